@@ -1,0 +1,124 @@
+"""Configuration: TOML read into strict, frozen pydantic models; every mistake is named with its place.
+
+Strict means: nothing is coerced ("5" is no number, 1 is no boolean) and unknown keys are refused with near misses.
+Arrays may fill tuples, strings may fill paths and enumerations, because TOML has no spelling of its own for those.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vgbench_gen.core.errors import ConfigError
+
+MAX_CONFIG_BYTES = 1 << 20  # no recipe comes near; keeps a wrong path (a video, a parquet) out of memory
+_SHOWN_CHARACTERS = 60
+
+
+class Config(BaseModel):
+    """Base of every configuration model: unknown keys are errors, values are not coerced, instances are frozen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
+    """Read one TOML file into `model`.
+
+    Raises:
+        ConfigError: the file cannot be read, is no TOML, or does not fit the model; names the file, the dotted key,
+            what was found and what was expected, for every mistake at once.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_CONFIG_BYTES + 1)
+    except FileNotFoundError as exc:
+        raise ConfigError(f"{path}: no such file. Name an existing TOML file.") from exc
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read ({exc.strerror}). Name a readable TOML file.") from exc
+    if len(raw) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: larger than {MAX_CONFIG_BYTES} bytes; expected a TOML file. Check the path.")
+    try:
+        data = tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: byte {exc.start} is not UTF-8; expected a TOML file. Check the path.") from exc
+    except (tomllib.TOMLDecodeError, RecursionError) as exc:
+        raise ConfigError(f"{path}: not valid TOML: {exc}. Mend that line.") from exc
+    return parse_config(data, model, str(path))
+
+
+def parse_config(data: Mapping[str, Any], model: type[ConfigT], where: str) -> ConfigT:
+    """Check a nested mapping (as TOML gives it) against `model`.
+
+    Args:
+        data: keys to numbers, strings, booleans, dates, lists and mappings.
+        model: what is expected.
+        where: file or flag, for messages.
+
+    Raises:
+        ConfigError: as in `load_toml`.
+    """
+    try:
+        # By way of JSON, because strict validation of Python objects refuses a list where a tuple is declared.
+        return model.model_validate_json(json.dumps(data, default=str))
+    except ValidationError as exc:
+        problems = [_problem(model, error) for error in exc.errors(include_url=False)]
+        raise ConfigError(f"{where}: " + "; ".join(problems)) from exc
+
+
+def _problem(model: type[BaseModel], error: Mapping[str, Any]) -> str:
+    location: Sequence[int | str] = error["loc"]
+    key = ".".join(str(part) for part in location) or "(top level)"
+    if error["type"] == "extra_forbidden":
+        name = str(location[-1])
+        known = _keys_at(model, location[:-1])
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        listing = f" Known keys: {', '.join(known)}" if known else ""
+        return f"{key}: found an unknown key {name!r}.{hint}{listing}"
+    expected = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    if error["type"] == "missing":
+        return f"{key}: found nothing; expected a value for this key"
+    return f"{key}: found {_shown(error['input'])}; expected {expected}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
+    """Keys the model knows at a place in it; empty where that place is no single table."""
+    annotation: Any = model
+    for part in location:
+        inner = _model_in(annotation)
+        if inner is not None and (step := _fields(inner).get(str(part))) is not None:
+            annotation = step
+        else:
+            # An index of a list or a free key of a mapping: what follows is its last type argument.
+            arguments = [a for a in get_args(annotation) if a is not type(None) and a is not Ellipsis]
+            if not arguments:
+                return []
+            annotation = arguments[-1]
+    inner = _model_in(annotation)
+    return sorted(_fields(inner)) if inner is not None else []
+
+
+def _fields(model: type[BaseModel]) -> dict[str, Any]:
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inside = [a for a in get_args(annotation) if isinstance(a, type) and issubclass(a, BaseModel)]
+    has_mapping = hasattr(annotation, "__origin__") and annotation.__origin__ in (dict, Mapping, list, tuple)
+    return inside[0] if len(inside) == 1 and not has_mapping else None
