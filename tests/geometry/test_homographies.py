@@ -1,0 +1,138 @@
+"""Homographies against OpenCV."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.geometry import homography
+
+W, H = 640, 480
+SEEDS = st.integers(0, 2**32 - 1)
+Array = npt.NDArray[np.float64]
+
+
+def random_homography(rng: np.random.Generator) -> Array:
+    """A homography of the sampler's kind."""
+    angle, scale = rng.uniform(-40, 40), rng.uniform(0.7, 1.4)
+    tx, ty, px, py = *rng.uniform(-80, 80, 2), *rng.uniform(-0.2, 0.2, 2)
+    return homography.similarity_perspective(W, H, angle, scale, tx, ty, px, py)
+
+
+@given(SEEDS)
+@settings(max_examples=40, deadline=None)
+def test_fitting_and_applying_agree_with_opencv(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    M = random_homography(rng)
+    uv = rng.uniform((0, 0), (W, H), (30, 2))
+    mapped = cv2.perspectiveTransform(uv[None], M)[0]
+    np.testing.assert_allclose(homography.apply(M, uv), mapped, atol=1e-6)
+    np.testing.assert_allclose(homography.apply(-3.0 * M, uv.reshape(5, 6, 2)), mapped.reshape(5, 6, 2), atol=1e-6)
+    np.testing.assert_allclose(homography.from_points(uv, mapped), M, rtol=1e-6, atol=1e-8)
+    corners = homography.image_corners(W, H)
+    four = homography.apply(M, corners)
+    exact = cv2.getPerspectiveTransform(corners.astype(np.float32), four.astype(np.float32))
+    assert homography.corner_error_px(homography.from_points(corners, four), exact, W, H) < 1e-3
+    noisy = mapped + rng.normal(0, 0.5, mapped.shape)
+    fitted, _ = cv2.findHomography(uv, noisy, 0)
+    assert homography.corner_error_px(homography.from_points(uv, noisy), fitted, W, H) < 1.0
+    back = homography.apply(np.linalg.inv(M), mapped)
+    np.testing.assert_allclose(back, uv, atol=1e-6)
+
+
+@given(SEEDS)
+@settings(max_examples=15, deadline=None)
+def test_kept_fraction_and_corner_error_by_counting(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    M, N = random_homography(rng), random_homography(rng)
+    grid = np.stack(np.meshgrid(np.arange(W), np.arange(H)), axis=-1).astype(np.float64).reshape(1, -1, 2)
+    mapped = cv2.perspectiveTransform(grid, M)[0]
+    inside = ((mapped >= -0.5) & (mapped < (W - 0.5, H - 0.5))).all(axis=1).mean()
+    assert homography.source_kept_fraction(M, W, H) == pytest.approx(inside, abs=0.01)
+    corners = np.array([[[0.0, 0], [W - 1, 0], [W - 1, H - 1], [0, H - 1]]])
+    apart = cv2.perspectiveTransform(corners, M) - cv2.perspectiveTransform(corners, N)
+    assert homography.corner_error_px(M, N, W, H) == pytest.approx(np.hypot(apart[..., 0], apart[..., 1]).mean())
+
+
+def test_kept_fraction_of_known_shifts() -> None:
+    def shift(x: float, y: float) -> Array:
+        return np.array([[1.0, 0, x], [0, 1, y], [0, 0, 1]])
+
+    assert homography.source_kept_fraction(np.eye(3), W, H) == 1.0
+    assert homography.source_kept_fraction(np.eye(3), 64, 64) == 1.0  # samples on the outermost pixel centres
+    assert homography.source_kept_fraction(shift(W / 2, 0), W, H) == 0.5
+    assert homography.source_kept_fraction(shift(0, -H / 4), W, H) == 0.75
+    assert homography.source_kept_fraction(shift(W, 0), W, H) == 0.0
+
+
+@given(st.floats(-180, 180), st.floats(0.3, 3), st.floats(-90, 90), st.floats(-90, 90))
+@settings(max_examples=30, deadline=None)
+def test_similarity_agrees_with_opencv(angle: float, scale: float, tx: float, ty: float) -> None:
+    affine = cv2.getRotationMatrix2D(((W - 1) / 2, (H - 1) / 2), -angle, scale)  # OpenCV turns the other way
+    affine[:, 2] += np.array([tx, ty])
+    built = homography.similarity_perspective(W, H, angle, scale, tx, ty)
+    np.testing.assert_allclose(built, np.vstack([affine, [0, 0, 1]]), atol=1e-9)
+
+
+def test_builder_at_rest_and_clockwise() -> None:
+    np.testing.assert_array_equal(homography.similarity_perspective(W, H), np.eye(3))
+    turned = homography.apply(homography.similarity_perspective(W, H, angle_deg=90), [(W - 1) / 2 + 10, (H - 1) / 2])
+    np.testing.assert_allclose(turned, [(W - 1) / 2, (H - 1) / 2 + 10], atol=1e-9)
+
+
+def test_perspective_keeps_the_centre_and_sets_the_denominator() -> None:
+    M = homography.similarity_perspective(W, H, px=0.2, py=-0.1)
+    centre = np.array([(W - 1) / 2, (H - 1) / 2])
+    np.testing.assert_allclose(homography.apply(M, centre), centre, atol=1e-9)
+    w = homography.denominators(M, W, H)
+    at_centre = float(np.append(centre, 1) @ M[2])
+    x, y = 0.2 * (W - 1) / W, -0.1 * (H - 1) / H
+    np.testing.assert_allclose(w / at_centre, [1 - x - y, 1 + x - y, 1 + x + y, 1 - x + y])
+    assert w[0] == 1.0
+    np.testing.assert_array_equal(homography.denominators(np.eye(3), W, H), 1.0)
+
+
+def test_pixels_beyond_the_horizon_go_nowhere() -> None:
+    M = np.array([[1.0, 0, 0], [0, 1, 0], [-1 / 100, 0, 1]])  # infinite at u = 100
+    mapped = homography.apply(M, [[0, 0], [50, 10], [100, 10], [150, 10]])
+    np.testing.assert_allclose(mapped[:2], [[0, 0], [100, 20]])
+    assert np.isnan(mapped[2:]).all()
+    assert homography.corner_error_px(M, np.eye(3), W, H) == np.inf
+    assert homography.denominators(M, W, H).min() < 0
+    assert homography.source_kept_fraction(M, W, H) < 0.2
+
+
+def test_normalised() -> None:
+    M = random_homography(np.random.default_rng(0))
+    np.testing.assert_allclose(homography.normalised(-7 * M), M)
+    cases = [
+        (np.diag([1.0, 1, 0]), "^homography sends pixel .0, 0. to infinity, so it cannot be scaled to H33 = 1$"),
+        (np.diag([1.0, 0, 1]), "^homography cannot be inverted$"),
+        (np.full((3, 3), np.nan), r"^a homography is a finite 3x3 matrix, got \(3, 3\)$"),
+        (np.eye(4), r"^a homography is a finite 3x3 matrix, got \(4, 4\)$"),
+    ]
+    for matrix, message in cases:
+        with pytest.raises(GeometryError, match=message):
+            homography.normalised(matrix)
+
+
+SQUARE: list[list[float]] = [[0.0, 0], [9, 0], [9, 9], [0, 9]]
+
+
+@pytest.mark.parametrize(
+    ("src", "message"),
+    [
+        (SQUARE[:3], r"^a homography needs two lists of at least 4 pixels, got \(3, 2\) and \(4, 2\)$"),
+        ([[5.0, 5]] * 4, "^the pixels do not fix a homography: they all coincide$"),
+        ([[0.0, 0], [1, 1], [2, 2], [9, 0]], "^the pixels do not fix a homography: too many of them lie on one line$"),
+        ([[0.0, 0], [1, 1], [2, 2], [3, 3]], "^the pixels do not fix a homography: too many of them lie on one line$"),
+    ],
+)
+def test_pixels_that_fix_no_homography(src: list[list[float]], message: str) -> None:
+    with pytest.raises(GeometryError, match=message):
+        homography.from_points(src, src if len(src) == 4 and src[0] != src[1] else SQUARE)

@@ -1,0 +1,144 @@
+"""Homographies between images of pixels. `x_dst ~ H x_src`, H33 = 1; conventions: package docstring."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import FloatArray
+
+
+def normalised(H: npt.ArrayLike) -> FloatArray:
+    """H (3, 3) scaled to H33 = 1.
+
+    Raises:
+        GeometryError: not a finite invertible 3x3 matrix, or pixel (0, 0) has no finite image.
+    """
+    H_ = np.asarray(H, dtype=np.float64)
+    if H_.shape != (3, 3) or not np.isfinite(H_).all():
+        raise GeometryError(f"a homography is a finite 3x3 matrix, got {np.shape(H)}")
+    if abs(H_[2, 2]) <= 1e-12 * np.abs(H_).max():
+        raise GeometryError("homography sends pixel (0, 0) to infinity, so it cannot be scaled to H33 = 1")
+    scaled: FloatArray = H_ / H_[2, 2]
+    if abs(np.linalg.det(scaled)) <= 1e-12:
+        raise GeometryError("homography cannot be inverted")
+    return scaled
+
+
+def apply(H: npt.ArrayLike, uv: npt.ArrayLike) -> FloatArray:
+    """Where pixels (..., 2) go; `nan` on and beyond the line that H sends to infinity (seen from pixel (0, 0)).
+
+    Raises:
+        GeometryError: see `normalised`.
+    """
+    uv_ = np.asarray(uv, dtype=np.float64)
+    mapped = np.concatenate([uv_, np.ones((*uv_.shape[:-1], 1))], axis=-1) @ normalised(H).T
+    w = mapped[..., 2:]
+    return mapped[..., :2] / np.where(w > 0, w, np.nan)
+
+
+def from_points(src: npt.ArrayLike, dst: npt.ArrayLike) -> FloatArray:
+    """The (3, 3) homography that carries src (N, 2) to dst (N, 2) pixels, N >= 4, least squares beyond four.
+
+    Normalised direct linear transform (Hartley 1997).
+
+    Raises:
+        GeometryError: too few points, or three of four on a line, so that more than one homography fits.
+    """
+    src_, dst_ = np.asarray(src, dtype=np.float64), np.asarray(dst, dtype=np.float64)
+    if src_.shape != dst_.shape or src_.ndim != 2 or src_.shape[1] != 2 or len(src_) < 4:
+        raise GeometryError(f"a homography needs two lists of at least 4 pixels, got {src_.shape} and {dst_.shape}")
+    T_src, T_dst = _conditioning(src_), _conditioning(dst_)
+    x, y = (src_ @ T_src[:2, :2] + T_src[:2, 2]).T
+    u, v = (dst_ @ T_dst[:2, :2] + T_dst[:2, 2]).T
+    zero, one = np.zeros_like(x), np.ones_like(x)
+    A = np.concatenate(
+        [
+            np.stack([x, y, one, zero, zero, zero, -u * x, -u * y, -u], axis=-1),
+            np.stack([zero, zero, zero, x, y, one, -v * x, -v * y, -v], axis=-1),
+        ]
+    )
+    _, singular, Vt = np.linalg.svd(A, full_matrices=len(A) < 9)  # the null vector needs nine rows of Vt, U never
+    if singular[7] <= 1e-9 * singular[0]:
+        raise GeometryError("the pixels do not fix a homography: too many of them lie on one line")
+    return normalised(np.linalg.inv(T_dst) @ Vt[8].reshape(3, 3) @ T_src)
+
+
+def _conditioning(uv: FloatArray) -> FloatArray:
+    """(3, 3) that moves the pixels to mean 0 and mean distance sqrt(2)."""
+    middle = uv.mean(axis=0)
+    spread = float(np.linalg.norm(uv - middle, axis=1).mean())
+    if not np.isfinite(spread) or spread <= 0:
+        raise GeometryError("the pixels do not fix a homography: they all coincide")
+    s = np.sqrt(2.0) / spread
+    return np.array([[s, 0.0, -s * middle[0]], [0.0, s, -s * middle[1]], [0.0, 0.0, 1.0]])
+
+
+def image_corners(width: int, height: int) -> FloatArray:
+    """(4, 2) centres of the corner pixels: top-left, top-right, bottom-right, bottom-left."""
+    right, bottom = width - 1.0, height - 1.0
+    return np.array([[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]])
+
+
+def corner_error_px(H_a: npt.ArrayLike, H_b: npt.ArrayLike, width: int, height: int) -> float:
+    """Mean distance of the four corners of a width x height image under two homographies, pixels.
+
+    `inf` where one of them sends a corner beyond infinity.
+    """
+    corners = image_corners(width, height)
+    error = float(np.linalg.norm(apply(H_a, corners) - apply(H_b, corners), axis=-1).mean())
+    return error if np.isfinite(error) else float("inf")
+
+
+def denominators(H: npt.ArrayLike, width: int, height: int) -> FloatArray:
+    """(4,) third coordinate of H's image of the four corners, H33 = 1; their range bounds the whole image's."""
+    return image_corners(width, height) @ normalised(H)[2, :2] + 1.0
+
+
+def source_kept_fraction(H: npt.ArrayLike, width: int, height: int, samples: int = 64) -> float:
+    """Share of a width x height source that H leaves inside a target of the same size.
+
+    samples: points along each side of the regular grid that is counted.
+    """
+    u = (np.arange(samples) + 0.5) * (width / samples) - 0.5
+    v = (np.arange(samples) + 0.5) * (height / samples) - 0.5
+    mapped = apply(H, np.stack(np.meshgrid(u, v), axis=-1))
+    with np.errstate(invalid="ignore"):
+        inside = ((mapped >= -0.5) & (mapped < (width - 0.5, height - 0.5))).all(axis=-1)
+    return float(inside.mean())
+
+
+def similarity_perspective(
+    width: int,
+    height: int,
+    angle_deg: float = 0.0,
+    scale: float = 1.0,
+    tx_px: float = 0.0,
+    ty_px: float = 0.0,
+    px: float = 0.0,
+    py: float = 0.0,
+) -> FloatArray:
+    """Homography about the image centre: perspective first, then scale and rotation, then shift.
+
+    Args:
+        width, height: of the image, pixels.
+        angle_deg: positive turns clockwise on the screen (from x to y).
+        scale: 1 keeps the size.
+        tx_px, ty_px: shift of the centre, pixels.
+        px, py: by how much the denominator grows from the centre to the right and to the bottom edge (1 at the
+            centre); |px| + |py| < 1 keeps the whole image finite.
+
+    Returns:
+        (3, 3), H33 = 1; exactly the identity for the defaults.
+
+    Raises:
+        GeometryError: the perspective sends pixel (0, 0) to infinity, or the scale is 0.
+    """
+    cx, cy = (width - 1) / 2.0, (height - 1) / 2.0
+    a = np.radians(angle_deg)
+    c, s = scale * np.cos(a), scale * np.sin(a)
+    to_centre = np.array([[1.0, 0.0, -cx], [0.0, 1.0, -cy], [0.0, 0.0, 1.0]])
+    perspective = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [2.0 * px / width, 2.0 * py / height, 1.0]])
+    similarity = np.array([[c, -s, cx + tx_px], [s, c, cy + ty_px], [0.0, 0.0, 1.0]])
+    return normalised(similarity @ perspective @ to_centre)

@@ -1,0 +1,154 @@
+"""Overlap of many frames at once, and how planar what they share is. Conventions: package docstring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry.poses import invert
+from vgbench_gen.geometry.visibility import OCCLUDED, OUTSIDE, VISIBLE, DepthTolerance, States
+
+# Elements (frames x points, hypotheses x points) worked on at once; about 50 MB of temporaries.
+_CHUNK = 1 << 20
+
+
+def pairwise_states(
+    points_world: FloatArray,
+    Ks: FloatArray,
+    depths_m: npt.NDArray[np.float32],
+    world_from_cameras: FloatArray,
+    tolerance: DepthTolerance,
+) -> States:
+    """`visibility.classify` of the same N points in F views at once, in float32.
+
+    Args:
+        points_world: (N, 3) metres.
+        Ks: (F, 3, 3) of the depth images.
+        depths_m: (F, h, w) z-depth, 0 = unknown; all of one size (resize the larger by striding, with its K).
+        world_from_cameras: (F, 4, 4).
+        tolerance: of this kind of depth.
+
+    Returns:
+        int8 (F, N). Meant to pick pairs: points within rounding of a limit may differ from the float64 route.
+    """
+    frames, height, width = depths_m.shape
+    points = np.asarray(points_world, dtype=np.float64)
+    camera_from_world = invert(np.asarray(world_from_cameras, dtype=np.float64))
+    states = np.empty((frames, len(points)), dtype=np.int8)
+    step = max(1, _CHUNK // max(1, len(points)))
+    for first in range(0, frames, step):
+        chunk = slice(first, first + step)
+        R = camera_from_world[chunk, :3, :3]
+        t = camera_from_world[chunk, :3, 3]
+        p = (np.einsum("fij,nj->fin", R, points, optimize=True) + t[:, :, None]).astype(np.float32)
+        z = p[:, 2]
+        K = np.asarray(Ks[chunk], dtype=np.float32)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            u = K[:, 0, 0, None] * (p[:, 0] / z) + K[:, 0, 2, None]
+            v = K[:, 1, 1, None] * (p[:, 1] / z) + K[:, 1, 2, None]
+            inside = (z > 0) & (u >= -0.5) & (u < width - 0.5) & (v >= -0.5) & (v < height - 0.5)
+        column = np.minimum(np.floor(np.where(inside, u, 0) + 0.5).astype(np.int64), width - 1)
+        row = np.minimum(np.floor(np.where(inside, v, 0) + 0.5).astype(np.int64), height - 1)
+        measured = depths_m[np.arange(first, first + len(K))[:, None], row, column]
+        decided = np.isfinite(measured) & (measured > 0)
+        limit = np.maximum(np.float32(tolerance.absolute_m), np.float32(tolerance.relative) * z)
+        with np.errstate(invalid="ignore"):
+            behind = z - measured
+            state = np.zeros(z.shape, dtype=np.int8)
+            state[decided & (np.abs(behind) <= limit)] = VISIBLE
+            state[decided & (behind > 2 * limit)] = OCCLUDED
+        state[~inside] = OUTSIDE
+        states[chunk] = state
+    return states
+
+
+def pairwise_overlap(
+    points_world: FloatArray,
+    Ks: FloatArray,
+    depths_m: npt.NDArray[np.float32],
+    world_from_cameras: FloatArray,
+    tolerance: DepthTolerance,
+    min_decided: int = 1,
+) -> FloatArray:
+    """Share (F,) of one frame's points (N, 3) seen in each of F views; as `overlap_fraction` of `pairwise_states`."""
+    states = pairwise_states(points_world, Ks, depths_m, world_from_cameras, tolerance)
+    decided = (states != 0).sum(axis=1)
+    share = (states == VISIBLE).sum(axis=1) / np.maximum(decided, 1)
+    return np.where(decided >= max(min_decided, 1), share, 0.0)
+
+
+def overlap_table(
+    Ks: FloatArray,
+    depths_m: npt.NDArray[np.float32],
+    world_from_cameras: FloatArray,
+    tolerance: DepthTolerance,
+    samples_per_frame: int = 300,
+    min_decided: int = 1,
+) -> FloatArray:
+    """(F, F) table: entry [a, b] is the share of a's surface that b sees. Pair overlap = minimum with its transpose.
+
+    Every frame gives about `samples_per_frame` points on a regular grid of its depth image; see `pairwise_overlap`.
+    """
+    frames, height, width = depths_m.shape
+    stride = max(1, int(np.sqrt(height * width / max(1, samples_per_frame))))
+    table = np.zeros((frames, frames))
+    rows, columns = np.mgrid[stride // 2 : height : stride, stride // 2 : width : stride].reshape(2, -1)
+    for a in range(frames):
+        z = depths_m[a, rows, columns].astype(np.float64)
+        good = np.isfinite(z) & (z > 0)
+        K, z = Ks[a], z[good]
+        x = (columns[good] - K[0, 2]) / K[0, 0] * z
+        y = (rows[good] - K[1, 2]) / K[1, 1] * z
+        points = np.stack([x, y, z], axis=-1) @ world_from_cameras[a, :3, :3].T + world_from_cameras[a, :3, 3]
+        table[a] = pairwise_overlap(points, Ks, depths_m, world_from_cameras, tolerance, min_decided)
+    return table
+
+
+def largest_plane_share(
+    points: npt.ArrayLike,
+    rng: np.random.Generator,
+    tolerance_m: float | npt.NDArray[Any],
+    hypotheses: int = 256,
+) -> float:
+    """Share of points that lie on the best plane (random sampling of triples, then a least-squares refinement).
+
+    Args:
+        points: (N, 3) metres, any frame.
+        rng: source of the triples.
+        tolerance_m: distance to the plane that still counts, metres; one number or (N,).
+        hypotheses: number of triples tried.
+
+    Returns:
+        In [0, 1]; 1 for fewer than four points or points on one line, which a plane always holds.
+    """
+    xyz = np.asarray(points, dtype=np.float64).reshape(-1, 3)
+    if len(xyz) < 4:
+        return 1.0
+    xyz = xyz - xyz.mean(axis=0)
+    tolerance = np.broadcast_to(np.asarray(tolerance_m, dtype=np.float64), (len(xyz),))
+    a, b, c = xyz[rng.integers(len(xyz), size=(hypotheses, 3))].swapaxes(0, 1)
+    normals = np.cross(b - a, c - a)
+    length = np.linalg.norm(normals, axis=-1)
+    spread = np.linalg.norm(b - a, axis=-1) * np.linalg.norm(c - a, axis=-1)
+    # Nearly collinear triples give planes of arbitrary tilt.
+    good = length > 1e-3 * spread
+    # The plane of least squares through all points is one more guess; alone it serves points on a line.
+    normals = np.concatenate([normals[good] / length[good, None], np.linalg.svd(xyz, full_matrices=False)[2][2:3]])
+    offsets = np.concatenate([(normals[:-1] * a[good]).sum(axis=-1), [0.0]])
+    counts = np.empty(len(normals), dtype=np.int64)
+    step = max(1, _CHUNK // len(xyz))
+    for first in range(0, len(normals), step):
+        chunk = slice(first, first + step)
+        distance = np.abs(normals[chunk] @ xyz.T - offsets[chunk, None])
+        counts[chunk] = (distance <= tolerance).sum(axis=1)
+    best = int(np.argmax(counts))
+    share = int(counts[best])
+    inliers = xyz[np.abs(xyz @ normals[best] - offsets[best]) <= tolerance]
+    if len(inliers) >= 3:
+        middle = inliers.mean(axis=0)
+        normal = np.linalg.svd(inliers - middle, full_matrices=False)[2][2]
+        share = max(share, int((np.abs((xyz - middle) @ normal) <= tolerance).sum()))
+    return share / len(xyz)

@@ -1,0 +1,233 @@
+"""Which points of one view are seen in another, and how well a pair of views is placed. Conventions: package docstring.
+
+Tolerances and three-way states: validity specification 3.2. Depth, camera and pixels given together belong
+together: map colour pixels into the depth camera first (`cameras.map_pixels`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from vgbench_gen.core.types import BoolArray, Camera, FloatArray
+from vgbench_gen.geometry.poses import angle_between_deg, transform
+from vgbench_gen.geometry.projection import (
+    back_project,
+    check_size,
+    depth_points,
+    in_image,
+    known,
+    project_world,
+    sample_depth,
+    sample_nearest,
+)
+
+States = npt.NDArray[np.int8]
+
+VISIBLE, OCCLUDED, UNDECIDED, OUTSIDE = 1, -1, 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class DepthTolerance:
+    """How far measured depth may be from the truth: max(absolute_m, relative * z)."""
+
+    absolute_m: float
+    relative: float
+
+    def of(self, z_m: npt.ArrayLike) -> FloatArray:
+        """Tolerance in metres at depth z (...)."""
+        return np.maximum(self.absolute_m, self.relative * np.asarray(z_m, dtype=np.float64))
+
+
+SENSOR = DepthTolerance(0.05, 0.02)
+LASER = DepthTolerance(0.03, 0.01)
+
+
+def classify(
+    camera: Camera, depth_m: npt.NDArray[Any], uv: npt.ArrayLike, z_m: npt.ArrayLike, tolerance: DepthTolerance
+) -> States:
+    """Whether points projected into a view are seen there.
+
+    Args:
+        camera: of the depth image.
+        depth_m: (h, w) z-depth, 0 = unknown.
+        uv: (..., 2) where the points project, pixels; `nan` where they are behind the camera.
+        z_m: (...) their z-depth in this camera.
+        tolerance: of this kind of depth.
+
+    Returns:
+        int8 (...): VISIBLE within the tolerance; OCCLUDED more than twice the tolerance behind what was measured;
+        OUTSIDE the image or behind the camera; UNDECIDED otherwise (depth unknown, in between, in front of the
+        surface). Undecided points must not be used either way.
+    """
+    check_size(camera, depth_m)
+    z = np.asarray(z_m, dtype=np.float64)
+    measured = sample_nearest(depth_m, uv).astype(np.float64)
+    limit = tolerance.of(z)
+    with np.errstate(invalid="ignore"):
+        behind = z - measured
+        state = np.zeros(behind.shape, dtype=np.int8)
+        decided = known(measured)
+        state[decided & (np.abs(behind) <= limit)] = VISIBLE
+        state[decided & (behind > 2.0 * limit)] = OCCLUDED
+        state[~(in_image(camera, uv) & (z > 0))] = OUTSIDE
+    return state
+
+
+def depth_edge_mask(
+    depth_m: npt.NDArray[Any], radius_px: float, absolute_m: float = 0.10, relative: float = 0.05
+) -> BoolArray:
+    """Where depth cannot be trusted because an edge or a hole is near.
+
+    Args:
+        depth_m: (h, w) z-depth, 0 = unknown.
+        radius_px: how near, pixels of this depth image; 0 marks the edge pixels themselves.
+        absolute_m, relative: a step is a range over 3x3 pixels of more than max(absolute_m, relative * nearest z).
+
+    Returns:
+        (h, w) True within the radius of a step or of an unknown pixel.
+    """
+    good = known(depth_m)
+    depth = depth_m.astype(np.float64)
+    nearest = ndimage.minimum_filter(np.where(good, depth, np.inf), size=3, mode="nearest")
+    farthest = ndimage.maximum_filter(np.where(good, depth, -np.inf), size=3, mode="nearest")
+    with np.errstate(invalid="ignore"):
+        edge = ~good | (farthest - nearest > np.maximum(absolute_m, relative * nearest))
+    if radius_px <= 0 or not edge.any():
+        return edge
+    near: BoolArray = ndimage.distance_transform_edt(~edge) <= radius_px
+    return near
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoVisibility:
+    """What became of N pixels of view A in view B; every array has N rows in the order of `uv_a`.
+
+    uv_a: (N, 2) pixels of A. z_a: (N,) depth measured there (`projection.sample_depth`), 0 = unknown.
+    points_world: (N, 3) metres, `nan` where z_a is unknown.
+    uv_b: (N, 2) pixels of B, `nan` where unknown or behind B. z_b: (N,) depth in B's camera, as projected.
+    state: (N,) see `classify`; UNDECIDED where z_a is unknown.
+    """
+
+    uv_a: FloatArray
+    z_a: FloatArray
+    points_world: FloatArray
+    uv_b: FloatArray
+    z_b: FloatArray
+    state: States
+
+    @property
+    def visible(self) -> BoolArray:
+        """(N,) True where B sees the point."""
+        return np.asarray(self.state == VISIBLE)
+
+
+def co_visible(
+    camera_a: Camera,
+    depth_a: npt.NDArray[Any],
+    world_from_a: FloatArray,
+    camera_b: Camera,
+    depth_b: npt.NDArray[Any],
+    world_from_b: FloatArray,
+    tolerance: DepthTolerance,
+    uv_a: npt.ArrayLike | None = None,
+    stride: int = 8,
+) -> CoVisibility:
+    """Carry pixels of view A into view B and say which are seen there.
+
+    Args:
+        camera_a, depth_a, world_from_a: depth camera, (h, w) depth and (4, 4) pose of A.
+        camera_b, depth_b, world_from_b: the same of B.
+        tolerance: of this kind of depth.
+        uv_a: (N, 2) pixels of A; without them every `stride`-th known pixel of `depth_a`.
+        stride: see `uv_a`.
+    """
+    check_size(camera_a, depth_a)
+    uv = depth_points(camera_a, depth_a, stride)[1] if uv_a is None else np.asarray(uv_a, dtype=np.float64)
+    z_a = sample_depth(depth_a, uv)
+    measured = z_a > 0
+    points_world = transform(world_from_a, back_project(camera_a, uv, np.where(measured, z_a, np.nan)))
+    uv_b, z_b = project_world(camera_b, world_from_b, points_world)
+    state = classify(camera_b, depth_b, uv_b, z_b, tolerance)
+    state[~measured] = UNDECIDED
+    return CoVisibility(uv, z_a, points_world, uv_b, z_b, state)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TwoWayVisibility:
+    """`co_visible` both ways.
+
+    forward: A to B. measured_b: (N,) B's own depth there (`projection.sample_depth`), 0 = unknown.
+    uv_back: (N, 2) where B's surface at `forward.uv_b` lands in A, `nan` where unknown.
+    state_back: (N,) how A sees that surface. cycle_px: (N,) |uv_back - uv_a| in pixels of A, `nan` where unknown.
+    """
+
+    forward: CoVisibility
+    measured_b: FloatArray
+    uv_back: FloatArray
+    state_back: States
+    cycle_px: FloatArray
+
+    @property
+    def visible(self) -> BoolArray:
+        """(N,) True where each view sees the other's surface within the tolerance."""
+        return np.asarray((self.forward.state == VISIBLE) & (self.state_back == VISIBLE))
+
+
+def two_way_visible(
+    camera_a: Camera,
+    depth_a: npt.NDArray[Any],
+    world_from_a: FloatArray,
+    camera_b: Camera,
+    depth_b: npt.NDArray[Any],
+    world_from_b: FloatArray,
+    tolerance: DepthTolerance,
+    uv_a: npt.ArrayLike | None = None,
+    stride: int = 8,
+) -> TwoWayVisibility:
+    """Visibility in *both* directions (validity specification 3.2) and the cycle error A -> B -> A.
+
+    The way back starts at the exact, not the rounded, pixel of B, at the depth B measured there: rounding would add
+    up to 0.7 px that say nothing about pose or depth. Arguments as in `co_visible`.
+    """
+    forward = co_visible(
+        camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, uv_a=uv_a, stride=stride
+    )
+    back = co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, uv_a=forward.uv_b)
+    cycle_px = np.linalg.norm(back.uv_b - forward.uv_a, axis=-1)
+    return TwoWayVisibility(forward, back.z_a, back.uv_b, back.state, cycle_px)
+
+
+def overlap_fraction(state: States, min_decided: int = 1) -> float:
+    """Share of visible points among those that decide (visible, occluded or outside), in [0, 1].
+
+    0 where fewer than `min_decided` decide, so that an almost empty depth image never looks like a good partner.
+    """
+    decided = int((state != UNDECIDED).sum())
+    return float((state == VISIBLE).sum() / decided) if decided >= max(min_decided, 1) else 0.0
+
+
+def pair_overlap(
+    camera_a: Camera,
+    depth_a: npt.NDArray[Any],
+    world_from_a: FloatArray,
+    camera_b: Camera,
+    depth_b: npt.NDArray[Any],
+    world_from_b: FloatArray,
+    tolerance: DepthTolerance,
+    stride: int = 8,
+) -> float:
+    """Overlap of a pair: the smaller of both visible fractions (validity specification 3.2). As `co_visible`."""
+    there = co_visible(camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, stride=stride)
+    back = co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, stride=stride)
+    return min(overlap_fraction(there.state), overlap_fraction(back.state))
+
+
+def parallax_deg(points_world: npt.ArrayLike, center_a: npt.ArrayLike, center_b: npt.ArrayLike) -> FloatArray:
+    """Angle (...) at points (..., 3) between the rays to two camera centres (3,), degrees."""
+    points = np.asarray(points_world, dtype=np.float64)
+    return angle_between_deg(np.asarray(center_a) - points, np.asarray(center_b) - points)
