@@ -1,0 +1,375 @@
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+from PIL import Image
+from scipy.ndimage import map_coordinates
+
+from tests.store.examples import textured
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.types import Camera, ColorArray
+from vgbench_gen.geometry import cameras, homography, projection
+from vgbench_gen.store import pictures
+from vgbench_gen.store.drawing import COLORS
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, image_size, render
+
+BASE = "0" * 32 + ".jpg"
+CROP = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": [600, 450]}
+WARP = {"op": "warp", "H": [0.9, 0.1, 12.0, -0.08, 1.05, 7.5, 1e-4, -5e-5, 1.0], "size": [500, 400]}
+POINT = {"op": "point", "uv": [320, 240], "color": "orange", "label": "A"}
+REGION = {"op": "region", "rect": [100, 80, 180, 150], "color": "blue", "label": "B"}
+
+
+def blob(width: int, height: int, uv: npt.ArrayLike, sigma_px: float = 4.0) -> ColorArray:
+    u, v = np.asarray(uv, dtype=np.float64)
+    y, x = np.mgrid[:height, :width]
+    spot = 240 * np.exp(-((x - u) ** 2 + (y - v) ** 2) / (2 * sigma_px**2))
+    return np.repeat(np.rint(spot)[..., None], 3, axis=2).astype(np.uint8)
+
+
+def centroid(image: ColorArray) -> npt.NDArray[np.float64]:
+    weight = image[..., 0].astype(np.float64)
+    y, x = np.mgrid[: image.shape[0], : image.shape[1]]
+    return np.array([(x * weight).sum() / weight.sum(), (y * weight).sum() / weight.sum()])
+
+
+def changed(before: ColorArray, after: ColorArray) -> npt.NDArray[np.bool_]:
+    return np.asarray((before != after).any(axis=2))
+
+
+@pytest.mark.parametrize("size", [(600, 450), (200, 150), (400, 300), (500, 240)])
+def test_a_crop_follows_the_camera_model(size: tuple[int, int]) -> None:
+    camera = Camera(np.array([[520.0, 0, 317.3], [0, 525.0, 241.1], [0, 0, 1]]), 640, 480)
+    point = np.array([[0.13, -0.21, 2.4]])
+    (uv,), _ = projection.project(camera, point)
+    image = blob(640, 480, uv)
+    op = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": list(size)}
+    after = cameras.resized(cameras.cropped(camera, 40, 30, 400, 300), *size)
+    expected, _ = projection.project(after, point)
+    result = apply(Picture(BASE, (op,)), image)
+    assert result.shape == (size[1], size[0], 3)
+    np.testing.assert_allclose(centroid(result), expected[0], atol=0.05)
+    assert pictures.size(Picture(BASE, (op,)), (640, 480)) == size
+
+
+def test_a_crop_of_equal_size_copies_pixels() -> None:
+    image = textured(640, 480)
+    result = apply(Picture(BASE, (CROP | {"size": [400, 300]},)), image)
+    np.testing.assert_array_equal(result, image[30:330, 40:440])
+
+
+def test_shrinking_averages() -> None:
+    image = np.zeros((480, 640, 3), np.uint8)
+    image[::2] = 200
+    result = apply(Picture(BASE, ({"op": "crop_resize", "rect": [0, 0, 640, 480], "size": [320, 240]},)), image)
+    assert set(np.unique(result)) == {100}
+
+
+def test_a_warp_maps_source_to_target() -> None:
+    H = np.array(WARP["H"]).reshape(3, 3)
+    for uv in ([150.0, 120.0], [300.4, 250.7]):
+        result = apply(Picture(BASE, (WARP,)), blob(640, 480, uv))
+        # The spot's own centre moves by less than this under the local change of scale.
+        np.testing.assert_allclose(centroid(result), homography.apply(H, np.array([uv]))[0], atol=0.06)
+
+
+def test_a_warp_is_bilinear_with_a_black_border() -> None:
+    image = textured(640, 480)
+    H = np.array(WARP["H"]).reshape(3, 3)
+    result = apply(Picture(BASE, (WARP,)), image)
+    y, x = np.mgrid[:400, :500].astype(np.float64)
+    source = homography.apply(np.linalg.inv(H), np.stack([x, y], axis=-1).reshape(-1, 2)).reshape(400, 500, 2)
+    oracle = np.stack(
+        [
+            map_coordinates(image[..., c].astype(np.float64), [source[..., 1], source[..., 0]], order=1, cval=0.0)
+            for c in range(3)
+        ],
+        axis=-1,
+    )
+    u, v = source[..., 0], source[..., 1]
+    inside = (u >= 0) & (u <= 639) & (v >= 0) & (v <= 479)
+    outside = (u < -1) | (u > 640) | (v < -1) | (v > 480)
+    assert inside.sum() > 100_000
+    assert outside.sum() > 1000
+    assert np.abs(result[inside] - oracle[inside]).max() <= 2.0
+    assert result[outside].max() == 0
+
+
+def test_operations_run_in_order() -> None:
+    image = textured(640, 480)
+    both = apply(Picture(BASE, (CROP, WARP, POINT)), image)
+    one = apply(Picture(BASE, (WARP,)), apply(Picture(BASE, (CROP,)), image))
+    np.testing.assert_array_equal(both, apply(Picture(BASE, (POINT,)), one))
+    assert both.shape == (400, 500, 3)
+
+
+def test_a_picture_without_operations_passes_through(media: MediaStore) -> None:
+    data = encode_jpeg(textured(64, 48))
+    name = media.put(data, "jpg")
+    assert render(Picture(name), media) == data
+    assert PictureCache(media.root / "c.sqlite", media).name(Picture(name)) == name
+    png = cv2.imencode(".png", textured(64, 48))[1].tobytes()
+    shown = render(Picture(media.put(png, "png")), media)
+    assert shown == encode_jpeg(decode(png))
+
+
+def test_exif_never_turns_a_picture(media: MediaStore) -> None:
+    buffer = io.BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(textured(64, 48)).save(buffer, "JPEG", quality=95, exif=exif)
+    data = buffer.getvalue()
+    shown = render(Picture(media.put(data, "jpg")), media)
+    assert image_size(shown) == image_size(data) == (64, 48)
+    assert decode(shown).shape == decode(data).shape == (48, 64, 3)
+    assert Image.open(io.BytesIO(shown)).getexif().get(0x0112, 1) == 1
+
+
+def test_rendering_is_deterministic_and_encodes_once(media: MediaStore) -> None:
+    data = encode_jpeg(textured(640, 480))
+    picture = Picture(media.put(data, "jpg"), (POINT, REGION))
+    shown = render(picture, media)
+    assert shown == render(Picture.from_json(json.loads(json.dumps(picture.to_json()))), media)
+    assert shown == encode_jpeg(apply(picture, decode(data)))
+    # OpenCV as an independent encoder: quality 95, channels in the right order.
+    bgr = cv2.cvtColor(apply(picture, decode(data)), cv2.COLOR_RGB2BGR)
+    assert shown == cv2.imencode(".jpg", bgr, [cv2.IMWRITE_JPEG_QUALITY, 95])[1].tobytes()
+    np.testing.assert_array_equal(decode(data), np.asarray(Image.open(io.BytesIO(data))))
+
+
+@pytest.mark.parametrize("size", [(160, 120), (640, 480), (1024, 768)])
+@pytest.mark.parametrize("place", ["middle", "corner"])
+def test_a_marker_leaves_its_point_open(size: tuple[int, int], place: str) -> None:
+    width, height = size
+    image = textured(width, height)
+    u, v = (width // 2, height // 2) if place == "middle" else (width - 1, 0)
+    result = apply(Picture(BASE, (POINT | {"uv": [u, v]},)), image)
+    y, x = np.mgrid[:height, :width]
+    distance = np.hypot(x - u, y - v)
+    touched = changed(image, result)
+    assert not touched[distance <= 3].any()
+    reach = 0.05 * width + 12
+    assert touched[distance <= reach].any()
+    plain = apply(Picture(BASE, (POINT | {"uv": [u, v], "label": ""},)), image)
+    assert not changed(image, plain)[distance > reach].any()
+    if place == "middle":  # the same from all four sides: the centre of the mark is the point itself
+        mark = changed(image, plain)[v - 30 : v + 31, u - 30 : u + 31]
+        for other in (mark[::-1], mark[:, ::-1], mark.T):
+            assert (mark == other).mean() > 0.99  # a pixel may happen to have the stroke's colour already
+
+
+def test_labels_keep_off_other_points() -> None:
+    rng = np.random.default_rng(3)
+    image = textured(640, 480)
+    y, x = np.mgrid[:480, :640]
+    for _ in range(10):
+        uv = rng.integers([0, 0], [640, 480], (4, 2))
+        gaps = np.linalg.norm(uv[:, None] - uv[None], axis=-1) + 1e3 * np.eye(4)
+        if gaps.min() < 20:
+            continue
+        points = [POINT | {"uv": p.tolist(), "label": name} for p, name in zip(uv, "ABCD", strict=True)]
+        touched = changed(image, apply(Picture(BASE, tuple(points)), image))
+        for u, v in uv:
+            assert not touched[np.hypot(x - u, y - v) <= 3].any()
+
+
+def test_crowded_points_all_stay_open() -> None:
+    """The second point lies where the first one's label would go, the third inside the first one's ring."""
+    image = textured(640, 480)
+    uv = [(100, 100), (132, 100), (100, 109)]
+    points = [POINT | {"uv": list(p), "label": name} for p, name in zip(uv, "ABC", strict=True)]
+    first = changed(image, apply(Picture(BASE, (points[0],)), image))
+    assert first[100, 132]
+    assert first[109, 100]
+    touched = changed(image, apply(Picture(BASE, tuple(points)), image))
+    y, x = np.mgrid[:480, :640]
+    for u, v in uv:
+        assert not touched[np.hypot(x - u, y - v) <= 3].any()
+
+
+@pytest.mark.parametrize("rect", [[100, 80, 180, 150], [0, 0, 80, 90], [600, 400, 639, 479], [10, 10, 10, 10]])
+def test_a_region_is_outlined_outside(rect: list[int]) -> None:
+    image = textured(640, 480)
+    x1, y1, x2, y2 = rect
+    touched = changed(image, apply(Picture(BASE, (REGION | {"rect": rect},)), image))
+    assert not touched[y1 : y2 + 1, x1 : x2 + 1].any()
+    around = np.zeros_like(touched)
+    around[max(y1 - 1, 0) : y2 + 2, max(x1 - 1, 0) : x2 + 2] = True
+    around[y1 : y2 + 1, x1 : x2 + 1] = False
+    assert touched[around].mean() > 0.95
+
+
+def test_overlapping_regions_stay_rectangles() -> None:
+    image = textured(640, 480)
+    one, two = REGION | {"label": ""}, REGION | {"rect": [150, 120, 260, 240], "label": ""}
+    touched = changed(image, apply(Picture(BASE, (one, two)), image))
+    for x1, y1, x2, y2 in ([100, 80, 180, 150], [150, 120, 260, 240]):
+        for band in (touched[y1 - 1, x1 : x2 + 1], touched[y2 + 1, x1 : x2 + 1], touched[y1 : y2 + 1, x1 - 1]):
+            assert band.mean() > 0.9
+
+
+def test_every_colour_shows_on_any_ground() -> None:
+    for ground in (0, 128, 255):
+        for color, rgb in COLORS.items():
+            image = np.full((480, 640, 3), ground, np.uint8)
+            ops = (POINT | {"color": color}, REGION | {"color": color})
+            shown = decode(encode_jpeg(apply(Picture(BASE, ops), image))).reshape(-1, 3).astype(int)
+            near = np.abs(shown - np.array(rgb)).max(axis=1) < 40
+            assert near.sum() > 300
+            assert (np.abs(shown - ground).max(axis=1) > 100).sum() > 400
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [],
+        {"base": BASE},
+        {"base": BASE, "ops": [], "more": 1},
+        {"base": "../x.jpg", "ops": []},
+        {"base": 3, "ops": []},
+        {"base": BASE, "ops": {}},
+        {"base": BASE, "ops": [3]},
+        {"base": BASE, "ops": [{"op": "exec"}]},
+        {"base": BASE, "ops": [{"op": ["point"]}]},
+        {"base": BASE, "ops": [POINT | {"size": [1, 1]}]},
+        {"base": BASE, "ops": [{k: v for k, v in POINT.items() if k != "label"}]},
+        {"base": BASE, "ops": [POINT | {"uv": [1.5, 2]}]},
+        {"base": BASE, "ops": [POINT | {"uv": [True, 2]}]},
+        {"base": BASE, "ops": [POINT | {"uv": [10**9, 2]}]},
+        {"base": BASE, "ops": [POINT | {"uv": "12"}]},
+        {"base": BASE, "ops": [POINT | {"color": "red"}]},
+        {"base": BASE, "ops": [POINT | {"color": ["orange"]}]},
+        {"base": BASE, "ops": [POINT | {"label": "x" * 33}]},
+        {"base": BASE, "ops": [POINT | {"label": "a\nb"}]},
+        {"base": BASE, "ops": [REGION | {"rect": [5, 5, 4, 9]}]},
+        {"base": BASE, "ops": [CROP | {"size": [10**5, 10]}]},
+        {"base": BASE, "ops": [CROP | {"size": [30_000, 30_000]}]},
+        {"base": BASE, "ops": [CROP | {"size": [0, 10]}]},
+        {"base": BASE, "ops": [CROP | {"rect": [-1, 0, 5, 5]}]},
+        {"base": BASE, "ops": [WARP | {"H": [1.0] * 9}]},
+        {"base": BASE, "ops": [WARP | {"H": [float("nan")] * 9}]},
+        {"base": BASE, "ops": [WARP | {"H": [1, 0, 0, 0, 1, 0, 0, 0]}]},
+        {"base": BASE, "ops": [POINT, CROP]},
+        {"base": BASE, "ops": [POINT] * 65},
+    ],
+)
+def test_only_exactly_a_picture_is_one(value: Any) -> None:
+    with pytest.raises(DatasetError, match="measure its scene again"):
+        Picture.from_json(value)
+    if isinstance(value, dict) and set(value) == {"base", "ops"} and isinstance(value["ops"], list):
+        with pytest.raises(ValueError):  # noqa: PT011 (each has its own words; the class is the contract)
+            Picture(value["base"], tuple(value["ops"]))
+
+
+def test_json_there_and_back() -> None:
+    picture = Picture(BASE, (CROP, WARP, POINT, REGION))
+    text = json.dumps(picture.to_json())
+    assert Picture.from_json(json.loads(text)) == picture
+    assert Picture.from_json(json.loads(text)).key() == picture.key()
+    assert Picture(BASE, (CROP, WARP, REGION, POINT)).key() != picture.key()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        POINT | {"uv": [640, 0]},
+        POINT | {"uv": [0, -1]},
+        REGION | {"rect": [0, 0, 640, 5]},
+        CROP | {"rect": [300, 0, 341, 9]},
+    ],
+)
+def test_an_operation_outside_its_image(op: dict[str, Any]) -> None:
+    with pytest.raises(DatasetError, match=r"640x480 px; expected"):
+        apply(Picture(BASE, (op,)), textured(640, 480))
+
+
+def test_hostile_image_bytes(media: MediaStore) -> None:
+    for side, found in ((8_100, "8100x8100 px"), (60_000, "hundreds of megapixels")):
+        huge = bytearray(encode_jpeg(textured(64, 48)))
+        frame = huge.index(b"\xff\xc0")
+        huge[frame + 5 : frame + 9] = side.to_bytes(2, "big") * 2
+        with pytest.raises(DatasetError, match=f"{found}; expected at most 64 megapixels"):
+            render(Picture(media.put(bytes(huge), "jpg"), (POINT,)), media)
+    for data in (b"", b"\xff\xd8\xff", b"GIF89a" + bytes(50)):
+        with pytest.raises(DatasetError, match="no image"):
+            decode(data)
+
+
+def test_the_cache_remembers_and_forgives(media: MediaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = media.put(encode_jpeg(textured(640, 480)), "jpg")
+    picture = Picture(base, (POINT,))
+    expected = f"{bytes_digest(render(picture, media))}.jpg"
+    count = 0
+
+    def counted(p: Picture, m: MediaStore) -> bytes:
+        nonlocal count
+        count += 1
+        return render(p, m)
+
+    monkeypatch.setattr(pictures, "render", counted)
+    path = tmp_path / "cache" / "pictures.sqlite"
+    for _ in range(2):  # the second one as another run of the program would
+        cache = PictureCache(path, media)
+        assert [cache.name(picture) for _ in range(3)] == [expected] * 3
+        cache.close()
+    assert count == 1
+    (media.root / expected[:2] / expected).unlink()
+    assert PictureCache(path, media).name(picture) == expected
+    assert count == 2
+    for extra in path.parent.iterdir():
+        extra.unlink()
+    path.write_bytes(b"not a database" * 500)
+    cache = PictureCache(path, media)
+    assert [cache.name(picture) for _ in range(2)] == [expected] * 2
+    assert count == 3
+    cache.close()
+    blocked = PictureCache(media.root / base[:2] / base / "below-a-file.sqlite", media)
+    assert [blocked.name(picture) for _ in range(2)] == [expected] * 2
+    assert count == 5
+
+
+def test_the_cache_serves_several_processes(media: MediaStore, tmp_path: Path) -> None:
+    base = media.put(encode_jpeg(textured(320, 240)), "jpg")
+    code = """
+import sys
+from pathlib import Path
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.store.pictures import Picture
+cache = PictureCache(Path(sys.argv[1]), MediaStore(Path(sys.argv[2])))
+point = {"op": "point", "color": "blue", "label": ""}
+print(*[cache.name(Picture(sys.argv[3], (point | {"uv": [10 * k, 20]},))) for k in range(25)])
+"""
+    arguments = [sys.executable, "-c", code, str(tmp_path / "c.sqlite"), str(media.root), base]
+    root = Path(__file__).parents[2]
+    workers = [subprocess.Popen(arguments, cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    answers = {w.communicate(timeout=60)[0] for w in workers}
+    assert all(w.returncode == 0 for w in workers)
+    (names,) = answers
+    assert len(set(names.split())) == 25
+
+
+def test_a_real_frame(captures: Path, media: MediaStore) -> None:
+    data = (captures / "scannet" / "scene9001_01" / "color" / "0.jpg").read_bytes()
+    name = media.put(data, "jpg")
+    assert render(Picture(name), media) == data
+    shown = decode(render(Picture(name, (POINT, REGION)), media))
+    before = decode(data)
+    assert shown.shape == before.shape
+    # Encoding again moves pixels a little; the content under the point and in the region is still there.
+    for rows, columns in ((slice(237, 244), slice(317, 324)), (slice(84, 147), slice(104, 177))):
+        difference = shown[rows, columns].astype(int) - before[rows, columns]
+        assert np.abs(difference).mean() < 6

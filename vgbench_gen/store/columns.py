@@ -1,0 +1,121 @@
+"""Every column that is written, in one table per record kind: name, type, unit, meaning, where it comes from.
+
+`schema` builds the Arrow schemas and the conversions from these tables; `dictionary` builds the documentation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+SCHEMA_VERSION = 1
+
+Type = Literal["string", "int64", "float64", "json", "strings", "int64s", "float64s", "images", "structs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    type: "json" is canonical JSON text; the plural names are lists; "images" is a list of {bytes, path};
+    "structs" is a list of structs with `fields`.
+    unit: of the numbers, "" where there is none. origin: the stage that fills it.
+    """
+
+    name: str
+    type: Type
+    meaning: str
+    origin: str = "measure"
+    unit: str = ""
+    fields: tuple[Column, ...] = ()
+
+
+_CANDIDATE = (
+    Column("key", "string", "stable name within the fact, such as `region:212,96,64,64`"),
+    Column("value", "float64s", "the value, flattened row by row", unit="the task's unit"),
+    Column("value_shape", "int64s", "shape of `value`; empty for a scalar"),
+    Column("frame_ids", "strings", "frames shown because of this candidate"),
+    Column("show", "json", "what must be drawn and said: integer pixels, crops, labels", unit="pixels"),
+    Column("evidence", "json", "the numbers behind the value"),
+)
+
+FACT_COLUMNS = (
+    Column("task", "string", "task id, such as `metric_depth`"),
+    Column("task_version", "int64", "version of the task's measuring code"),
+    Column("ask", "string", "sub-kind of the task, such as `fx` or `deepest`; empty where there is one kind only"),
+    Column("dataset", "string", "`scannet`, `scannetpp`, `ca1m` or `wildrgbd`"),
+    Column("scene_id", "string", "the scene, as the dataset names it"),
+    Column("split", "string", "official split: `train`, `val`, `test` or `unknown`"),
+    Column("key", "string", "stable name, unique within task and scene"),
+    Column("frame_ids", "strings", "frames that are always shown, in order"),
+    Column("candidates", "structs", "values of the same kind that could have been asked about", fields=_CANDIDATE),
+    Column("truth", "int64", "position in `candidates` of the one that is asked about"),
+    Column("second_value", "float64s", "the true value by the second route, flattened", unit="the task's unit"),
+    Column("second_shape", "int64s", "shape of `second_value`; empty for a scalar"),
+    Column("margin", "float64", "smallest margin of any gate over its requirement; at least 1", unit="ratio"),
+    Column("evidence", "json", "the numbers behind the fact: cameras, poses, both routes, margins"),
+    Column("licence", "string", "licence id of the scans"),
+    Column("pictures", "json", "frame id -> name of its base image under `media/`"),
+    Column(
+        "cameras", "json", "frame id -> `K` (9 numbers, row by row), `width`, `height` of its base image", unit="px"
+    ),
+)
+
+REJECT_COLUMNS = (
+    Column("task", "string", "task id"),
+    Column("dataset", "string", "scan dataset"),
+    Column("scene_id", "string", "the scene, as the dataset names it"),
+    Column("key", "string", "name of the draft within task and scene"),
+    Column("reason", "string", "machine-readable reason, such as `region_spread`"),
+    Column("value", "float64", "the number that was measured; NaN where there is none", unit="as the gate"),
+    Column("limit", "float64", "the bar it missed; NaN where there is none", unit="as the gate"),
+    Column("detail", "string", "one line for a person"),
+)
+
+_DISTRACTOR = (
+    Column("strategy", "string", "the strategy that made this option", "compose"),
+    Column("key", "string", "the candidate it shows; empty where it was computed", "compose"),
+    Column("separation", "float64", "distance from the truth over the required distance", "compose", "ratio"),
+)
+
+ITEM_COLUMNS = (
+    Column("id", "string", "hash of group, question type, template, strategy, seed: a changed question is another id",
+           "compose"),
+    Column("index", "int64", "position in the dataset, from 0", "compose"),
+    Column("group_id", "string", "hash of the fact; the same truth asked in several formats shares it", "compose"),
+    Column("twin_id", "string", "shared by the two halves of a judgment pair; empty elsewhere", "compose"),
+    Column("pair_id", "string", "shared by items that show the same images on purpose; empty elsewhere", "compose"),
+    Column("benchmark", "string", "selects prompts and scorer, such as `VGBench`; exported as SpatialScore's `source`",
+           "compose"),
+    Column("task", "string", "task id"),
+    Column("ask", "string", "sub-kind of the task; empty where there is one kind only"),
+    Column("question_type", "string", "`judgment`, `multi-choice` or `open-ended`", "compose"),
+    Column("category", "string", "SpatialScore category", "compose"),
+    Column("subcategory", "string", "SpatialScore subcategory", "compose"),
+    Column("category_origin", "string", "category in the benchmark the item came from", "compose"),
+    Column("index_origin", "int64", "index in the benchmark the item came from; -1 where there is none", "compose"),
+    Column("input_modality", "string", "what is shown, such as `image` or `multi-images`", "compose"),
+    Column("source", "string", "the scan dataset: `scannet`, `scannetpp`, `ca1m` or `wildrgbd`"),
+    Column("scene_id", "string", "the scene, as the dataset names it"),
+    Column("frame_ids", "strings", "frames behind the images, as the dataset names them"),
+    Column("split", "string", "official split: `train`, `val`, `test` or `unknown`"),
+    Column("question", "string", "the question", "compose"),
+    Column("context", "string", "what the reader must know first: image size, conventions, units", "compose"),
+    Column("options", "strings", "option texts without letters, in letter order; multi-choice only", "compose"),
+    Column("answer", "string", "letter, `Yes` or `No`, or the number with its unit", "compose"),
+    Column("answer_value", "float64s", "the true value as printed, flattened row by row", "compose", "see `unit`"),
+    Column("answer_shape", "int64s", "shape of `answer_value`; empty for a scalar", "compose"),
+    Column("unit", "string", "unit of `answer_value`", "compose"),
+    Column("tolerance", "float64", "how far a number may be off and still be right", "compose", "see `unit`"),
+    Column("images", "images", "in the order shown, query first; `path` is the name under `media/`", "compose"),
+    Column("convention", "json", "frame, axes and units, in words that a program can read", "compose"),
+    Column("distractors", "structs", "how each wrong option was made", "compose", fields=_DISTRACTOR),
+    Column("evidence", "json", "cameras, poses, the numbers behind the answer, the second route's value, the margins"),
+    Column("template_id", "string", "which phrasing was used", "compose"),
+    Column("paraphrase", "string", "model that reworded it; empty where none did", "compose"),
+    Column("strategy", "string", "distractor strategy of the option set", "compose"),
+    Column("distractor_seed", "int64", "seed of the option set", "compose"),
+    Column("difficulty", "string", "tercile of the smallest margin over the required one", "compose"),
+    Column("licence", "string", "licence id of the scans"),
+    Column("schema_version", "int64", "version of this table", "compose"),
+)  # fmt: skip

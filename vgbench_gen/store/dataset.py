@@ -1,0 +1,198 @@
+"""A built dataset as a lazily read sequence of items."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+import itertools
+import re
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, overload
+
+import pyarrow as pa
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.types import Item
+from vgbench_gen.store import shards
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.schema import ITEMS, read_item
+
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet")
+# Everything but the image bytes: reading questions must not read gigabytes of pixels.
+_LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
+_BYTES = "images.list.element.bytes"
+_REMEDY = "Name a folder that `vgbench build` made, its `items` folder, or a parquet file of items."
+_GROUPS_KEPT = 4
+
+
+def load(path: str | PathLike[str]) -> Dataset:
+    """Open a dataset.
+
+    Args:
+        path: `build/<name>`, its `items` folder, any folder of parquet files, or one parquet file.
+
+    Raises:
+        DatasetError: nothing there, a shard is missing, a file is damaged or holds something else.
+    """
+    return Dataset(_find(Path(path)))
+
+
+class Dataset(Sequence[Item]):
+    """Items in the order of the files; one row group of questions, and one of images, is in memory at a time.
+
+    Args:
+        paths: parquet files of items, in order.
+
+    Raises:
+        DatasetError: a file is missing, damaged or holds something else.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._groups: list[tuple[Path, int]] = []
+        sizes: list[int] = []
+        for path in self.paths:
+            with shards.open_parquet(path) as file:
+                shards.check_schema(path, file, ITEMS)
+                for k in range(file.metadata.num_row_groups):
+                    self._groups.append((path, k))
+                    sizes.append(file.metadata.row_group(k).num_rows)
+        self._starts: list[int] = [0, *itertools.accumulate(sizes)]
+        self._items: OrderedDict[int, list[Item]] = OrderedDict()
+        self._images: tuple[int, list[list[bytes]]] = (-1, [])
+        self._rows: dict[str, int] | None = None
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | list[Item]:
+        if isinstance(index, slice):
+            return [self[k] for k in range(*index.indices(len(self)))]
+        row = index + len(self) if index < 0 else index
+        if not 0 <= row < len(self):
+            raise IndexError(f"row {index} of a dataset of {len(self)}")
+        group = self._group_of(row)
+        return self._group_items(group)[row - self._starts[group]]
+
+    def __iter__(self) -> Iterator[Item]:
+        for group in range(len(self._groups)):
+            yield from self._group_items(group)
+
+    def by_id(self, item_id: str) -> Item:
+        """The item of this id.
+
+        Raises:
+            DatasetError: there is none, or two items share an id.
+        """
+        return self[self._row_of(item_id)]
+
+    def image_bytes(self, item: Item | str, k: int) -> bytes:
+        """The encoded k-th image of an item (or of the item with this id), as embedded in the parquet file.
+
+        Raises:
+            DatasetError: no such item; or its images are not embedded.
+            IndexError: it has fewer images.
+        """
+        row = self._row_of(item if isinstance(item, str) else item.id)
+        group = self._group_of(row)
+        if self._images[0] != group:
+            path, index = self._groups[group]
+            rows = _read_group(path, index, [_BYTES])
+            self._images = group, [[image["bytes"] for image in r["images"]] for r in rows]
+        data: bytes | None = self._images[1][row - self._starts[group]][k]
+        if data is None:
+            where = f"{self._groups[group][0]}, item {self[row].id}"
+            remedy = "Rebuild the pixels with `vgbench hydrate`."
+            raise dataset_error(where, f"image {k} without bytes", "embedded images", remedy)
+        return data
+
+    def ids(self) -> list[str]:
+        """All ids in order."""
+        return list(self._index())
+
+    def _group_of(self, row: int) -> int:
+        # The right one of equal starts: empty row groups hold no row.
+        return bisect.bisect_right(self._starts, row) - 1
+
+    def _row_of(self, item_id: str) -> int:
+        rows = self._index()
+        if item_id not in rows:
+            near = difflib.get_close_matches(item_id, rows, n=1)
+            hint = f"Did you mean {near[0]}?" if near else "See `Dataset.ids()` for those it has."
+            raise dataset_error(self._name(), f"no item {item_id!r}", f"one of its {len(self)} ids", hint)
+        return rows[item_id]
+
+    def _index(self) -> dict[str, int]:
+        if self._rows is None:
+            rows: dict[str, int] = {}
+            for row, record in enumerate(shards.iter_rows(self.paths, ["id"], 4096)):
+                if rows.setdefault(record["id"], row) != row:
+                    found = f"item {record['id']!r} in rows {rows[record['id']]} and {row}"
+                    raise dataset_error(self._name(), found, "every id once", "Build it again (`vgbench compose`).")
+            self._rows = rows
+        return self._rows
+
+    def _group_items(self, group: int) -> list[Item]:
+        if group not in self._items:
+            path, index = self._groups[group]
+            try:
+                self._items[group] = [read_item(row) for row in _read_group(path, index, _LIGHT)]
+            except (KeyError, TypeError, ValueError) as error:
+                found = f"a row that is no item ({error})"
+                raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
+            if len(self._items) > _GROUPS_KEPT:
+                self._items.popitem(last=False)
+        self._items.move_to_end(group)
+        return self._items[group]
+
+    def _name(self) -> Path:
+        return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
+
+
+def _read_group(path: Path, index: int, columns: list[str]) -> list[dict[str, Any]]:
+    with shards.open_parquet(path) as file:
+        # The member of a list is called "element" by us and "item" by some other writers.
+        leaves = {file.schema.column(k).path for k in range(len(file.schema))}
+        names = [c if c in leaves or "." not in c else c.replace(".element.", ".item.") for c in columns]
+        try:
+            rows: list[dict[str, Any]] = file.read_row_group(index, columns=names, use_threads=False).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise shards.damaged(path, error) from error
+    return rows
+
+
+def _find(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise dataset_error(path, "nothing", "a built dataset", _REMEDY)
+    folder = path / "items" if (path / "items").is_dir() else path
+    files = sorted(p for p in folder.glob("*.parquet") if not p.name.startswith("."))
+    if not files:
+        raise dataset_error(folder, "no parquet files", "a built dataset", _REMEDY)
+    _require_all_shards(folder, files)
+    return files
+
+
+def _require_all_shards(folder: Path, files: Sequence[Path]) -> None:
+    sets: dict[tuple[str, int], set[int]] = {}
+    for file in files:
+        match = _SHARD.fullmatch(file.name)
+        if match is not None:
+            sets.setdefault((match["stem"], int(match["count"])), set()).add(int(match["index"]))
+    for (stem, count), have in sets.items():
+        if have != set(range(count)):
+            found = f"{len(have)} of {count} files {stem}-*-of-{count:05d}.parquet"
+            raise dataset_error(folder, found, "all of them", "Copy or build the dataset again.")
+    if len({count for _, count in sets}) > 1 and len({stem for stem, _ in sets}) == 1:
+        raise dataset_error(folder, "files of two different sets", "one set", "Build the dataset again.")
+
+
+__all__ = ["Dataset", "DatasetError", "load"]

@@ -1,0 +1,52 @@
+"""The data dictionary, generated: `python -m vgbench_gen.store.dictionary > docs/data-dictionary.md`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vgbench_gen.store.columns import FACT_COLUMNS, ITEM_COLUMNS, REJECT_COLUMNS, SCHEMA_VERSION, Column
+
+_HEAD = f"""# Data dictionary
+
+Schema version {SCHEMA_VERSION}. Generated from `vgbench_gen/store/columns.py` by
+`python -m vgbench_gen.store.dictionary > docs/data-dictionary.md`; do not edit by hand.
+
+Lengths are metres and angles degrees unless a unit says otherwise. Pixel (0, 0) is the centre of the top-left pixel;
+camera axes are x right, y down, z forward. `JSON text` is canonical: sorted keys, no spaces, no NaN. No column is ever
+null. Origin says which stage fills a column: `measure` reads raw scenes, `compose` writes questions.
+"""
+
+_SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
+    ("Items", "`items/items-00000-of-0000N.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
+    ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
+    ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that was not good enough.", REJECT_COLUMNS),
+)
+_TYPES = {
+    "string": "text",
+    "json": "JSON text",
+    "strings": "list of text",
+    "int64s": "list of int64",
+    "float64s": "list of float64",
+    "images": "list of images",
+    "structs": "list of structs",
+}
+
+
+def markdown() -> str:
+    """The whole document."""
+    parts = [_HEAD]
+    for title, intro, columns in _SECTIONS:
+        lines = ["| column | type | unit | meaning | origin |", "| --- | --- | --- | --- | --- |", *_lines(columns)]
+        parts.append(f"## {title}\n\n{intro}\n\n" + "\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _lines(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+    for c in columns:
+        kind = _TYPES.get(c.type, c.type)
+        yield f"| `{prefix}{c.name}` | {kind} | {c.unit or '-'} | {c.meaning} | {c.origin} |"
+        yield from _lines(c.fields, f"{prefix}{c.name}[].")
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

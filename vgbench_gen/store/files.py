@@ -1,0 +1,125 @@
+"""Writes that are there whole or not at all, and the leftovers of writers that died.
+
+A temporary name is `.<name>.<pid>-<random>.tmp` beside its target. Readers look for their own suffixes, so such a
+name is never read; `clean_temporary` removes those whose process is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from vgbench_gen.core.errors import DatasetError
+
+_TEMPORARY = re.compile(r"^\.(?P<name>.+)\.(?P<pid>\d+)-[0-9a-f]{12}\.(?P<kind>tmp|old)$")
+
+
+def dataset_error(where: object, found: str, expected: str, remedy: str) -> DatasetError:
+    """A `DatasetError` worded like a `FormatError`: where, what was found, what was expected, what to do."""
+    return DatasetError(f"{where}: found {found}; expected {expected}. {remedy}")
+
+
+def temporary_name(target: Path, kind: str = "tmp") -> Path:
+    """A name beside `target` that no other writer uses and no reader looks at."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(6)}.{kind}")
+
+
+@contextmanager
+def replacing(target: Path, durable: bool = True) -> Iterator[Path]:
+    """Yield a temporary path to write to; when the block ends well, it takes the place of `target` durably.
+
+    The folder of `target` is made if need be. When the block raises, `target` stays as it was. Without `durable` a
+    killed process leaves the old or the new file, but a power cut may leave an empty one: `sync_all` later.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_name(target)
+    try:
+        yield temporary
+        if durable:
+            sync(temporary)
+        os.replace(temporary, target)  # noqa: PTH105 (same call, but it says what it does)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync(target.parent)
+
+
+def write_bytes(target: Path, data: bytes, durable: bool = True) -> None:
+    """Write a small file whole: temporary name, fsync, rename, fsync of the folder."""
+    with replacing(target, durable) as temporary:
+        temporary.write_bytes(data)
+
+
+def replace_folder(filled: Path, target: Path) -> None:
+    """Let the folder `filled` take the place of `target`, which may hold files.
+
+    A folder with files cannot be replaced by one rename, so the old one steps aside first. A crash between the two
+    renames leaves no `target`; `clean_temporary` then brings the old one back.
+    """
+    sync(filled)
+    aside = temporary_name(target, "old")
+    had_old = target.exists()
+    if had_old:
+        target.rename(aside)
+    filled.rename(target)
+    sync(target.parent)
+    if had_old:
+        shutil.rmtree(aside)
+
+
+def clean_temporary(folder: Path) -> list[Path]:
+    """Remove what dead writers left anywhere under `folder`, and bring back a folder whose swap was cut short.
+
+    Temporary files of processes that still run are left alone. Returns the removed or restored paths, sorted.
+    """
+    done: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        for name in sorted([*folders, *names]):
+            match = _TEMPORARY.match(name)
+            if match is None or process_alive(int(match["pid"])):
+                continue
+            path, target = Path(parent, name), Path(parent, match["name"])
+            if match["kind"] == "old" and not target.exists():
+                path.rename(target)
+            elif path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+            done.append(path)
+        folders[:] = [f for f in folders if not _TEMPORARY.match(f)]
+    return sorted(done)
+
+
+def process_alive(pid: int) -> bool:
+    """Whether a process of this number runs on this machine."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def sync(path: Path) -> None:
+    """Force a file's or folder's content to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_all(paths: Sequence[Path]) -> None:
+    """`sync` many files and then their folders, at once: the disk's journal commits them together."""
+    with ThreadPoolExecutor(8) as pool:
+        for group in (paths, sorted({path.parent for path in paths})):
+            for _ in pool.map(sync, group):
+                pass

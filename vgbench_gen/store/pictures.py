@@ -1,0 +1,294 @@
+"""Pictures as data: a base image and what is done to it, small enough to stand in a fact and rendered when shown.
+
+Operations, in the order they are applied (geometry first, then drawing):
+
+| op | keys | does |
+| --- | --- | --- |
+| `crop_resize` | `rect` [x0, y0, w, h], `size` [W, H] | cut and resize, edge-aligned as `geometry.cameras` |
+| `warp` | `H` 9 numbers row by row, `size` [W, H] | `H` maps source to target pixels; bilinear, black outside |
+| `point` | `uv` [u, v], `color`, `label` | a marker around a pixel that does not cover it |
+| `region` | `rect` [x1, y1, x2, y2] inclusive, `color`, `label` | an outline that does not cover them |
+
+All positions are integer pixels of the image the operation receives; pixel (0, 0) is the centre of the top-left one.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.types import ColorArray
+from vgbench_gen.store import drawing
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.media import NAME, MediaStore
+
+MAX_PIXELS = 64 * 10**6
+MAX_SIDE = 32767 - 1  # warpPerspective and remap address pixels with 16 bits
+MAX_OPS = 64
+MAX_LABEL = 32
+JPEG_QUALITY = 95
+_KEYS = {
+    "crop_resize": {"op", "rect", "size"},
+    "warp": {"op", "H", "size"},
+    "point": {"op", "uv", "color", "label"},
+    "region": {"op", "rect", "color", "label"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A base image in the media store and the operations on it.
+
+    Raises:
+        ValueError: an operation is unknown, has other keys, or numbers out of bounds; geometry follows drawing.
+    """
+
+    base: str
+    ops: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, str) or not NAME.fullmatch(self.base):
+            raise ValueError(f"a picture's base is a media name, got {self.base!r}")
+        if len(self.ops) > MAX_OPS:
+            raise ValueError(f"a picture takes at most {MAX_OPS} operations, got {len(self.ops)}")
+        drawn = False
+        for op in self.ops:
+            _check(op)
+            if op["op"] in {"point", "region"}:
+                drawn = True
+            elif drawn:
+                raise ValueError(f"{op['op']} after drawing would blur the marks: put geometry first")
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready {"base", "ops"}."""
+        return {"base": self.base, "ops": [dict(op) for op in self.ops]}
+
+    @classmethod
+    def from_json(cls, value: object) -> Picture:
+        """The inverse of `to_json`, for values that come from a file.
+
+        Raises:
+            DatasetError: anything but exactly such a value.
+        """
+        try:
+            if not isinstance(value, dict) or set(value) != {"base", "ops"} or not isinstance(value["ops"], list):
+                raise ValueError("not an object of exactly base and a list of ops")
+            return cls(value["base"], tuple(value["ops"]))
+        except ValueError as error:
+            remedy = "The row was not written by this program, or it is damaged: measure its scene again."
+            raise dataset_error("picture", str(error), "a base and known operations", remedy) from error
+
+    def key(self) -> str:
+        """Canonical JSON, equal for equal pictures."""
+        return canonical_json(self.to_json())
+
+
+def size(picture: Picture, base_size: tuple[int, int]) -> tuple[int, int]:
+    """(width, height) in pixels after all operations, for a base image of `base_size`."""
+    for op in reversed(picture.ops):
+        if "size" in op:
+            return op["size"][0], op["size"][1]
+    return base_size
+
+
+def render(picture: Picture, media: MediaStore) -> bytes:
+    """The picture as JPEG bytes, the same for the same picture.
+
+    A JPEG base without operations passes through untouched, unless EXIF tells viewers to turn it: coordinates hold
+    for the stored pixels, so it is encoded anew without EXIF. Everything else is decoded and encoded once, quality 95.
+
+    Raises:
+        DatasetError: the base is missing, damaged or larger than 64 megapixels, or an operation does not fit it.
+    """
+    data = media.get(picture.base)
+    _, turned = _header(picture.base, data)
+    if not picture.ops and picture.base.endswith(".jpg") and not turned:
+        return data
+    return encode_jpeg(apply(picture, decode(data, picture.base)))
+
+
+def apply(picture: Picture, image: ColorArray) -> ColorArray:
+    """The picture's operations on its decoded base, (H, W, 3) uint8 RGB -> the same; the input is not changed.
+
+    Raises:
+        DatasetError: a crop, point or region lies outside the image.
+    """
+    marks: list[Mapping[str, Any]] = []
+    for op in picture.ops:
+        if op["op"] == "crop_resize":
+            image = _crop_resize(op, image)
+        elif op["op"] == "warp":
+            image = _warp(op, image)
+        else:
+            _require_inside(op, image)
+            marks.append(op)
+    return drawing.draw(image, marks) if marks else image
+
+
+def image_size(data: bytes, where: object = "image") -> tuple[int, int]:
+    """(width, height) of encoded image bytes, from the header alone.
+
+    Raises:
+        DatasetError: not a JPEG or PNG, or more than 64 megapixels.
+    """
+    return _header(where, data)[0]
+
+
+def decode(data: bytes, where: object = "image") -> ColorArray:
+    """(H, W, 3) uint8 RGB, the stored pixels; an EXIF orientation is ignored because coordinates hold for these.
+
+    Raises:
+        DatasetError: not a readable JPEG or PNG, or more than 64 megapixels.
+    """
+    import cv2
+
+    _header(where, data)
+    flags = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+    if image is None:
+        raise _not_an_image(where, data)
+    return np.asarray(image, dtype=np.uint8)
+
+
+def encode_jpeg(image: ColorArray) -> bytes:
+    """(H, W, 3) uint8 RGB as JPEG of quality 95, chroma halved in both directions."""
+    import cv2
+
+    done, data = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    if not done:
+        raise ValueError(f"cannot encode an image of shape {image.shape}")
+    return bytes(data.tobytes())
+
+
+def _crop_resize(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
+    import cv2
+
+    _require_inside(op, image)
+    x0, y0, w, h = op["rect"]
+    cut = image[y0 : y0 + h, x0 : x0 + w]
+    width, height = op["size"]
+    if (width, height) == (w, h):
+        return cut.copy()
+    shrinking = width * height < w * h
+    resized = cv2.resize(cut, (width, height), interpolation=cv2.INTER_AREA if shrinking else cv2.INTER_CUBIC)
+    return np.asarray(resized, dtype=np.uint8)
+
+
+def _warp(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
+    import cv2
+
+    H = np.array(op["H"], dtype=np.float64).reshape(3, 3)
+    width, height = op["size"]
+    if max(image.shape[:2]) > MAX_SIDE:
+        raise _outside(op, image)
+    warped = cv2.warpPerspective(
+        image, H, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(0, 0, 0)
+    )
+    return np.asarray(warped, dtype=np.uint8)
+
+
+def _check(op: object) -> None:
+    """Raise ValueError unless `op` is exactly one of the four operations, all its numbers bounded."""
+    name = op.get("op") if isinstance(op, Mapping) else op
+    if not isinstance(op, Mapping) or not isinstance(name, str) or name not in _KEYS:
+        raise ValueError(f"unknown picture operation {str(name)[:80]!r}; known: {', '.join(_KEYS)}")
+    if set(op) != _KEYS[name]:
+        raise ValueError(f"{name} takes exactly {sorted(_KEYS[name])}, got {sorted(map(str, op))}")
+    if "size" in op:
+        width, height = _integers(op, "size", 2)
+        if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
+            raise ValueError(f"{name}: size {width}x{height} is not within 1 px and {MAX_PIXELS // 10**6} megapixels")
+    if name == "crop_resize":
+        x0, y0, w, h = _integers(op, "rect", 4)
+        if x0 < 0 or y0 < 0 or w <= 0 or h <= 0:
+            raise ValueError(f"crop_resize: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
+    elif name == "warp":
+        _check_matrix(op["H"])
+    else:
+        _check_mark(op)
+
+
+def _check_matrix(H: object) -> None:
+    if not isinstance(H, list | tuple) or len(H) != 9:
+        raise ValueError("warp: H must be a list of 9 numbers")
+    if any(isinstance(v, bool) or not isinstance(v, int | float) or not math.isfinite(v) for v in H):
+        raise ValueError("warp: H must be finite numbers")
+    matrix = np.array(H, dtype=np.float64).reshape(3, 3)
+    scale = np.abs(matrix).max()
+    # Relative to 1e-12 a matrix in pixels (entries from 1e-4 to 1e3) is still far from singular.
+    if not (1e-12 < scale < 1e12) or abs(np.linalg.det(matrix / scale)) < 1e-15:
+        raise ValueError(f"warp: H {list(H)} cannot be inverted")
+
+
+def _check_mark(op: Mapping[str, Any]) -> None:
+    name, label = op["op"], op["label"]
+    if not isinstance(op["color"], str) or op["color"] not in drawing.COLORS:
+        raise ValueError(f"{name}: unknown color {str(op['color'])[:40]!r}; known: {', '.join(drawing.COLORS)}")
+    if not isinstance(label, str) or len(label) > MAX_LABEL or not label.isprintable():
+        raise ValueError(f"{name}: label must be at most {MAX_LABEL} printable characters, got {str(label)[:80]!r}")
+    if name == "point":
+        _integers(op, "uv", 2)
+    else:
+        x1, y1, x2, y2 = _integers(op, "rect", 4)
+        if x2 < x1 or y2 < y1:
+            raise ValueError(f"region: rect {op['rect']} is not [x1, y1, x2 >= x1, y2 >= y1]")
+
+
+def _integers(op: Mapping[str, Any], key: str, count: int) -> list[int]:
+    values = op[key]
+    if not isinstance(values, list | tuple) or len(values) != count:
+        raise ValueError(f"{op['op']}: {key} must be a list of {count} integers")
+    if any(isinstance(v, bool) or not isinstance(v, int) or abs(v) > MAX_SIDE * 2 for v in values):
+        raise ValueError(f"{op['op']}: {key} must hold integer pixels, got {str(values)[:80]}")
+    return list(values)
+
+
+def _require_inside(op: Mapping[str, Any], image: ColorArray) -> None:
+    height, width = image.shape[:2]
+    if op["op"] == "point":
+        left, top = right, bottom = op["uv"]
+    else:
+        left, top, right, bottom = op["rect"]
+        if op["op"] == "crop_resize":
+            right, bottom = left + right - 1, top + bottom - 1
+    if left < 0 or top < 0 or right >= width or bottom >= height:
+        raise _outside(op, image)
+
+
+def _outside(op: Mapping[str, Any], image: ColorArray) -> Exception:
+    found = f"{op['op']} {op.get('rect', op.get('uv', ''))} on an image of {image.shape[1]}x{image.shape[0]} px"
+    remedy = "The row and its image do not belong together: measure its scene again."
+    return dataset_error("picture", found, "an operation within the image", remedy)
+
+
+def _header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
+    """((width, height), whether EXIF asks viewers to turn the image); decodes nothing."""
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG")) as image:
+            width, height = image.size
+            turned = image.format == "JPEG" and image.getexif().get(0x0112, 1) != 1
+    except (OSError, ValueError, SyntaxError) as error:
+        raise _not_an_image(where, data) from error
+    except Image.DecompressionBombError as error:  # Pillow's own bound is higher than ours
+        raise _too_large(where, "hundreds of megapixels") from error
+    if width * height > MAX_PIXELS:
+        raise _too_large(where, f"{width}x{height} px")
+    return (width, height), turned
+
+
+def _not_an_image(where: object, data: bytes) -> Exception:
+    found = f"{len(data)} bytes that are no image"
+    return dataset_error(where, found, "a JPEG or PNG", "The file is damaged: measure its scene again.")
+
+
+def _too_large(where: object, found: str) -> Exception:
+    remedy = "Shrink the source images before building."
+    return dataset_error(where, found, f"at most {MAX_PIXELS // 10**6} megapixels", remedy)

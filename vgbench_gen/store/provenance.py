@@ -1,0 +1,183 @@
+"""Where a dataset came from: its manifest, the code that made it, its fingerprint; and one builder at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import vgbench_gen
+from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.types import Item
+from vgbench_gen.store.columns import ITEM_COLUMNS
+from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
+from vgbench_gen.store.schema import item_row
+
+MANIFEST = "manifest.json"
+LOCK = ".build.lock"
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> Path:
+    """Write `folder/manifest.json` whole: sorted keys, two-space indent, so that two can be compared by eye.
+
+    Raises:
+        ValueError: a number is NaN or infinite.
+    """
+    path = folder / MANIFEST
+    text = json.dumps(manifest, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode())
+    return path
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a build folder.
+
+    Raises:
+        DatasetError: missing, or not a JSON object.
+    """
+    path = folder / MANIFEST
+    remedy = "Name a folder that `vgbench build` made, or build it again."
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise dataset_error(path, "no file", "the manifest of a build", remedy) from None
+    except (ValueError, RecursionError) as error:
+        raise dataset_error(path, f"no JSON ({error})", "the manifest of a build", remedy) from error
+    if not isinstance(found, dict):
+        raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON object", remedy)
+    return found
+
+
+@cache
+def code_version() -> dict[str, str]:
+    """{"version": of the package, "source": digest of its own Python files and templates}."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, path in sorted(_source_files()):
+        data = path.read_bytes()
+        digest.update(f"{name}\0{len(data)}\0".encode() + data)
+    return {"version": vgbench_gen.__version__, "source": digest.hexdigest()}
+
+
+def _source_files() -> Iterator[tuple[str, Path]]:
+    package = Path(vgbench_gen.__file__).parent
+    for path in package.rglob("*.py"):
+        yield path.relative_to(package).as_posix(), path
+    # In a wheel the templates lie inside the package, in a checkout beside it.
+    for templates in (package / "templates", package.parent / "templates"):
+        if templates.is_dir():
+            for path in templates.rglob("*"):
+                if path.is_file():
+                    yield f"templates/{path.relative_to(templates).as_posix()}", path
+            return
+
+
+def row_fingerprint(item: Item) -> str:
+    """Digest of everything an item says and shows; images count by their names, which are digests of their bytes."""
+    row = item_row(item)
+    row["images"] = list(item.images)
+    # Hexadecimal floats: canonical JSON has no NaN.
+    for column in ITEM_COLUMNS:
+        if column.type == "float64":
+            row[column.name] = float(row[column.name]).hex()
+        elif column.type == "float64s":
+            row[column.name] = [float(v).hex() for v in row[column.name]]
+    for distractor in row["distractors"]:
+        distractor["separation"] = float(distractor["separation"]).hex()
+    return hashlib.blake2b(canonical_json(row).encode(), digest_size=16).hexdigest()
+
+
+def dataset_fingerprint(items: Iterable[Item]) -> str:
+    """Digest of all items in order, whatever files, encoding or pyarrow release hold them."""
+    digest = hashlib.blake2b(digest_size=16)
+    for item in items:
+        digest.update(bytes.fromhex(row_fingerprint(item)))
+    return digest.hexdigest()
+
+
+class BuildLocked(VGBenchError):
+    """Another process is building in the same folder."""
+
+
+class BuildLock:
+    """One builder per folder; use as a context manager.
+
+    `<folder>/.build.lock` is made exclusively and names process and machine. A lock whose process is gone is taken
+    over; one of another machine cannot be checked, so it counts until it is removed by hand.
+
+    Raises:
+        BuildLocked: on entering, when somebody else holds the lock.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / LOCK
+
+    def __enter__(self) -> BuildLock:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _one_at_a_time(self.path.parent):
+            holder = self._holder()
+            if holder is not None and not _gone(holder):
+                raise BuildLocked(
+                    f"{self.path.parent}: process {holder.get('pid')} on {holder.get('host')} is building here. Wait "
+                    f"for it to end; if it no longer runs, delete {self.path} and try again."
+                )
+            self.path.unlink(missing_ok=True)
+            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            with os.fdopen(handle, "w") as file:
+                file.write(canonical_json(_me()))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with _one_at_a_time(self.path.parent):
+            if self._holder() == _me():
+                self.path.unlink(missing_ok=True)
+
+    def _holder(self) -> dict[str, Any] | None:
+        try:
+            found = json.loads(self.path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None  # a torn lock: its writer died between making and filling it, inside the guarded section
+        return found if isinstance(found, dict) else None
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Keep two processes from both judging a lock stale and removing each other's new one."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # some network file systems have no flock; the exclusive creation still holds
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _me() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": socket.gethostname(), "started": _started(os.getpid())}
+
+
+def _gone(holder: Mapping[str, Any]) -> bool:
+    if holder.get("host") != socket.gethostname():
+        return False
+    pid = holder.get("pid")
+    if not isinstance(pid, int) or isinstance(pid, bool) or pid <= 0:
+        return True
+    return not process_alive(pid) or _started(pid) != holder.get("started")
+
+
+def _started(pid: int) -> int:
+    """Start time of a process in ticks since boot, 0 where unknown: process numbers are used again, these are not."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,201 @@
+"""Arrow schemas of facts, rejects and items, and the conversions between dataclass and row.
+
+Built from the tables in `columns`. Every float comes back bit for bit; mappings are stored as canonical JSON text,
+so what comes back holds lists where tuples went in.
+
+The items' schema carries the `huggingface` metadata of `datasets.Features`, so `datasets.load_dataset("parquet", …)`
+decodes the images. It is written here by hand: importing datasets takes seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.types import Candidate, Distractor, Fact, FloatArray, Item, QuestionType, Rejected
+from vgbench_gen.store.columns import FACT_COLUMNS, ITEM_COLUMNS, REJECT_COLUMNS, SCHEMA_VERSION, Column
+from vgbench_gen.store.files import dataset_error
+
+__all__ = ["FACTS", "ITEMS", "REJECTS", "SCHEMA_VERSION", "Row", "Table", "item_row", "read_item"]
+
+Row = dict[str, Any]
+R = TypeVar("R")
+
+_ARROW = {
+    "string": pa.string(),
+    "json": pa.string(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "strings": pa.list_(pa.string()),
+    "int64s": pa.list_(pa.int64()),
+    "float64s": pa.list_(pa.float64()),
+    "images": pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())])),
+}
+_FEATURE_OF = {"json": "string", "strings": "string", "int64s": "int64", "float64s": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[R]):
+    """How one kind of record is stored.
+
+    kind: "facts", "rejects" or "items"; written into every file and checked on reading.
+    to_row, from_row: exact inverses. `to_row` of items leaves `bytes` of the images None.
+    """
+
+    kind: str
+    columns: tuple[Column, ...]
+    to_row: Callable[[R], Row]
+    from_row: Callable[[Mapping[str, Any]], R]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Arrow schema with the metadata keys `vgbench` (kind, schema version) and, for items, `huggingface`."""
+        metadata = {"vgbench": canonical_json({"kind": self.kind, "schema_version": SCHEMA_VERSION})}
+        if any(c.type == "images" for c in self.columns):
+            metadata["huggingface"] = json.dumps({"info": {"features": {c.name: _feature(c) for c in self.columns}}})
+        return pa.schema([pa.field(c.name, _arrow_type(c)) for c in self.columns], metadata=metadata)
+
+    @property
+    def text_leaves(self) -> list[str]:
+        """Parquet paths of the text columns: the only ones that gain from a dictionary."""
+        leaves = []
+        for c in self.columns:
+            members = [(f".list.element.{f.name}", f.type) for f in c.fields] or [("", c.type)]
+            if c.type == "images":
+                members = [(".list.element.path", "string")]
+            for path, kind in members:
+                if kind in {"string", "json", "strings"}:
+                    leaves.append(c.name + path + (".list.element" if kind == "strings" else ""))
+        return leaves
+
+
+def _arrow_type(column: Column) -> Any:
+    if column.type == "structs":
+        return pa.list_(pa.struct([(f.name, _arrow_type(f)) for f in column.fields]))
+    return _ARROW[column.type]
+
+
+def _feature(column: Column) -> Any:
+    if column.type == "images":
+        return {"feature": {"_type": "Image"}, "_type": "List"}
+    if column.type == "structs":
+        return {"feature": {f.name: _feature(f) for f in column.fields}, "_type": "List"}
+    value = {"dtype": _FEATURE_OF.get(column.type, column.type), "_type": "Value"}
+    return {"feature": value, "_type": "List"} if column.type.endswith("s") else value
+
+
+def _fact_row(fact: Fact) -> Row:
+    row = {name: getattr(fact, name) for name in ("task", "task_version", "ask", "dataset", "scene_id", "split", "key")}
+    return row | {
+        "frame_ids": list(fact.frame_ids),
+        "candidates": [
+            {
+                "key": c.key,
+                **_flat(c.value, "value", "value_shape"),
+                "frame_ids": list(c.frame_ids),
+                "show": canonical_json(c.show),
+                "evidence": canonical_json(c.evidence),
+            }
+            for c in fact.candidates
+        ],
+        "truth": fact.truth,
+        **_flat(fact.second_value, "second_value", "second_shape"),
+        "margin": float(fact.margin),
+        "evidence": canonical_json(fact.evidence),
+        "licence": fact.licence,
+        "pictures": canonical_json(fact.pictures),
+        "cameras": canonical_json(fact.cameras),
+    }
+
+
+def _read_fact(row: Mapping[str, Any]) -> Fact:
+    plain = dict(row)
+    plain["candidates"] = tuple(
+        Candidate(
+            key=c["key"],
+            value=_shaped(c["value"], c["value_shape"]),
+            frame_ids=tuple(c["frame_ids"]),
+            show=json.loads(c["show"]),
+            evidence=json.loads(c["evidence"]),
+        )
+        for c in row["candidates"]
+    )
+    plain["frame_ids"] = tuple(row["frame_ids"])
+    plain["second_value"] = _shaped(row["second_value"], plain.pop("second_shape"))
+    for name in ("evidence", "pictures", "cameras"):
+        plain[name] = json.loads(row[name])
+    return Fact(**plain)
+
+
+def _reject_row(rejected: Rejected) -> Row:
+    row = {c.name: getattr(rejected, c.name) for c in REJECT_COLUMNS}
+    return row | {"value": float(rejected.value), "limit": float(rejected.limit)}
+
+
+def _read_reject(row: Mapping[str, Any]) -> Rejected:
+    return Rejected(**row)
+
+
+def item_row(item: Item) -> Row:
+    """The row of an item; every image is {"bytes": None, "path": its media name}.
+
+    Raises:
+        ValueError: `convention` or `evidence` holds a NaN or an infinity.
+        TypeError: they hold something that is not JSON.
+    """
+    row: Row = {c.name: getattr(item, c.name) for c in ITEM_COLUMNS}
+    for column in ITEM_COLUMNS:
+        if column.type == "json":
+            row[column.name] = canonical_json(row[column.name])
+        elif column.type in {"strings", "float64s", "int64s"}:
+            row[column.name] = list(row[column.name])
+    row["images"] = [{"bytes": None, "path": name} for name in item.images]
+    row["distractors"] = [
+        {"strategy": d.strategy, "key": d.key, "separation": float(d.separation)} for d in item.distractors
+    ]
+    return row
+
+
+def read_item(row: Mapping[str, Any]) -> Item:
+    """The item of a row; the image bytes, where present, are not kept.
+
+    Raises:
+        DatasetError: `question_type` is not one of the three.
+    """
+    plain = dict(row)
+    if plain["question_type"] not in get_args(QuestionType):
+        raise dataset_error(
+            f"item {plain['id']}",
+            f"question_type {plain['question_type']!r}",
+            f"one of {', '.join(get_args(QuestionType))}",
+            "The file is not a dataset of this program.",
+        )
+    plain["question_type"] = cast(QuestionType, plain["question_type"])
+    for column in ITEM_COLUMNS:
+        if column.type == "json":
+            plain[column.name] = json.loads(plain[column.name])
+        elif column.type in {"strings", "float64s", "int64s"}:
+            plain[column.name] = tuple(plain[column.name])
+    plain["images"] = tuple(image["path"] for image in row["images"])
+    plain["distractors"] = tuple(Distractor(**d) for d in row["distractors"])
+    return Item(**plain)
+
+
+def _flat(value: Any, values: str, shape: str) -> Row:
+    array = np.asarray(value, dtype=np.float64)
+    return {values: array.ravel().tolist(), shape: list(array.shape)}
+
+
+def _shaped(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
+    return np.array(values, dtype=np.float64).reshape(tuple(shape))
+
+
+FACTS: Table[Fact] = Table("facts", FACT_COLUMNS, _fact_row, _read_fact)
+REJECTS: Table[Rejected] = Table("rejects", REJECT_COLUMNS, _reject_row, _read_reject)
+ITEMS: Table[Item] = Table("items", ITEM_COLUMNS, item_row, read_item)

@@ -1,0 +1,266 @@
+"""Parquet files written whole or not at all, with the same bytes for the same rows.
+
+Nothing in a file depends on the clock or the process. The bytes do depend on the pyarrow release, which signs them;
+`provenance.dataset_fingerprint` does not.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.types import Item
+from vgbench_gen.store.files import clean_temporary, dataset_error, replace_folder, replacing, sync, temporary_name
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, Row, Table, item_row
+
+__all__ = [
+    "check_schema", "clean_temporary", "damaged", "iter_rows", "open_parquet", "read_metadata", "read_shard",
+    "write_items", "write_rows", "write_shard",
+]  # fmt: skip
+
+GROUP_ROWS = 100
+GROUP_BYTES = 16 * 2**20  # writing takes about ten times this in memory
+SHARD_BYTES = 400 * 2**20  # below the 500 MB up to which the Hub makes previews
+_REMEDY = "Build it again (`vgbench build`), or name the right path."
+
+R = TypeVar("R")
+
+
+def write_shard(path: Path, records: Iterable[R], table: Table[R], metadata: Mapping[str, Any] | None = None) -> int:
+    """Write records (facts or rejects) as one file and return how many they were.
+
+    Args:
+        path: target; its folder is made. It appears, or is replaced, only when the new file is whole.
+        records: in the order to keep; consumed once.
+        metadata: JSON-ready notes about this shard (config digest, task versions, counts), see `read_metadata`.
+    """
+    return write_rows(path, map(table.to_row, records), table, metadata)
+
+
+def write_rows(path: Path, rows: Iterable[Row], table: Table[R], metadata: Mapping[str, Any] | None = None) -> int:
+    """`write_shard` for rows that are already in the table's columns."""
+    count = 0
+    with replacing(path) as temporary, _Writer(temporary, table, metadata) as writer:
+        for row in rows:
+            writer.add(row)
+            count += 1
+    return count
+
+
+def write_items(
+    folder: Path,
+    items: Iterable[Item],
+    media: MediaStore,
+    rows_per_shard: int | None = None,
+    bytes_per_shard: int = SHARD_BYTES,
+    metadata: Mapping[str, Any] | None = None,
+) -> list[Path]:
+    """Write the dataset `folder/items-00000-of-0000N.parquet` with the images inside.
+
+    Items are streamed: at most one row group (100 rows or 16 MB of images) is held. The files are written beside
+    `folder`, which is swapped at the end, so a reader sees the old set or the new one. No items give one empty file.
+
+    Args:
+        folder: usually `build/<name>/items`; replaced whole.
+        media: where the images' bytes are.
+        rows_per_shard, bytes_per_shard: a shard ends when either is reached (bytes: images and text before
+            compression); both count rows only, so the cuts are the same on every machine.
+
+    Raises:
+        DatasetError: an image is missing or damaged; `folder` stays as it was.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    filling = temporary_name(folder)
+    filling.mkdir()
+    parts: list[Path] = []
+    writer: _Writer | None = None
+    try:
+        for item in items:
+            full = writer is not None and (writer.rows == rows_per_shard or writer.size >= bytes_per_shard)
+            if writer is not None and full:
+                writer.close()
+                writer = None
+            if writer is None:
+                parts.append(filling / f"{len(parts):05d}")
+                writer = _Writer(parts[-1], ITEMS, metadata)
+            row = item_row(item)
+            for image in row["images"]:
+                image["bytes"] = media.get(image["path"])
+            writer.add(row)
+        if writer is None:
+            parts.append(filling / "00000")
+            writer = _Writer(parts[-1], ITEMS, metadata)
+        writer.close()
+        names = [f"items-{k:05d}-of-{len(parts):05d}.parquet" for k in range(len(parts))]
+        for part, name in zip(parts, names, strict=True):
+            sync(part)
+            part.rename(filling / name)
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+        shutil.rmtree(filling, ignore_errors=True)
+        raise
+    replace_folder(filling, folder)
+    return [folder / name for name in names]
+
+
+def read_shard(path: Path, table: Table[R]) -> list[R]:
+    """All records of one file.
+
+    Raises:
+        DatasetError: missing, not parquet, another kind of record, another schema version, damaged.
+    """
+    check_schema(path, open_parquet(path), table)
+    return [table.from_row(row) for row in iter_rows([path], [c.name for c in table.columns])]
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """The notes given to `write_shard`, with `kind` and `schema_version`.
+
+    Only the file's footer is read. Empty for a file that this program did not write.
+
+    Raises:
+        DatasetError: missing or not parquet.
+    """
+    raw = (open_parquet(path).schema_arrow.metadata or {}).get(b"vgbench", b"{}")
+    try:
+        found = json.loads(raw)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def iter_rows(paths: Iterable[Path], columns: Sequence[str] | None = None, batch: int = 64) -> Iterator[dict[str, Any]]:
+    """Rows of some files, one after the other, at most `batch` of them in memory.
+
+    Args:
+        columns: column names, or parquet paths such as `images.list.element.path` to leave the bytes on the disk.
+
+    Raises:
+        DatasetError: a file is missing, not parquet or damaged.
+    """
+    for path in paths:
+        with open_parquet(path) as file:
+            batches = file.iter_batches(batch, columns=None if columns is None else list(columns), use_threads=False)
+            while True:
+                try:
+                    rows = next(batches).to_pylist()
+                except StopIteration:
+                    break
+                except (OSError, pa.ArrowException) as error:
+                    raise damaged(path, error) from error
+                yield from rows
+
+
+def open_parquet(path: Path) -> Any:
+    """A `pyarrow.parquet.ParquetFile`, its footer read. Raises DatasetError where that fails."""
+    try:
+        return pq.ParquetFile(path, memory_map=False)
+    except FileNotFoundError:
+        raise dataset_error(path, "no file", "a parquet file", _REMEDY) from None
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(path, error) from error
+
+
+def check_schema(path: Path, file: Any, table: Table[Any]) -> None:
+    """Make sure that an open file holds this table: every column, of its type, in this schema version.
+
+    Raises:
+        DatasetError: says which columns are wrong.
+    """
+    notes = read_metadata(path)
+    kind, version = notes.get("kind", table.kind), notes.get("schema_version", SCHEMA_VERSION)
+    if (kind, version) != (table.kind, SCHEMA_VERSION):
+        found = f"{kind}, schema version {version}"
+        raise dataset_error(path, found, f"{table.kind}, schema version {SCHEMA_VERSION}", _REMEDY)
+    have = {field.name: _plain_type(field.type) for field in file.schema_arrow}
+    wrong = [
+        f"{field.name} ({have.get(field.name, 'missing')})"
+        for field in table.schema
+        if have.get(field.name) != _plain_type(field.type)
+    ]
+    if wrong:
+        found = f"wrong columns {', '.join(wrong[:6])}{' …' if len(wrong) > 6 else ''}"
+        raise dataset_error(path, found, f"the columns of {table.kind} (docs/data-dictionary.md)", _REMEDY)
+
+
+def _plain_type(arrow_type: Any) -> str:
+    # Other writers use 64-bit offsets and name list members "item"; neither changes the content.
+    return str(arrow_type).replace("large_", "").replace("element:", "item:")
+
+
+def damaged(path: Path, error: Exception) -> DatasetError:
+    """The error for a file that pyarrow cannot read."""
+    reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    return dataset_error(path, f"an unreadable file ({reason})", "a whole parquet file", _REMEDY)
+
+
+class _Writer:
+    """One parquet file, written row group by row group.
+
+    rows: rows added. size: bytes of text and images added.
+    """
+
+    def __init__(self, path: Path, table: Table[Any], metadata: Mapping[str, Any] | None) -> None:
+        notes = {**(metadata or {}), "kind": table.kind, "schema_version": SCHEMA_VERSION}
+        schema = table.schema
+        self._schema = schema.with_metadata({**schema.metadata, b"vgbench": canonical_json(notes).encode()})
+        # Dictionaries for text only: they make equal floats share an entry, and zeros and NaNs compare oddly.
+        self._parquet = pq.ParquetWriter(
+            path, self._schema, compression="snappy", use_dictionary=table.text_leaves, write_page_index=True
+        )
+        self._pending: list[Row] = []
+        self._pending_size = 0
+        self.rows = self.size = 0
+
+    def add(self, row: Row) -> None:
+        size = _row_size(row)
+        self._pending.append(row)
+        self._pending_size += size
+        self.rows += 1
+        self.size += size
+        if len(self._pending) >= GROUP_ROWS or self._pending_size >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        if self._pending:
+            self._flush()
+        self._parquet.close()
+
+    def abandon(self) -> None:
+        """Let go of the file; what is on the disk is of no use."""
+        self._pending.clear()
+        self._parquet.close()
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _flush(self) -> None:
+        table = pa.Table.from_pylist(self._pending, schema=self._schema)
+        self._parquet.write_table(table, row_group_size=len(self._pending))
+        self._pending, self._pending_size = [], 0
+
+
+def _row_size(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_row_size, value.values()))
+    if isinstance(value, list):
+        return sum(map(_row_size, value))
+    return 8
