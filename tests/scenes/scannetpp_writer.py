@@ -1,0 +1,270 @@
+"""Writes small ScanNet++ scenes with known geometry, in the layouts of the dataset. Uses no code of the project."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cv2
+import lz4.block
+import numpy as np
+import numpy.typing as npt
+import trimesh
+from scipy.spatial.transform import Rotation
+
+Array = npt.NDArray[Any]
+
+SCENE = "0a1b2c3d4e"
+SIZE = (320, 240)
+PHONE_K = np.array([[300.0, 0, 161.5], [0, 302.0, 117.5], [0, 0, 1]])
+PHONE_DISTORTION = (-0.12, 0.03, 0.002, -0.001)
+DSLR_SIZE = (300, 200)
+DSLR_K = np.array([[135.0, 0, 148.0], [0, 135.5, 101.0], [0, 0, 1]])
+DSLR_DISTORTION = (-0.03, -0.006, 0.002, -0.0004)
+EXTENTS = (1.0, 0.8, 0.6)
+BOX_CENTRE = (3.0, 3.0, 0.3)
+# Floor with its top at z = 0, wall with its face at y = 7, box on the floor: (centre, extents), metres.
+SOLIDS = [((4, 4, -0.05), (8, 8, 0.1)), ((4, 7.05, 3), (8, 0.1, 6)), (BOX_CENTRE, EXTENTS)]
+
+
+def room() -> trimesh.Trimesh:
+    """Mesh of `SOLIDS`, the box finely divided."""
+    parts = [trimesh.creation.box(extents=extents, transform=shift(*centre)) for centre, extents in SOLIDS]
+    parts[2] = parts[2].subdivide().subdivide().subdivide()
+    mesh = trimesh.util.concatenate(parts)
+    assert isinstance(mesh, trimesh.Trimesh)
+    return mesh
+
+
+def shift(x: float, y: float, z: float) -> Array:
+    """4x4 translation."""
+    out = np.eye(4)
+    out[:3, 3] = x, y, z
+    return out
+
+
+def look_at(eye: Sequence[float], target: Sequence[float], roll_deg: float = 0.0) -> Array:
+    """world_from_camera, x right, y down, z forward, turned about its axis by roll (clockwise as seen)."""
+    z = np.subtract(target, eye).astype(float)
+    z /= np.linalg.norm(z)
+    x = np.cross(z, [0, 0, 1.0])
+    x /= np.linalg.norm(x)
+    out = np.eye(4)
+    out[:3, :3] = np.stack([x, np.cross(z, x), z], 1) @ Rotation.from_euler("z", roll_deg, degrees=True).as_matrix()
+    out[:3, 3] = eye
+    return out
+
+
+def ramp(size: tuple[int, int], index: int) -> Array:
+    """RGB picture whose red and green give the pixel's own column and row (times 0.7) and whose blue the frame."""
+    width, height = size
+    out = np.zeros((height, width, 3), np.uint8)
+    out[..., 0] = np.rint(np.arange(width) * 0.7)
+    out[..., 1] = np.rint(np.arange(height) * 0.7)[:, None]
+    out[..., 2] = index
+    return out
+
+
+def true_depth(pose: Array, rays_xy: Array) -> Array:
+    """(N,) z-depth of rays (x, y, 1), (N, 2), to the first of `SOLIDS`, by slabs; 0 for a miss."""
+    world = np.concatenate([rays_xy, np.ones((len(rays_xy), 1))], 1) @ pose[:3, :3].T
+    nearest = np.full(len(world), np.inf)
+    for centre, extents in SOLIDS:
+        half = np.array(extents) / 2
+        with np.errstate(divide="ignore"):
+            sides = (np.array(centre) + np.stack([-half, half])[:, None] - pose[:3, 3]) / world
+        enter, leave = sides.min(0).max(1), sides.max(0).min(1)
+        nearest = np.minimum(nearest, np.where((enter <= leave) & (enter > 0), enter, np.inf))
+    return np.where(np.isfinite(nearest), nearest, 0.0)
+
+
+def depth_grid_rays(K: Array, distortion: Sequence[float], size: tuple[int, int]) -> Array:
+    """(192 * 256, 2) rays of the sensor depth pixels, which share the distorted grid of colour."""
+    x, y = np.meshgrid(np.arange(256.0), np.arange(192.0))
+    pixels = np.stack([(x + 0.5) * size[0] / 256 - 0.5, (y + 0.5) * size[1] / 192 - 0.5], -1).reshape(-1, 1, 2)
+    criteria = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
+    return np.asarray(cv2.undistortPoints(pixels, K, np.array(distortion), criteria=criteria)).reshape(-1, 2)
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def depth_bin(frames: Sequence[Array], variant: str) -> bytes:
+    """Bytes of a depth.bin of metres (192, 256); variants A, B, C and "B16" (millimetres in deflate records)."""
+
+    def deflate(data: bytes) -> bytes:
+        packer = zlib.compressobj(6, zlib.DEFLATED, -15)
+        return packer.compress(data) + packer.flush()
+
+    if variant == "C":
+        return deflate(b"".join(frame.astype("<f4").tobytes() for frame in frames))
+    out = []
+    for frame in frames:
+        mm = np.rint(np.nan_to_num(frame, posinf=0, neginf=0).clip(0) * 1000).astype("<u2").tobytes()
+        if variant == "A":
+            block = lz4.block.compress(mm, store_size=False)
+        else:
+            block = deflate(mm if variant == "B16" else frame.astype("<f4").tobytes())
+        out.append(struct.pack("<I", len(block)) + block)
+    return b"".join(out)
+
+
+def write_video(path: Path, frames: Iterable[Array]) -> None:
+    """Lossless video of RGB pictures."""
+    writer: Any = None
+    for frame in frames:
+        if writer is None:
+            size = (frame.shape[1], frame.shape[0])
+            writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*"FFV1"), 30, size)
+        writer.write(cv2.cvtColor(frame, cv2.COLOR_RGB2BGR))
+    assert writer is not None
+    writer.release()
+
+
+def write_picture(path: Path, rgb: Array) -> None:
+    """JPEG or PNG by the suffix."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done, data = cv2.imencode(path.suffix.lower(), cv2.cvtColor(rgb, cv2.COLOR_RGB2BGR) if rgb.ndim == 3 else rgb)
+    assert done
+    path.write_bytes(data.tobytes())
+
+
+def colmap_line(number: int, name: str, pose: Array, camera_id: int = 1) -> str:
+    """Header line of one image."""
+    inverse = np.linalg.inv(pose)
+    q = Rotation.from_matrix(inverse[:3, :3]).as_quat(scalar_first=True)
+    return " ".join([str(number), *(f"{v:.17g}" for v in (*q, *inverse[:3, 3])), str(camera_id), name])
+
+
+def write_colmap(
+    folder: Path, camera: str, poses: Mapping[str, Array], points: str = "", promised: int | None = None
+) -> None:
+    """cameras.txt, images.txt (second lines are `points`, blank by default) and an empty points3D.txt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cameras.txt").write_text(f"# Camera list\n# Number of cameras: 1\n{camera}\n")
+    lines = ["# Image list", f"# Number of images: {len(poses) if promised is None else promised}"]
+    for number, (name, pose) in enumerate(poses.items(), 1):
+        lines += [colmap_line(number, name, pose), points]
+    (folder / "images.txt").write_text("\n".join(lines) + "\n")
+    (folder / "points3D.txt").write_text("# 3D point list\n")
+
+
+def camera_line(model: str, size: tuple[int, int], K: Array, distortion: Sequence[float] = ()) -> str:
+    """Line of cameras.txt; COLMAP's pixel origin is the corner of the image."""
+    params = [K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5, *distortion]
+    return f"1 {model} {size[0]} {size[1]} " + " ".join(f"{p:.17g}" for p in params)
+
+
+def nerfstudio(poses: Mapping[str, Array], size: tuple[int, int], K: Array, **camera: Any) -> dict[str, Any]:
+    """A transforms.json: OpenGL camera axes and a world with x, y swapped and z mirrored."""
+    swap = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]])
+    frames = [
+        {"file_path": name, "transform_matrix": (swap @ pose @ np.diag([1.0, -1, -1, 1])).tolist(), "is_bad": False}
+        for name, pose in poses.items()
+    ]
+    intrinsics = {"fl_x": K[0, 0], "fl_y": K[1, 1], "cx": K[0, 2] + 0.5, "cy": K[1, 2] + 0.5}
+    return {**intrinsics, "w": size[0], "h": size[1], **camera, "frames": frames, "test_frames": []}
+
+
+def write_json(path: Path, content: Any) -> None:
+    """JSON file, folders made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def write_scans(scans: Path, mesh: trimesh.Trimesh) -> None:
+    """Mesh, one segment for every ten vertices, and annotations: floor, box, and a part that overlaps the box."""
+    scans.mkdir(parents=True, exist_ok=True)
+    mesh.export(scans / "mesh_aligned_0.05.ply", file_type="ply")
+    count = len(mesh.vertices)
+    # Shuffled ids: an id is no vertex index.
+    ids = 1000 + np.random.default_rng(3).permutation(count // 10 + 1)
+    segments = np.repeat(ids, 10)[:count]
+    write_json(scans / "segments.json", {"sceneId": SCENE, "segIndices": segments.tolist()})
+    low = np.array(BOX_CENTRE) - np.array(EXTENTS) / 2
+    high = np.array(BOX_CENTRE) + np.array(EXTENTS) / 2
+    on_box = ((mesh.vertices >= low - 1e-6) & (mesh.vertices <= high + 1e-6)).all(1)
+    pure = [int(i) for i in np.unique(segments) if on_box[segments == i].all()]
+    turn = np.array([[0.0, 1, 0], [-1, 0, 0], [0, 0, 1]])  # rows are axes: the first is +y
+    obb = {
+        "centroid": list(BOX_CENTRE),
+        "axesLengths": [EXTENTS[1], EXTENTS[0], EXTENTS[2]],
+        "normalizedAxes": turn.reshape(-1).tolist(),
+    }
+    floor = {**obb, "centroid": [4, 4, 0], "axesLengths": [8, 8, 0.1]}
+    groups = [
+        {"id": 1, "objectId": 1, "index": 0, "label": "Floor", "segments": [int(segments[0])], "obb": floor},
+        {"id": 2, "objectId": 2, "index": 1, "label": " Storage Box ", "segments": pure, "obb": obb},
+        {"id": 5, "objectId": 5, "index": 2, "label": "box lid", "segments": pure[:5], "obb": obb},
+        {"id": 6, "objectId": 6, "index": 3, "label": "SPLIT", "segments": pure[:1], "obb": obb},
+    ]
+    write_json(scans / "segments_anno.json", {"sceneId": SCENE, "segGroups": groups})
+
+
+@dataclass
+class Phone:
+    """An iPhone capture: poses by video index (all frames have colour and depth)."""
+
+    poses: list[Array]
+    depths: list[Array] = field(default_factory=list)
+    mesh: trimesh.Trimesh = field(default_factory=room)
+
+    def names(self) -> list[str]:
+        """frame_%06d."""
+        return [f"frame_{i:06d}" for i in range(len(self.poses))]
+
+    def json(self) -> dict[str, Any]:
+        """pose_intrinsic_imu.json; the raw `pose` is another world on purpose."""
+        return {
+            key: {
+                "timestamp": 100.0 + i / 60,
+                "pose": (shift(5, 5, 5) @ pose).tolist(),
+                "intrinsic": PHONE_K.tolist(),
+                "aligned_pose": pose.tolist(),
+                "imu": {"gravity": [0, 1, 0]},
+            }
+            for i, (key, pose) in enumerate(zip(self.names(), self.poses, strict=True))
+        }
+
+    def write(self, root: Path, variant: str = "A", *, video: bool = True, colmap: bool = True) -> Path:
+        """Write `<root>/data/<scene>/iphone` and scans; returns the scene's folder."""
+        scene = root / "data" / SCENE
+        phone = scene / "iphone"
+        phone.mkdir(parents=True)
+        rays = depth_grid_rays(PHONE_K, PHONE_DISTORTION if colmap else (0.0,) * 4, SIZE)
+        self.depths = [true_depth(pose, rays).reshape(192, 256) for pose in self.poses]
+        (phone / "depth.bin").write_bytes(depth_bin(self.depths, variant))
+        pictures = [ramp(SIZE, i) for i in range(len(self.poses))]
+        if video:
+            write_video(phone / "rgb.mkv", pictures)
+        else:
+            for key, picture in zip(self.names(), pictures, strict=True):
+                write_picture(phone / "rgb" / f"{key}.jpg", picture)
+        write_json(phone / "pose_intrinsic_imu.json", self.json())
+        if colmap:
+            names = {f"video/{key}.jpg": pose for key, pose in zip(self.names(), self.poses, strict=True)}
+            some = dict(list(names.items())[::2])
+            write_colmap(phone / "colmap", camera_line("OPENCV", SIZE, PHONE_K, PHONE_DISTORTION), some)
+        write_scans(scene / "scans", self.mesh)
+        return scene
+
+
+def write_dslr(root: Path, poses: Mapping[str, Array], mesh: trimesh.Trimesh) -> Path:
+    """`<root>/data/<scene>/dslr`: fisheye pictures (PNG bytes would not do: JPEG of quality 100), COLMAP, mesh."""
+    scene = root / "data" / SCENE
+    for number, name in enumerate(poses):
+        picture = ramp(DSLR_SIZE, number)
+        done, data = cv2.imencode(".jpg", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, 100])
+        assert done
+        path = scene / "dslr" / "resized_images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.tobytes())
+    line = camera_line("OPENCV_FISHEYE", DSLR_SIZE, DSLR_K, DSLR_DISTORTION)
+    write_colmap(scene / "dslr" / "colmap", line, poses, points="10.5 20.5 -1 30.25 40.5 7")
+    write_scans(scene / "scans", mesh)
+    return scene

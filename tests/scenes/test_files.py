@@ -1,0 +1,151 @@
+"""Bounded reading of small files and pictures."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vgbench_gen.core.errors import FrameError, SceneError
+from vgbench_gen.scenes._files import (
+    decode_depth_u16,
+    decode_image_rgb,
+    decode_mask_u8,
+    inside,
+    parse_matrix,
+    picture_header,
+    read_json,
+    source_digest,
+)
+
+RNG = np.random.default_rng(3)
+RGB = RNG.integers(0, 255, (6, 9, 3), dtype=np.uint8)
+DEPTH = RNG.integers(0, 65535, (5, 7), dtype=np.uint16)
+
+
+def encoded(pixels: Any, kind: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    (pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)).save(out, kind, **options)
+    return out.getvalue()
+
+
+def test_pictures_against_pillow() -> None:
+    np.testing.assert_array_equal(decode_image_rgb(encoded(RGB, "PNG"), "x", (9, 6)), RGB)
+    for options in ({}, {"progressive": True}, {"subsampling": 0}, {"comment": b"\xff\xd9"}):
+        data = encoded(RGB, "JPEG", **options)
+        expected = np.asarray(Image.open(io.BytesIO(data)))
+        assert np.abs(decode_image_rgb(data, "x", (9, 6)).astype(int) - expected).max() <= 3
+        assert picture_header(data, "x").plain
+    np.testing.assert_array_equal(decode_depth_u16(encoded(DEPTH, "PNG"), "x", (7, 5)), DEPTH)
+    np.testing.assert_array_equal(decode_mask_u8(encoded(RGB[..., 0], "PNG"), "x", (9, 6)), RGB[..., 0])
+    bits = RGB[..., 0] > 99
+    np.testing.assert_array_equal(decode_mask_u8(encoded(bits, "PNG"), "x"), bits * np.uint8(255))
+
+
+def test_orientation_turns_nothing_and_is_not_passed_through() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = encoded(RGB, "JPEG", exif=exif)
+    assert decode_image_rgb(data, "x").shape == RGB.shape
+    assert not picture_header(data, "x").plain
+    for other in (encoded(RGB[..., 0], "JPEG"), encoded(np.dstack([RGB, RGB[..., 0]]), "PNG")):
+        assert not picture_header(other, "x").plain
+        assert decode_image_rgb(other, "x").shape == RGB.shape
+
+
+def _png(width: int, height: int, bits: int = 8, kind: int = 2) -> bytes:
+    return b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBB", 13, b"IHDR", width, height, bits, kind) + bytes(20) + b"IEND"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"BM" + bytes(99),
+        encoded(RGB, "JPEG")[:-8],
+        encoded(RGB, "PNG")[:-12],
+        encoded(RGB, "PNG")[:60] + bytes(30) + b"IEND",
+        _png(60_000, 60_000),
+        _png(0, 5),
+        _png(2**32 - 1, 2**32 - 1),
+        b"\xff\xd8" + b"\xff" * 500 + b"\xff\xd9",
+        b"\xff\xd8\xff\xe0\x00\x00" * 40 + b"\xff\xd9",
+        b"\xff\xd8\xff\xc0\x00\x11\x08\xff\xff\xff\xff\x03" + bytes(20) + b"\xff\xd9",
+    ],
+)
+def test_damaged_pictures(data: bytes) -> None:
+    with pytest.raises(FrameError, match="here"):
+        decode_image_rgb(data, "here")
+    with pytest.raises(FrameError, match="here"):
+        decode_depth_u16(data, "here")
+
+
+def test_wrong_size_and_depth_of_eight_bits() -> None:
+    with pytest.raises(FrameError, match="9x6 pixels; expected 6x9"):
+        decode_image_rgb(encoded(RGB, "PNG"), "x", (6, 9))
+    for data in (encoded(RGB[..., 0], "PNG"), encoded(RGB, "PNG"), encoded(RGB[..., 0], "JPEG")):
+        with pytest.raises(FrameError, match="16-bit"):
+            decode_depth_u16(data, "x")
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 200_000, "1" * 9000, "\udcff", ""])
+def test_bad_json(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(SceneError, match=r"a\.json"):
+        read_json(path, path)
+    with pytest.raises(FrameError):
+        read_json(path.read_bytes(), "x", error=FrameError)
+
+
+def test_json_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": [1, 2]}')
+    assert read_json(path, path) == {"a": [1, 2]}
+    with pytest.raises(SceneError, match="at most 5"):
+        read_json(path, path, 5)
+    with pytest.raises(SceneError, match="at most 5"):
+        read_json(b"[1, 2, 3]", "x", 5)
+    with pytest.raises(SceneError, match="lists and objects"):
+        read_json(b"[" + b"{}," * 2_000_000 + b"{}]", "x")
+    os.mkfifo(tmp_path / "pipe")
+    for bad in (tmp_path / "pipe", tmp_path, tmp_path / "absent", tmp_path / "a\0b"):
+        with pytest.raises(SceneError):
+            read_json(bad, bad)
+
+
+def test_inside(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "sub").mkdir(parents=True)
+    (tmp_path / "root2").mkdir()
+    (root / "good").symlink_to(root / "sub")
+    (root / "bad").symlink_to(tmp_path / "root2")
+    (root / "loop").symlink_to(root / "loop")
+    (tmp_path / "entry").symlink_to(root)
+    assert inside(root, root / "good/x") == (root / "sub/x").resolve()
+    assert inside(tmp_path / "entry", tmp_path / "entry/sub") == (root / "sub").resolve()
+    for path in (root / "bad/x", root / "../root2", root / "sub/../../x", Path("/etc/passwd")):
+        with pytest.raises(SceneError):
+            inside(root, path)
+
+
+def test_matrices() -> None:
+    np.testing.assert_array_equal(parse_matrix("1, 2\n3 4", "x", ((2, 2),)), [[1, 2], [3, 4]])
+    assert parse_matrix(" ".join("1" * 9), "x", ((4, 4), (3, 3))).shape == (3, 3)
+    words = "-inf INF nan -1.#INF 1.#INF00 -1.#IND 1.#QNAN 1.#SNAN Infinity"
+    numbers = parse_matrix(words, "x", ((1, 9),))[0]
+    np.testing.assert_array_equal(numbers, [-np.inf, np.inf, np.nan, -np.inf, np.inf, np.nan, np.nan, np.nan, np.inf])
+    for text in ("", "1 2 3", "1 2 3 x", "1 2 3 1.#X", "1 " * 900_000):
+        with pytest.raises(FrameError, match="2x2"):
+            parse_matrix(text, "x", ((2, 2),))
+
+
+def test_digest() -> None:
+    a, b = ("a", 1, b"\0"), ("b", 2, [1.5])
+    assert source_digest([a, b]) == source_digest([b, a]) != source_digest([a, ("b", 3, [1.5])])

@@ -1,0 +1,7 @@
+"""Raw RGB-D scenes on disk: one loader per dataset, found by name, and everything below a folder at once."""
+
+from __future__ import annotations
+
+from vgbench_gen.scenes._discovery import OnError, discover, open_scenes
+
+__all__ = ["OnError", "discover", "open_scenes"]

@@ -1,0 +1,80 @@
+"""All datasets below some folders at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from vgbench_gen.core.errors import SceneError, VGBenchError
+from vgbench_gen.scenes.base import Scene, SceneRef, loaders
+
+OnError = Callable[[SceneRef, VGBenchError], None]
+
+_log = logging.getLogger("vgbench_gen.scenes")
+
+
+def discover(
+    *roots: Path | str, datasets: Iterable[str] | None = None, on_error: OnError | None = None
+) -> list[SceneRef]:
+    """Every scene below the roots once, sorted by dataset and id; nothing is opened.
+
+    A root may be a dataset's own folder, a parent of several, or one scene. Links that leave their root are not
+    followed. Of two different copies of a scene the first (by root, then path) counts; the other goes to `on_error`.
+
+    Args:
+        roots: folders or archives. datasets: names of the loaders to ask; default: all.
+        on_error: called with what cannot be listed; default: a warning in the log.
+
+    Raises:
+        SceneError: a root does not exist.
+        UnknownNameError: a dataset is not registered.
+    """
+    asked = {name: loaders[name] for name in sorted(set(loaders.names() if datasets is None else datasets))}
+    found: dict[tuple[str, str], SceneRef] = {}
+    for root in map(Path, roots):
+        if not root.exists():
+            raise SceneError(root, "nothing there", "a folder with raw scenes", "Check the path.")
+        for name, loader in asked.items():
+            try:
+                for ref in loader.discover(root):
+                    first = found.setdefault((ref.dataset, ref.scene_id), ref)
+                    if first.path.resolve() != ref.path.resolve():
+                        remedy = "Give each scene its own id, or one copy only."
+                        told = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
+                        _tell(on_error, ref, told)
+            except (VGBenchError, OSError) as error:
+                _tell(on_error, SceneRef(name, "", root), _typed(error, root))
+    return [found[key] for key in sorted(found)]
+
+
+def open_scenes(
+    *roots: Path | str, datasets: Iterable[str] | None = None, on_error: OnError | None = None
+) -> Iterator[Scene]:
+    """Open the scenes below the roots one after the other, sorted by dataset and id.
+
+    A scene that cannot be opened goes to `on_error` and the next one follows. Scenes are opened when asked for;
+    close each one (`with scene:`) or let go of it.
+
+    Args and raises: as `discover`.
+    """
+    for ref in discover(*roots, datasets=datasets, on_error=on_error):
+        try:
+            scene = loaders[ref.dataset].open(ref)
+        except (VGBenchError, OSError) as error:
+            _tell(on_error, ref, _typed(error, ref.path))
+            continue
+        yield scene
+
+
+def _typed(error: VGBenchError | OSError, path: Path) -> VGBenchError:
+    if isinstance(error, VGBenchError):
+        return error
+    return SceneError(path, error.strerror or "an error", "readable files", "Check permissions and the disk.")
+
+
+def _tell(on_error: OnError | None, ref: SceneRef, error: VGBenchError) -> None:
+    if on_error is None:
+        _log.warning("%s %s left out: %s", ref.dataset, ref.scene_id, error)
+    else:
+        on_error(ref, error)

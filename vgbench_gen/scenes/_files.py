@@ -1,0 +1,291 @@
+"""Reading small files and pictures from disk without trusting them.
+
+Every size is checked before memory is taken: pictures by their header, files by `fstat`. Errors are typed and say
+where, what was found, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.types import ColorArray, FloatArray
+
+# A picture of this size needs 192 MB as RGB; no sensor of the four datasets comes near it.
+MAX_PIXELS = 64_000_000
+# Numbers and short texts take up to 12 times the bytes of their JSON text and an empty object 25 times; these two
+# bounds keep a hostile file below 0.6 GB. A long ScanNet++ capture has some 200 000 lists and objects.
+MAX_JSON_BYTES = 32_000_000
+MAX_JSON_CONTAINERS = 2_000_000
+MAX_PICTURE_BYTES = 200_000_000
+MAX_TEXT_BYTES = 1_000_000
+# Cameras append a little padding after the end marker; a torn file lacks the marker altogether.
+_TAIL_BYTES = 4096
+_DAMAGED = "Copy or download the file again; until then the frame is left out."
+
+
+def read_bytes(path: Path, where: object, max_bytes: int, error: type[FormatError] = SceneError) -> bytes:
+    """All bytes of a regular file of at most `max_bytes`.
+
+    Raises:
+        FormatError: (of type `error`) the file is missing, unreadable, not a regular file, or larger.
+    """
+    try:
+        # Without O_NONBLOCK, opening a named pipe would wait for ever.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or str(problem)
+        raise error(where, reason, "a readable file", "Check the path, the download and the permissions.") from problem
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise error(where, "something that is not a regular file", "a file", "Replace it by the original file.")
+        if status.st_size > max_bytes:
+            raise error(
+                where, f"{status.st_size} bytes", f"at most {max_bytes}", "This is not such a file; get the original."
+            )
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read(max_bytes)
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise error(where, reason, "a readable file", "Check the disk and copy the file again.") from problem
+    finally:
+        os.close(handle)
+
+
+def read_text(path: Path, where: object, error: type[FormatError] = SceneError) -> str:
+    """Text of a small file (at most 1 MB); bytes that are not UTF-8 are replaced. Raises like `read_bytes`."""
+    return read_bytes(path, where, MAX_TEXT_BYTES, error).decode("utf-8", "replace")
+
+
+def read_json(
+    source: Path | bytes, where: object, max_bytes: int = MAX_JSON_BYTES, error: type[FormatError] = SceneError
+) -> Any:
+    """Parsed JSON of a file or of bytes.
+
+    Raises:
+        FormatError: (of type `error`) unreadable, too large, not UTF-8, not JSON, with too many or too deep lists.
+    """
+    data = source if isinstance(source, bytes) else read_bytes(source, where, max_bytes, error)
+    if len(data) > max_bytes:
+        raise error(where, f"{len(data)} bytes of JSON", f"at most {max_bytes}", "Get the original file.")
+    containers = data.count(b"[") + data.count(b"{")
+    if containers > MAX_JSON_CONTAINERS:
+        found, expected = f"{containers} lists and objects", f"at most {MAX_JSON_CONTAINERS}"
+        raise error(where, found, expected, "This is not such a file; get the original.")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as problem:
+        reason = f"no valid JSON ({str(problem)[:120]})"
+        raise error(where, reason, "a JSON document", "Copy or download the file again.") from problem
+
+
+def inside(root: Path, path: Path) -> Path:
+    """`path` with all links resolved, if that lies below `root` (which may itself be reached through a link).
+
+    Raises:
+        SceneError: the path climbs out of `root`, by `..` or by a link, or is a loop of links.
+    """
+    try:
+        base, real = root.resolve(), path.resolve()
+    except (OSError, RuntimeError, ValueError) as problem:
+        raise SceneError(path, f"an unusable path ({problem})", "a path", "Rename or remove it.") from problem
+    if not real.is_relative_to(base):
+        raise SceneError(
+            path, f"a link or path to {real}", f"a place below {base}", "Copy the data there or give the real folder."
+        )
+    return real
+
+
+_MSVC_FORMS = {"#INF": "inf", "#IND": "nan", "#QNAN": "nan", "#SNAN": "nan"}
+
+
+def _number(token: str) -> float:
+    found = re.fullmatch(r"([+-]?)1\.(#[A-Z]+)\d*", token.upper())
+    if found and found[2] in _MSVC_FORMS:
+        return float(found[1] + _MSVC_FORMS[found[2]])
+    return float(token)
+
+
+def parse_matrix(
+    text: str, where: object, shapes: Sequence[tuple[int, int]], error: type[FormatError] = FrameError
+) -> FloatArray:
+    """Matrix (rows, columns) float64 from numbers in row-major order, split by blanks or commas.
+
+    shapes: accepted shapes; the one with the right count of numbers is taken. Not finite values are kept, also in
+    the forms old C libraries print (`-1.#INF`, `1.#QNAN`).
+
+    Raises:
+        FormatError: (of type `error`) no number, or another count.
+    """
+    wanted = " or ".join(f"{rows}x{columns}" for rows, columns in shapes) + " numbers"
+    tokens = text[:MAX_TEXT_BYTES].replace(",", " ").split()
+    shape = next((s for s in shapes if s[0] * s[1] == len(tokens)), None)
+    if shape is None:
+        raise error(where, f"{len(tokens)} words", wanted, "Export or download the file again.")
+    try:
+        return np.array([_number(token) for token in tokens], dtype=np.float64).reshape(shape)
+    except ValueError as problem:
+        raise error(where, str(problem)[:120], wanted, "Export or download the file again.") from problem
+
+
+def source_digest(entries: Iterable[Sequence[object]]) -> str:
+    """32 hexadecimal digits for (name, size, header bytes, ...) of the files a scene was read from, in any order."""
+    lines = sorted(
+        json.dumps([e.hex() if isinstance(e, bytes) else e for e in entry], default=str) for entry in entries
+    )
+    return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PictureHeader:
+    """What a JPEG or PNG says about itself before any pixel is decoded.
+
+    kind: "jpeg" or "png". channels: as stored (a palette counts as 0). bits: per channel.
+    plain: 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives.
+    """
+
+    kind: str
+    width: int
+    height: int
+    channels: int
+    bits: int
+    plain: bool
+
+
+def picture_header(data: bytes, where: object) -> PictureHeader:
+    """Read the header of JPEG (ISO 10918-1 frame header) or PNG (W3C IHDR) bytes.
+
+    Raises:
+        FrameError: neither of the two, torn at either end, or more than 64 million pixels.
+    """
+    if data[:8] == b"\x89PNG\r\n\x1a\n":
+        header = _png_header(data)
+        whole = data.rfind(b"IEND", -_TAIL_BYTES) >= 0
+    elif data[:2] == b"\xff\xd8":
+        header = _jpeg_header(data)
+        whole = data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0
+    else:
+        raise FrameError(where, f"bytes that begin {data[:8].hex() or 'nowhere'}", "a JPEG or PNG picture", _DAMAGED)
+    if header is None or not whole:
+        raise FrameError(where, "a torn picture", "a complete JPEG or PNG", _DAMAGED)
+    if header.width < 1 or header.height < 1 or header.width * header.height > MAX_PIXELS:
+        found = f"{header.width}x{header.height} pixels"
+        raise FrameError(where, found, f"at most {MAX_PIXELS} pixels", "Get the original file.")
+    return header
+
+
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 0, 4: 2, 6: 4}
+
+
+def _png_header(data: bytes) -> PictureHeader | None:
+    if len(data) < 33 or data[12:16] != b"IHDR":
+        return None
+    width, height, bits, colour_type = struct.unpack_from(">IIBB", data, 16)
+    if colour_type not in _PNG_CHANNELS:
+        return None
+    plain = colour_type == 2 and bits == 8 and b"eXIf" not in data[: data.find(b"IDAT")]
+    return PictureHeader("png", width, height, _PNG_CHANNELS[colour_type], bits, plain)
+
+
+# Start-of-frame markers C0-CF without DHT (C4), JPG (C8) and DAC (CC).
+_SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+
+
+def _jpeg_header(data: bytes) -> PictureHeader | None:
+    at, turned = 2, False
+    while at + 4 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker == 0xFF or marker == 0x01 or 0xD0 <= marker <= 0xD8:  # fill bytes and markers without a length
+            at += 1 if marker == 0xFF else 2
+            continue
+        length = struct.unpack_from(">H", data, at + 2)[0]
+        if marker in _SOF:
+            if length < 8 or at + 10 > len(data):
+                return None
+            bits, height, width, channels = struct.unpack_from(">BHHB", data, at + 4)
+            plain = bits == 8 and channels == 3 and not turned
+            return PictureHeader("jpeg", width, height, channels, bits, plain)
+        turned |= marker == 0xE1 and data[at + 4 : at + 8] == b"Exif"
+        at += 2 + max(length, 2)
+    return None
+
+
+def _checked(data: bytes, where: object, size: tuple[int, int] | None) -> PictureHeader:
+    header = picture_header(data, where)
+    if size is not None and (header.width, header.height) != size:
+        found, expected = f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}"
+        raise FrameError(where, found, expected, "Picture and camera must belong together; export the scene again.")
+    return header
+
+
+def decode_image_rgb(data: bytes, where: object, size: tuple[int, int] | None = None) -> ColorArray:
+    """(H, W, 3) uint8 RGB of a JPEG or PNG, as stored (an orientation tag turns nothing).
+
+    size: (width, height) the picture must have; checked on the header, before anything is decoded.
+
+    Raises:
+        FrameError: damaged, torn, too large, or of another size.
+    """
+    header = _checked(data, where, size)
+    pixels = _imdecode(data, where, color=True)
+    if pixels.shape != (header.height, header.width, 3) or pixels.dtype != np.uint8:
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit RGB as in the header", _DAMAGED)
+    return pixels
+
+
+def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint16]:
+    """(h, w) uint16 of a 16-bit grey PNG, values as stored.
+
+    size: (width, height) the picture must have; checked on the header, before anything is decoded.
+
+    Raises:
+        FrameError: damaged, torn, too large, of another size, or not 16-bit grey (8 bits cannot hold millimetres).
+    """
+    header = _checked(data, where, size)
+    if (header.kind, header.channels, header.bits) != ("png", 1, 16):
+        found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
+        raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
+    pixels = _imdecode(data, where, color=False)
+    if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint16:
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header", _DAMAGED)
+    return pixels
+
+
+def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:
+    """(h, w) uint8 of an 8-bit grey picture as stored; colour becomes grey. Raises like `decode_image_rgb`."""
+    import cv2
+
+    header = _checked(data, where, size)
+    if header.channels == 1 and header.bits == 8:
+        pixels = _imdecode(data, where, color=False)
+    else:
+        pixels = cv2.cvtColor(_imdecode(data, where, color=True), cv2.COLOR_RGB2GRAY)
+    if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint8:
+        raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit grey as in the header", _DAMAGED)
+    return np.asarray(pixels, np.uint8)
+
+
+def _imdecode(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
+    import cv2
+
+    flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED
+    try:
+        pixels = cv2.imdecode(np.frombuffer(data, np.uint8), flag)
+    except cv2.error as problem:
+        raise FrameError(where, f"pixels that do not decode ({problem.err})", "a whole picture", _DAMAGED) from problem
+    if pixels is None:
+        raise FrameError(where, "pixels that do not decode", "a whole picture", _DAMAGED)
+    return pixels

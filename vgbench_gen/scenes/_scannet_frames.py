@@ -1,0 +1,382 @@
+"""ScanNet frames from any of the lay-outs people have on disk: `.sens`, three kinds of exports, two derived sets.
+
+Every lay-out becomes a `Recording`: frame numbers, raw poses, cameras for the pictures as they are, lazy pixels.
+Frames are paired by their number, never by position.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from vgbench_gen.core.errors import FormatError, FrameError, SceneError
+from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
+from vgbench_gen.scenes._files import (
+    MAX_PICTURE_BYTES,
+    decode_depth_u16,
+    decode_image_rgb,
+    inside,
+    parse_matrix,
+    picture_header,
+    read_bytes,
+    read_text,
+)
+from vgbench_gen.scenes._pgm import decode_pgm, pgm_header
+from vgbench_gen.scenes._scannet_cameras import (
+    USUAL_COLOR,
+    USUAL_DEPTH,
+    check_pair,
+    depth_camera_of,
+    fit_camera,
+    parse_keys,
+    stated_size,
+    warn_extrinsic,
+)
+from vgbench_gen.scenes._sens import MAX_FRAMES, SensFile
+from vgbench_gen.scenes.base import Issue
+
+_SUBFOLDERS = ("", "frames", "exported", "sens")
+_CPP_FRAME = re.compile(r"frame-(\d{1,9})\.(color|depth|pose)\.(jpg|jpeg|png|pgm|txt)")
+_NUMBERED = re.compile(r"(\d{1,9})\.(jpg|jpeg|png|pgm|txt)", re.IGNORECASE)
+_EXPORT = "Export the scan again."
+
+
+class PixelSource(Protocol):
+    """Pixels by frame number."""
+
+    def color(self, index: int) -> ColorArray: ...
+    def depth_m(self, index: int) -> DepthArray: ...
+    def encoded_color(self, index: int) -> bytes | None: ...
+    def where(self, index: int) -> str: ...
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Recording:
+    """Frames of one scan before poses are checked.
+
+    numbers: frame numbers that have colour, depth and a pose; poses: (F, 4, 4) float64 for them, as in the files.
+    times_s: seconds or None. total_frames: with those that miss a part. digest: entries for `source_digest`.
+    """
+
+    variant: str
+    source: PixelSource
+    numbers: list[int]
+    poses: FloatArray
+    times_s: list[float | None]
+    color_camera: Camera
+    depth_camera: Camera
+    total_frames: int
+    issues: list[Issue]
+    digest: list[tuple[object, ...]]
+
+
+def _first_size(numbers: list[int], sizes: PixelSizes) -> tuple[int, int] | None:
+    """Size of the first sound picture among a few; a torn first frame must not cost the scene."""
+    for number in numbers[:5]:
+        try:
+            return sizes(number)
+        except FrameError:
+            continue
+    return None
+
+
+class PixelSizes(Protocol):
+    """(width, height) of the picture of one frame, from its header."""
+
+    def __call__(self, index: int, /) -> tuple[int, int]: ...
+
+
+def open_sens(path: Path) -> Recording:
+    """Recording in a `.sens` file. The caller closes `source`. Raises SceneError like `SensFile`."""
+    file = SensFile(path)
+    try:
+        header, issues = file.header, list[Issue]()
+        if file.shortfall:
+            issues.append(Issue("", "truncated", file.shortfall))
+        numbers = [n for n in range(len(file)) if not file.is_empty(n)]
+        empty = sorted(set(range(len(file))) - set(numbers))
+        issues += [Issue(str(n), "no_pixels", "recorded without colour or depth") for n in empty]
+        file.color_size = _first_size(numbers, file.picture_size) or header.color_size
+        color = fit_camera("colour", header.color_K, path, header.color_size, file.color_size, issues)
+        depth = fit_camera("depth", header.depth_K, path, header.depth_size, header.depth_size, issues)
+        check_pair(color, depth, issues)
+        warn_extrinsic("colour", header.color_extrinsic, issues)
+        warn_extrinsic("depth", header.depth_extrinsic, issues)
+        times = [t / 1e6 if 0 < t < 2**53 else None for t in file.times_us.tolist()]
+        digest: list[tuple[object, ...]] = [(path.name, file.size_bytes, header.raw)]
+        return Recording(
+            "sens",
+            file,
+            numbers,
+            file.poses[numbers],
+            [times[n] for n in numbers],
+            color,
+            depth,
+            header.frame_count,
+            issues,
+            digest,
+        )
+    except BaseException:
+        file.close()
+        raise
+
+
+@dataclass(slots=True)
+class _Layout:
+    variant: str
+    color_K: Path
+    depth_K: Path | None
+    extrinsics: dict[str, Path] = field(default_factory=dict)
+    info: dict[str, str] = field(default_factory=dict)
+    color: dict[int, Path] = field(default_factory=dict)
+    depth: dict[int, Path] = field(default_factory=dict)
+    pose: dict[int, Path] = field(default_factory=dict)
+    sizes: list[tuple[object, ...]] = field(default_factory=list)
+
+
+class ExportedFrames:
+    """Pixels of an exported scan, read and decoded on demand."""
+
+    def __init__(self, layout: _Layout, depth_shift: float) -> None:
+        self._color, self._depth, self._shift = layout.color, layout.depth, depth_shift
+        self.color_size: tuple[int, int] | None = None
+        self.depth_size: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def where(self, index: int) -> str:
+        """The colour file."""
+        return str(self._color[index])
+
+    def picture_size(self, index: int) -> tuple[int, int]:
+        """(width, height) of the colour picture by its header."""
+        path = self._color[index]
+        header = picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
+        return header.width, header.height
+
+    def depth_picture_size(self, index: int) -> tuple[int, int]:
+        """(width, height) of the depth picture by its header."""
+        path = self._depth[index]
+        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        if data[:2] == b"P5":
+            return pgm_header(data, path)[:2]
+        header = picture_header(data, path)
+        return header.width, header.height
+
+    def encoded_color(self, index: int) -> bytes | None:
+        """The file's bytes if every viewer shows them as `color` does, else None."""
+        path = self._color[index]
+        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        header = picture_header(data, path)
+        return data if header.plain and (header.width, header.height) == self.color_size else None
+
+    def color(self, index: int) -> ColorArray:
+        """(H, W, 3) uint8 RGB. Raises FrameError if damaged or of another size."""
+        path = self._color[index]
+        return decode_image_rgb(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path, self.color_size)
+
+    def depth_m(self, index: int) -> DepthArray:
+        """(h, w) float32 metres, 0 = unknown. Raises FrameError if damaged or of another size."""
+        path = self._depth[index]
+        data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
+        units = decode_pgm(data, path, self.depth_size) if data[:2] == b"P5" else None
+        if units is None:
+            units = decode_depth_u16(data, path, self.depth_size)
+        return np.divide(units, np.float32(self._shift), dtype=np.float32)
+
+
+def _files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: list[Issue]) -> list[Path]:
+    """Regular files of a folder, sorted; links that leave `root` are dropped."""
+    kept: list[Path] = []
+    with os.scandir(inside(root, folder)) as entries:
+        for count, entry in enumerate(entries):
+            if count >= 4 * MAX_FRAMES:
+                raise SceneError(folder, f"more than {count} files", f"at most {4 * MAX_FRAMES}", _EXPORT)
+            path = Path(entry.path)
+            try:
+                if entry.is_symlink():
+                    inside(root, path)
+                if entry.is_file():
+                    sizes.append((f"{folder.name}/{entry.name}", entry.stat().st_size))
+                    kept.append(path)
+            except (SceneError, OSError) as problem:
+                issues.append(Issue("", "unusable_file", str(problem)))
+    return sorted(kept)
+
+
+def _numbered(paths: list[Path], suffixes: tuple[str, ...]) -> dict[int, Path]:
+    out: dict[int, Path] = {}
+    for path in paths:
+        found = _NUMBERED.fullmatch(path.name)
+        if found and path.suffix.lower() in suffixes:
+            out.setdefault(int(found[1]), path)
+    return out
+
+
+def _first_file(base: Path, *names: str) -> Path | None:
+    return next((base / name for name in names if (base / name).is_file()), None)
+
+
+_COLOR_K_NAMES = ("intrinsic/intrinsic_color.txt", "intrinsics_color.txt", "intrinsic_color.txt")
+_DEPTH_K_NAMES = ("intrinsic/intrinsic_depth.txt", "intrinsics_depth.txt", "intrinsic_depth.txt")
+
+
+def exported_variant(folder: Path) -> tuple[str, Path] | None:
+    """Name of the lay-out exported frames have below a scan folder, and the folder they lie in; None if there is none.
+
+    Names: "exported" (official Python exporter), "frames_25k", "exported_cpp", "posed_images".
+    """
+    for base in (folder / name for name in _SUBFOLDERS):
+        if (base / "color").is_dir() and (base / "pose").is_dir():
+            return ("frames_25k" if (base / "intrinsics_color.txt").is_file() else "exported"), base
+        if (base / "_info.txt").is_file():
+            return "exported_cpp", base
+        if (base / "intrinsic.txt").is_file():
+            return "posed_images", base
+    return None
+
+
+def _layout(root: Path, variant: str, base: Path, issues: list[Issue]) -> _Layout:
+    if variant in ("exported", "frames_25k"):
+        color_K = _first_file(base, *_COLOR_K_NAMES)
+        if color_K is None:
+            raise SceneError(base, "no colour intrinsics", _COLOR_K_NAMES[0], _EXPORT)
+        layout = _Layout(variant, color_K, _first_file(base, *_DEPTH_K_NAMES))
+        for name in ("color", "depth"):
+            extrinsic = base / "intrinsic" / f"extrinsic_{name}.txt"
+            if extrinsic.is_file():
+                layout.extrinsics["colour" if name == "color" else name] = extrinsic
+        layout.color = _numbered(_files(root, base / "color", layout.sizes, issues), (".jpg", ".jpeg", ".png"))
+        if (base / "depth").is_dir():
+            layout.depth = _numbered(_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
+        layout.pose = _numbered(_files(root, base / "pose", layout.sizes, issues), (".txt",))
+        return layout
+    if variant == "exported_cpp":
+        info = base / "_info.txt"
+        layout = _Layout(variant, info, info, info=parse_keys(read_text(inside(root, info), info)))
+        for path in _files(root, base, layout.sizes, issues):
+            found = _CPP_FRAME.fullmatch(path.name)
+            if found:
+                {"color": layout.color, "depth": layout.depth, "pose": layout.pose}[found[2]].setdefault(
+                    int(found[1]), path
+                )
+        return layout
+    layout = _Layout(variant, base / "intrinsic.txt", _first_file(base, "depth_intrinsic.txt"))
+    paths = _files(root, base, layout.sizes, issues)
+    layout.color = _numbered(paths, (".jpg", ".jpeg"))
+    layout.depth, layout.pose = _numbered(paths, (".png",)), _numbered(paths, (".txt",))
+    return layout
+
+
+def _matrix(root: Path, path: Path) -> FloatArray:
+    return parse_matrix(read_text(inside(root, path), path), path, ((4, 4), (3, 3)), SceneError)
+
+
+def _info_matrix(layout: _Layout, key: str) -> FloatArray:
+    return parse_matrix(layout.info.get(key, ""), f"{layout.color_K}, {key}", ((4, 4),), SceneError)
+
+
+def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) -> Recording:
+    """Recording in exported files.
+
+    Args:
+        root: scan folder; nothing outside it is read.
+        variant, base: from `exported_variant`.
+        keys: of `<scanId>.txt`, for the sizes the intrinsics were made for; may be empty.
+
+    Raises:
+        SceneError: no usable frame, no or senseless intrinsics, or intrinsics for another resolution.
+    """
+    issues: list[Issue] = []
+    layout = _layout(root, variant, base, issues)
+    everything = sorted(layout.color.keys() | layout.depth.keys() | layout.pose.keys())
+    if len(everything) > MAX_FRAMES:
+        raise SceneError(base, f"{len(everything)} frames", f"at most {MAX_FRAMES}", _EXPORT)
+    numbers: list[int] = []
+    poses: list[FloatArray] = []
+    for number in everything:
+        parts = (("colour", layout.color), ("depth", layout.depth), ("pose", layout.pose))
+        missing = [what for what, files in parts if number not in files]
+        if missing:
+            issues.append(Issue(str(number), "incomplete", f"no {' and no '.join(missing)}"))
+            continue
+        path = layout.pose[number]
+        try:
+            poses.append(parse_matrix(read_text(path, path, FrameError), path, ((4, 4), (3, 4))))
+        except FormatError as problem:
+            issues.append(Issue(str(number), "bad_pose", str(problem)))
+            continue
+        if poses[-1].shape == (3, 4):
+            poses[-1] = np.vstack([poses[-1], [0.0, 0.0, 0.0, 1.0]])
+        numbers.append(number)
+    if not numbers:
+        found = f"no frame with colour, depth and pose among {len(everything)}"
+        raise SceneError(base, found, "at least one", _EXPORT)
+    frames, color, depth = _cameras(root, layout, numbers, keys, issues)
+    layout.sizes.append(("cameras", color.K.tolist(), depth.K.tolist(), np.array(poses).tobytes()))
+    return Recording(
+        variant,
+        frames,
+        numbers,
+        np.array(poses),
+        [None] * len(numbers),
+        color,
+        depth,
+        len(everything),
+        issues,
+        layout.sizes,
+    )
+
+
+def _cameras(
+    root: Path, layout: _Layout, numbers: list[int], keys: dict[str, str], issues: list[Issue]
+) -> tuple[ExportedFrames, Camera, Camera]:
+    """Pixels with their sizes, colour camera, depth camera."""
+    info = layout.info
+    depth_K: FloatArray | None
+    if info:
+        color_K, depth_K = (_info_matrix(layout, f"m_calibration{what}Intrinsic") for what in ("Color", "Depth"))
+        stated = stated_size(info, "m_colorWidth", "m_colorHeight")
+        stated_depth = stated_size(info, "m_depthWidth", "m_depthHeight")
+        for what, name in (("colour", "Color"), ("depth", "Depth")):
+            if f"m_calibration{name}Extrinsic" in info:
+                warn_extrinsic(what, _info_matrix(layout, f"m_calibration{name}Extrinsic"), issues)
+    else:
+        color_K = _matrix(root, layout.color_K)
+        depth_K = None if layout.depth_K is None else _matrix(root, layout.depth_K)
+        stated = stated_size(keys, "colorWidth", "colorHeight")
+        stated_depth = stated_size(keys, "depthWidth", "depthHeight")
+        for what, path in layout.extrinsics.items():
+            extrinsic = np.eye(4)
+            matrix = _matrix(root, path)
+            extrinsic[: len(matrix), : len(matrix)] = matrix
+            warn_extrinsic(what, extrinsic, issues)
+    try:
+        shift = float(info.get("m_depthShift", "1000"))
+    except ValueError:
+        shift = float("nan")
+    if not (np.isfinite(shift) and shift > 0):
+        found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
+        raise SceneError(layout.color_K, found, "a positive number (1000 for millimetres)", _EXPORT)
+    frames = ExportedFrames(layout, shift)
+    size, depth_size = _first_size(numbers, frames.picture_size), _first_size(numbers, frames.depth_picture_size)
+    if size is None or depth_size is None:
+        where = frames.where(numbers[0])
+        raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM", _EXPORT)
+    frames.color_size, frames.depth_size = size, depth_size
+    color = fit_camera("colour", color_K, layout.color_K, stated or USUAL_COLOR, size, issues)
+    if depth_K is None:
+        issues.append(Issue("", "depth_intrinsics_derived", "no depth intrinsics; derived from those of colour"))
+        depth = depth_camera_of(color, depth_size)
+    else:
+        where_depth = layout.depth_K or layout.color_K
+        depth = fit_camera("depth", depth_K, where_depth, stated_depth or USUAL_DEPTH, depth_size, issues)
+    check_pair(color, depth, issues)
+    return frames, color, depth

@@ -1,0 +1,164 @@
+"""Annotated objects of a ScanNet scan: mesh vertices chosen by over-segmentation and aggregation, boxed.
+
+The three files of a set belong together; mixing the decimated with the full mesh gives wrong objects, so pairing is
+strict. Bad annotation costs the objects, never the frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError, SceneError
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.geometry.boxes import contains, gravity_aligned_box
+from vgbench_gen.geometry.poses import transform
+from vgbench_gen.scenes._files import inside, read_json
+from vgbench_gen.scenes._mesh import read_ply
+from vgbench_gen.scenes.base import Issue, SceneObject
+
+# (mesh, segments, aggregation), the decimated set first.
+_SETS = (
+    ("{}_vh_clean_2.ply", "{}_vh_clean_2.0.010000.segs.json", "{}.aggregation.json"),
+    ("{}_vh_clean.ply", "{}_vh_clean.segs.json", "{}_vh_clean.aggregation.json"),
+)
+# Annotated segments spill over object borders, so this share is cut off at either end of each box axis.
+_TRIM = 0.01
+_POINT_MARGIN_M = 0.01
+# Fewer vertices (2 cm apart in the decimated mesh) do not show an extent.
+_MIN_POINTS = 20
+_MAX_GROUPS = 5000
+_REMEDY = "Download the annotation files of this scan again."
+
+
+def read_objects(
+    folder: Path, scan_id: str, world_from_file: FloatArray, up_world: FloatArray
+) -> tuple[list[SceneObject], list[Issue], list[tuple[object, ...]]]:
+    """Objects in the delivered world frame, what was wrong, and entries for the source digest.
+
+    Args:
+        folder: scan folder. scan_id: its name, which the file names begin with.
+        world_from_file: (4, 4), the axis alignment that poses were moved by, too.
+        up_world: (3,) unit vector against gravity in the delivered world.
+
+    Box axes: longer horizontal side, shorter one, up. Labels are the raw ones, lower case.
+    """
+    issues: list[Issue] = []
+    for names in _SETS:
+        paths = [folder / name.format(scan_id) for name in names]
+        present = [path.is_file() for path in paths]
+        if not all(present):
+            if present[1] or present[2]:
+                missing = ", ".join(path.name for path, there in zip(paths, present, strict=True) if not there)
+                issues.append(Issue("", "annotation_incomplete", f"no {missing}"))
+            continue
+        try:
+            found = list(_objects(folder, scan_id, paths, world_from_file, up_world, issues))
+        except SceneError as problem:
+            issues.append(Issue("", "annotation_unusable", str(problem)))
+            continue
+        return found, issues, [(path.name, path.stat().st_size) for path in paths]
+    return [], issues, []
+
+
+def _objects(
+    folder: Path, scan_id: str, paths: list[Path], world_from_file: FloatArray, up: FloatArray, issues: list[Issue]
+) -> Iterator[SceneObject]:
+    mesh, segs_path, aggregation_path = (inside(folder, path) for path in paths)
+    groups = _groups(aggregation_path, scan_id, paths[1].name, issues)
+    segs = _segments(segs_path, scan_id)
+    vertices, _ = read_ply(mesh, want_faces=False)
+    if len(segs) != len(vertices):
+        found = f"{len(segs)} segIndices for {len(vertices)} vertices of {paths[0].name}"
+        raise SceneError(segs_path, found, "one per vertex", _REMEDY)
+    order = np.argsort(segs, kind="stable")
+    in_order = segs[order]
+    left = 4 * len(vertices)
+    for instance_id, label, segments in groups:
+        members = _members(order, in_order, segments)
+        left -= len(members)
+        if left < 0:
+            raise SceneError(aggregation_path, "groups that share most of the mesh", "separate objects", _REMEDY)
+        if len(members) < _MIN_POINTS:
+            issues.append(Issue("", "object_too_small", f"object {instance_id} ({label}): {len(members)} vertices"))
+            continue
+        points = transform(world_from_file, vertices[np.sort(members)])
+        try:
+            box = gravity_aligned_box(points, up, trim=_TRIM)
+        except GeometryError as problem:
+            issues.append(Issue("", "object_without_box", f"object {instance_id} ({label}): {problem}"))
+            continue
+        yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)])
+
+
+def _members(order: IntArray, in_order: IntArray, segments: IntArray) -> IntArray:
+    """Vertex numbers whose segment is among `segments` (sorted, unique)."""
+    start, end = np.searchsorted(in_order, segments, "left"), np.searchsorted(in_order, segments, "right")
+    counts = end - start
+    offsets = np.repeat(start - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    members: IntArray = order[np.arange(counts.sum()) + offsets]
+    return members
+
+
+def _check_scan(document: dict[str, Any], path: Path, scan_id: str) -> None:
+    named = document.get("sceneId", scan_id)
+    if not (isinstance(named, str) and named.endswith(scan_id)):
+        raise SceneError(path, f"sceneId {named!r:.80}", f"{scan_id} (with any prefix)", _REMEDY)
+
+
+def _segments(path: Path, scan_id: str) -> IntArray:
+    document = read_json(path, path)
+    values = document.get("segIndices") if isinstance(document, dict) else None
+    if not isinstance(values, list):
+        raise SceneError(path, "no list 'segIndices'", "one segment number per vertex", _REMEDY)
+    _check_scan(document, path, scan_id)
+    return _whole_numbers(values, path, "segIndices")
+
+
+def _whole_numbers(values: list[Any], path: Path, what: str) -> IntArray:
+    # Types first: one long text among the numbers would make numpy take its length for every entry.
+    kinds = set(map(type, values))
+    if not kinds <= {int}:
+        found = f"{what} of {', '.join(sorted(kind.__name__ for kind in kinds))}"
+        raise SceneError(path, found, "whole numbers", _REMEDY)
+    try:
+        return np.array(values, np.int64)
+    except OverflowError as problem:
+        raise SceneError(path, f"{what} beyond 64 bits", "whole numbers", _REMEDY) from problem
+
+
+def _groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) -> list[tuple[str, str, IntArray]]:
+    """(instance id, label, sorted unique segments) without repeats."""
+    document = read_json(path, path)
+    groups = document.get("segGroups") if isinstance(document, dict) else None
+    if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
+        raise SceneError(path, "no usable list 'segGroups'", f"a list of at most {_MAX_GROUPS} objects", _REMEDY)
+    _check_scan(document, path, scan_id)
+    partner = document.get("segmentsFile", segs_name)
+    if not (isinstance(partner, str) and partner.endswith(segs_name)):
+        raise SceneError(path, f"segmentsFile {partner!r:.80}", f"{segs_name} (with any prefix)", _REMEDY)
+    kept: list[tuple[str, str, IntArray]] = []
+    sets: dict[bytes, str] = {}
+    ids: set[str] = set()
+    repeats: list[str] = []
+    for number, group in enumerate(groups):
+        entry = group if isinstance(group, dict) else {}
+        label, segments, object_id = entry.get("label"), entry.get("segments"), entry.get("objectId", entry.get("id"))
+        if not (isinstance(label, str) and label.strip() and isinstance(segments, list) and isinstance(object_id, int)):
+            issues.append(
+                Issue("", "object_malformed", f"{path.name}: group {number} lacks objectId, label or segments")
+            )
+            continue
+        unique = np.unique(_whole_numbers(segments, path, f"segments of group {number}"))
+        # scene0217_00 of the release lists every object twice under new ids.
+        if sets.setdefault(unique.tobytes(), str(object_id)) != str(object_id) or str(object_id) in ids:
+            repeats.append(str(object_id))
+            continue
+        ids.add(str(object_id))
+        kept.append((str(object_id), label.strip().lower(), unique))
+    if repeats:
+        issues.append(Issue("", "object_repeated", f"{len(repeats)} objects listed twice: {', '.join(repeats[:20])}"))
+    return kept

@@ -1,0 +1,174 @@
+"""Objects of ScanNet++ from `scans/segments.json` and `scans/segments_anno.json` (`dataset-formats.md` 2.8).
+
+Objects may share vertices (a cushion and the sofa it lies on); each keeps all of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError, SceneError
+from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
+from vgbench_gen.geometry.boxes import contains, gravity_aligned_box
+from vgbench_gen.geometry.poses import nearest_rotation, orthonormality_deviation
+from vgbench_gen.scenes._files import read_bytes, read_json
+from vgbench_gen.scenes.base import Issue, SceneObject
+
+# Parts of the building and bookkeeping words: nothing one would ask the place or size of.
+STRUCTURAL = frozenset(
+    [
+        *("wall", "floor", "ceiling", "roof", "pillar", "column", "beam", "room", "structure"),
+        *("window frame", "windowframe", "door frame", "doorframe", "window sill", "windowsill"),
+        *("skirting", "skirting board", "baseboard", "reflection", "mirror reflection"),
+        *("object", "objects", "misc", "other", "unknown", "undefined", "unlabeled", "unlabelled", "void", "clutter"),
+    ]
+)
+_BUILDING_PART = re.compile(r"(^|.*\W)(walls?|floors?|ceilings?)$|^(remove|split)\b.*")
+
+_MAX_SEGMENTS_BYTES = 120_000_000
+_MAX_GROUPS = 20_000
+_BOX_MARGIN_M = 0.05
+# Share of an object's vertices that must lie in its box (plus margin); scans leave some strays.
+_MIN_SHARE_INSIDE = 0.95
+_MAX_TILT_COSINE = float(np.cos(np.radians(2.0)))
+_MIN_POINTS_FOR_BOX = 50
+_MIN_SIDE_M, _MAX_SIDE_M = 1e-3, 100.0
+_REMEDY = "Download the folder scans/ again; until then the scene has no objects."
+
+
+def is_structural(label: str) -> bool:
+    """Whether a label (lower case, stripped) names a part of the building or is a bookkeeping word."""
+    return not label or label in STRUCTURAL or _BUILDING_PART.match(label) is not None
+
+
+def read_objects(
+    scans: Path, vertices_m: FloatArray, up_world: FloatArray, where: str
+) -> tuple[list[SceneObject], list[Issue]]:
+    """Objects of one scene with their mesh vertices (N, 3) and boxes in the world frame, in order of the file.
+
+    vertices_m: (V, 3) vertices of `mesh_aligned_0.05.ply`. A damaged group costs that object and becomes an issue.
+
+    Raises:
+        SceneError: a file is missing or not what it should be, or does not fit the mesh.
+    """
+    members = _Members(_segment_of_vertex(scans / "segments.json", len(vertices_m), f"{where}/segments.json"))
+    anno = read_json(scans / "segments_anno.json", f"{where}/segments_anno.json")
+    groups = anno.get("segGroups") if isinstance(anno, Mapping) else None
+    if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
+        found = "no list" if not isinstance(groups, list) else f"{len(groups)} groups"
+        expected = f"a list of at most {_MAX_GROUPS} groups under 'segGroups'"
+        raise SceneError(f"{where}/segments_anno.json", found, expected, _REMEDY)
+    objects: list[SceneObject] = []
+    issues: list[Issue] = []
+    taken: set[str] = set()
+    for position, group in enumerate(groups):
+        at = f"{where}/segments_anno.json group {position}"
+        try:
+            label = str(group["label"]).strip().lower()
+            if is_structural(label):
+                continue
+            instance_id = str(int(group["objectId"] if group.get("objectId") is not None else group["id"]))
+            if instance_id in taken:
+                raise ValueError(f"object id {instance_id} stands more than once")
+            taken.add(instance_id)
+            points = vertices_m[members.of(np.array(group["segments"], dtype=np.int64))]
+            box, remark = _box(group["obb"], points, up_world)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, GeometryError) as problem:
+            issues.append(Issue("", "object_damaged", f"{at}: {type(problem).__name__} {str(problem)[:160]}"))
+            continue
+        if remark:
+            issues.append(Issue("", "object_box", f"{at} ({label}): {remark}"))
+        objects.append(SceneObject(instance_id, label, box, points))
+    return objects, issues
+
+
+def _segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
+    """(V,) segment id of each vertex.
+
+    The list has an entry per vertex, millions of them: read as text of numbers, as Python objects it would take
+    many times its size.
+    """
+    text = read_bytes(path, where, _MAX_SEGMENTS_BYTES)
+    found = re.search(rb'"segIndices"\s*:\s*\[([\s\d,+-]*)\]', text)
+    if found is None:
+        raise SceneError(where, "no list of whole numbers under 'segIndices'", "one segment id per vertex", _REMEDY)
+    entries = found[1].count(b",") + 1 if found[1].strip() else 0
+    if entries != count:
+        raise SceneError(where, f"{entries} segment ids", f"one for each of {count} mesh vertices", _REMEDY)
+    try:
+        ids = np.fromstring(found[1].decode("ascii"), np.int64, count=entries, sep=",")
+    except ValueError as problem:
+        raise SceneError(where, f"damaged numbers ({problem})", "one segment id per vertex", _REMEDY) from problem
+    if len(ids) != count:
+        raise SceneError(where, f"{len(ids)} readable segment ids", f"one for each of {count} vertices", _REMEDY)
+    return ids
+
+
+class _Members:
+    """Vertices of each segment, by one sort for all objects."""
+
+    def __init__(self, segment_of_vertex: IntArray) -> None:
+        self._order = np.argsort(segment_of_vertex, kind="stable")
+        self._sorted = segment_of_vertex[self._order]
+
+    def of(self, segments: IntArray) -> IntArray:
+        """Vertex indices, ascending, of all vertices in any of the segments."""
+        if segments.ndim != 1:
+            raise ValueError("'segments' is no list of numbers")
+        wanted = np.unique(segments)
+        first = np.searchsorted(self._sorted, wanted, "left")
+        length = np.searchsorted(self._sorted, wanted, "right") - first
+        # Positions first[i] .. first[i] + length[i] - 1 for all i at once.
+        starts = np.repeat(first - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
+        return np.sort(self._order[starts + np.arange(len(starts))])
+
+
+def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tuple[OrientedBox, str]:
+    """Gravity-aligned box of one object and a remark where the file's own box was not taken as it stands."""
+    center = np.array(obb["centroid"], dtype=np.float64)
+    size = np.array(obb["axesLengths"], dtype=np.float64)
+    # Axis i stands in entries 3i to 3i + 2: rows here, columns in our boxes.
+    rotation = np.array(obb["normalizedAxes"], dtype=np.float64).reshape(3, 3).T
+    if center.shape != (3,) or size.shape != (3,):
+        raise ValueError("'centroid' or 'axesLengths' has not 3 numbers")
+    if not all(np.isfinite(a).all() for a in (center, size, rotation)):
+        raise ValueError("the box has numbers that are not finite")
+    if orthonormality_deviation(rotation) > 0.02:
+        raise ValueError("the axes of the box are not perpendicular unit vectors")
+    if not ((size > _MIN_SIDE_M) & (size < _MAX_SIDE_M)).all():
+        raise ValueError(f"sides of {size.tolist()} m")
+    box, remark = _up_last(OrientedBox(center, size, rotation), up_world), ""
+    if box is None:
+        if len(points) < _MIN_POINTS_FOR_BOX:
+            raise ValueError("the box is tilted and there are too few vertices for another")
+        return gravity_aligned_box(points, up_world), "tilted; fitted to the vertices instead"
+    if not len(points):
+        return box, "no vertices to check it with"
+    if contains(box, points, _BOX_MARGIN_M).mean() < _MIN_SHARE_INSIDE:
+        doubled = OrientedBox(box.center_m, 2 * box.size_m, box.rotation)
+        if contains(doubled, points, _BOX_MARGIN_M).mean() >= _MIN_SHARE_INSIDE:
+            return doubled, "holds its vertices only with doubled lengths; taken as half lengths"
+        if len(points) < _MIN_POINTS_FOR_BOX:
+            raise ValueError("the vertices lie outside the box and are too few for another")
+        return gravity_aligned_box(points, up_world), "does not hold its vertices; fitted to them instead"
+    return box, remark
+
+
+def _up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
+    """The same box, axis 3 pointing up exactly, right-handed; None where no axis points up or down."""
+    cosines = up_world @ box.rotation
+    up = int(np.argmax(np.abs(cosines)))
+    if abs(cosines[up]) < _MAX_TILT_COSINE:
+        return None
+    order = [(up + 1) % 3, (up + 2) % 3, up]
+    rough = box.rotation[:, order].copy()
+    rough[:, 2] = up_world
+    rough[:, 0] -= up_world * (up_world @ rough[:, 0])
+    rough[:, 0] /= np.linalg.norm(rough[:, 0])
+    rough[:, 1] = np.cross(rough[:, 2], rough[:, 0])
+    return OrientedBox(box.center_m, box.size_m[order], nearest_rotation(rough), box.frame)

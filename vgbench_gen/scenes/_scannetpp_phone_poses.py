@@ -1,0 +1,155 @@
+"""Which poses an iphone scene of ScanNet++ gets (`dataset-formats.md` 2.4 to 2.6).
+
+One source per scene: `aligned_pose` where the json has any that is sound, else COLMAP, else nerfstudio.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from vgbench_gen.core.errors import PoseError, SceneError
+from vgbench_gen.geometry.poses import check_pose, rotation_angle_deg
+from vgbench_gen.scenes._colmap import ColmapModel, read_model
+from vgbench_gen.scenes._files import inside
+from vgbench_gen.scenes._scannetpp_poses import (
+    CheckedPose,
+    Nerfstudio,
+    PhoneRecord,
+    frame_stem,
+    read_nerfstudio,
+    read_phone_json,
+)
+from vgbench_gen.scenes.base import Issue
+
+_KEY = re.compile(r"frame_(\d{1,9})")
+# Two pose sources of one scene that differ by more than this on median do not describe the same world.
+_MAX_SOURCE_GAP_M, _MAX_SOURCE_GAP_DEG = 0.10, 2.0
+
+
+def frame_index(key: str) -> int:
+    """Index in the video of "frame_000120"."""
+    return int(key.rpartition("_")[2])
+
+
+class PoseSources:
+    """What the scene's pose files hold; `issues` collects what was wrong.
+
+    records: of `pose_intrinsic_imu.json`, by frame key. colmap, nerfstudio: None where absent or unreadable.
+
+    Raises:
+        SceneError: the json is no such json, or a file lies outside the scene's folder.
+    """
+
+    def __init__(self, root: Path, folder: Path, where: str, issues: list[Issue]) -> None:
+        self.root, self.folder, self.where, self.issues = root, folder, where, issues
+        self.records = self._records()
+        self.colmap = self._colmap()
+        self.nerfstudio = self._nerfstudio()
+
+    def _records(self) -> dict[str, PhoneRecord]:
+        path = self.folder / "pose_intrinsic_imu.json"
+        if not path.exists():
+            return {}
+        inside(self.root, path)
+        records, issues = read_phone_json(path, f"{self.where}/{path.name}")
+        self.issues += issues
+        return records
+
+    def _colmap(self) -> ColmapModel | None:
+        folder = self.folder / "colmap"
+        if not (folder / "images.txt").exists():
+            return None
+        inside(self.root, folder)
+        try:
+            model = read_model(folder, f"{self.where}/colmap")
+        except SceneError as problem:
+            self.issues.append(Issue("", "colmap_unreadable", str(problem)))
+            return None
+        # Problems with single images matter only where COLMAP gives the poses; see `chosen`.
+        return model
+
+    def _nerfstudio(self) -> Nerfstudio | None:
+        path = self.folder / "nerfstudio" / "transforms.json"
+        if not path.exists():
+            return None
+        inside(self.root, path)
+        try:
+            return read_nerfstudio(path, f"{self.where}/nerfstudio/{path.name}")
+        except SceneError as problem:
+            self.issues.append(Issue("", "nerfstudio_unreadable", str(problem)))
+            return None
+
+    def chosen(self) -> tuple[dict[str, CheckedPose], list[str]]:
+        """Checked poses of the scene's one source, and the keys to use in order of the video."""
+        from_json: dict[str, CheckedPose] = {}
+        lost: list[Issue] = []
+        for key, record in self.records.items():
+            if record.aligned_pose is None:
+                lost.append(Issue(key, "pose_missing", "no aligned_pose"))
+                continue
+            try:
+                pose, deviation = check_pose(record.aligned_pose, f"{self.where}/{key}")
+                from_json[key] = CheckedPose(pose, deviation)
+            except PoseError as problem:
+                lost.append(Issue(key, "pose_invalid", str(problem)))
+        from_colmap = {
+            frame_stem(i.name): CheckedPose(i.world_from_camera, i.pose_deviation, i.camera_id)
+            for i in (self.colmap.images.values() if self.colmap else ())
+        }
+        if from_json:
+            self._compare(from_json, from_colmap)
+            poses = {
+                key: CheckedPose(
+                    p.world_from_camera, p.deviation, from_colmap[key].camera_id if key in from_colmap else None
+                )
+                for key, p in from_json.items()
+            }
+        elif from_colmap and self.colmap is not None:
+            poses = from_colmap
+            lost = [Issue(frame_stem(name), "pose_invalid", why) for name, why in self.colmap.problems]
+        else:
+            poses, lost = self._nerfstudio_poses()
+        self.issues += lost
+        bad = self.nerfstudio.bad if self.nerfstudio else frozenset()
+        keys = []
+        for key in poses:
+            if _KEY.fullmatch(key) is None:
+                self.issues.append(Issue(key[:40], "name_unknown", "not of the form frame_000000"))
+            elif key in bad:
+                self.issues.append(Issue(key, "marked_bad", "is_bad in nerfstudio/transforms.json"))
+            else:
+                keys.append(key)
+        return poses, sorted(keys, key=frame_index)
+
+    def _nerfstudio_poses(self) -> tuple[dict[str, CheckedPose], list[Issue]]:
+        if self.nerfstudio is None:
+            raise SceneError(
+                self.where,
+                "no usable aligned_pose, no COLMAP model and no nerfstudio poses",
+                "pose_intrinsic_imu.json, colmap/ or nerfstudio/transforms.json",
+                "Download one of them.",
+            )
+        poses: dict[str, CheckedPose] = {}
+        issues = [Issue("", "nerfstudio_poses", "only pose source; its scale could not be checked against COLMAP")]
+        for key in self.nerfstudio.poses:
+            try:
+                poses[key] = CheckedPose(*self.nerfstudio.checked(key, f"{self.where}/nerfstudio {key}"))
+            except PoseError as problem:
+                issues.append(Issue(key, "pose_invalid", str(problem)))
+        return poses, issues
+
+    def _compare(self, ours: dict[str, CheckedPose], colmap: dict[str, CheckedPose]) -> None:
+        common = [key for key in ours if key in colmap]
+        if not common:
+            return
+        a = np.stack([ours[key].world_from_camera for key in common])
+        b = np.stack([colmap[key].world_from_camera for key in common])
+        gap_m = float(np.median(np.linalg.norm(a[:, :3, 3] - b[:, :3, 3], axis=1)))
+        turned = a[:, :3, :3].transpose(0, 2, 1) @ b[:, :3, :3]
+        gap_deg = float(np.median(rotation_angle_deg(turned)))
+        if gap_m > _MAX_SOURCE_GAP_M or gap_deg > _MAX_SOURCE_GAP_DEG:
+            detail = f"aligned_pose and COLMAP differ by {gap_m:.3f} m and {gap_deg:.2f} degrees on median"
+            self.issues.append(Issue("", "pose_sources_disagree", detail))

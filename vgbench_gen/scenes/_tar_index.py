@@ -1,0 +1,227 @@
+"""Names, offsets and sizes of the members of an uncompressed tar, read in place and never extracted.
+
+Our own walk over the 512-byte headers (POSIX.1-1988 ustar, POSIX.1-2001 pax `path`/`size`, GNU long names and
+base-256 sizes) instead of `tarfile`, because that module reads extended headers of any declared length into memory
+and recurses once per chained one; a foreign archive must be able to do neither.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vgbench_gen.core.errors import FormatError, SceneError
+
+_BLOCK = 512
+_MAX_MEMBERS = 500_000  # the largest CA-1M captures have some 40 000
+_MAX_EXTENDED = 64 * 1024  # bytes of one long-name or pax record; real ones have a few hundred
+_MAX_NAME = 512
+_MAX_NOTES = 100
+_READ_AHEAD = 4 * _BLOCK  # a header and the small JSON after it often come with one read
+_KINDS = {b"1": "hard link", b"2": "symbolic link", b"3": "device", b"4": "device", b"6": "pipe"}
+
+
+@dataclass(frozen=True, slots=True)
+class TarNote:
+    """A member that was left out, or why the walk ended early. reason: machine-readable; detail: one line."""
+
+    name: str
+    reason: str
+    detail: str
+
+
+class TarIndex:
+    """Random access to the regular members of one tar.
+
+    members: name -> (offset, size) in bytes of the payload. Names are relative, without "." or ".." parts; of two
+    members with the same name the later one counts, as when a tar is unpacked.
+    notes: what was refused and why, at most 100 plus one that counts the rest.
+    complete: False where the archive ends before its end mark or a header is damaged.
+
+    Raises:
+        SceneError: the file cannot be opened, does not begin with a tar header, or holds more than 500 000 members.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.members: dict[str, tuple[int, int]] = {}
+        self.notes: list[TarNote] = []
+        self.complete = False
+        self._unsaid = 0
+        try:
+            self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        except OSError as error:
+            raise SceneError(path, error.strerror or "an error", "a readable tar file", "Check the path.") from error
+        try:
+            self.size_bytes = os.fstat(self._fd).st_size
+            self._walk()
+        except BaseException:
+            self.close()
+            raise
+        if self._unsaid:
+            self.notes.append(TarNote("", "tar_more_notes", f"{self._unsaid} more members refused"))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
+
+    def size(self, name: str) -> int:
+        """Payload size of a member in bytes."""
+        return self.members[name][1]
+
+    def read(self, name: str, start: int = 0, limit: int | None = None) -> bytes:
+        """At most `limit` bytes (default: all) of a member from `start` on. Safe to call from several threads.
+
+        Raises:
+            KeyError: no such member.
+            FormatError: the file became shorter since it was indexed.
+        """
+        offset, size = self.members[name]
+        wanted = max(size - start, 0) if limit is None else min(max(size - start, 0), limit)
+        data = os.pread(self._fd, wanted, offset + start)
+        if len(data) != wanted:
+            raise FormatError(
+                f"{self.path}:{name}",
+                f"{len(data)} bytes",
+                f"{wanted}",
+                "The file changed while in use; open it again.",
+            )
+        return data
+
+    def close(self) -> None:
+        """Close the file; reading afterwards fails."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            self.close()
+
+    def _walk(self) -> None:
+        position, path_override, size_override = 0, "", -1
+        while True:
+            ahead = os.pread(self._fd, _READ_AHEAD, position)
+            header = ahead[:_BLOCK]
+            if len(header) < _BLOCK:
+                self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")
+                return
+            if not any(header):
+                self._finish(position)
+                return
+            size = _number(header[124:136])
+            if not _checksum_fits(header) or size < 0:
+                self._damaged(position)
+                return
+            kind, payload = header[156:157], position + _BLOCK
+            if kind in b"LxgK":
+                if size > _MAX_EXTENDED:
+                    self._note("", "tar_damaged", f"extended header of {size} bytes at byte {position}")
+                    return
+                record = ahead[_BLOCK : _BLOCK + size]
+                if len(record) < size:
+                    record = os.pread(self._fd, size, payload)
+                if len(record) < size:
+                    position = self.size_bytes  # the next turn finds the end and says so
+                    continue
+                if kind == b"L":
+                    path_override = record.rstrip(b"\0").decode("utf-8", "replace")
+                elif kind == b"x":
+                    pax = _pax(record)
+                    path_override = pax.get("path", path_override)
+                    size_override = int(pax["size"]) if pax.get("size", "").isdecimal() else size_override
+            else:
+                size = size_override if size_override >= 0 else size
+                name = path_override or _name(header)
+                path_override, size_override = "", -1
+                if kind in (b"0", b"\0", b"7"):
+                    if payload + size > self.size_bytes:
+                        self._note(name, "tar_truncated", f"{size} bytes declared, {self.size_bytes - payload} left")
+                        return
+                    self._keep(name, payload, size)
+                elif kind != b"5":
+                    self._note(name, "tar_member_refused", f"a {_KINDS.get(kind, f'member of type {kind!r}')}")
+                    size = 0 if kind in _KINDS else size  # links may repeat their target's size without a payload
+            position = payload + -(-size // _BLOCK) * _BLOCK
+
+    def _keep(self, name: str, payload: int, size: int) -> None:
+        clean = _clean(name)
+        if not clean:
+            self._note(name, "tar_member_refused", "the name is absolute, climbs, or is not a plain path")
+            return
+        if clean in self.members:
+            self._note(clean, "tar_duplicate_member", "two members have this name; the later one counts")
+        self.members[clean] = (payload, size)
+        if len(self.members) > _MAX_MEMBERS:
+            raise SceneError(self.path, f"more than {_MAX_MEMBERS} members", "one capture", "Not a capture archive.")
+
+    def _finish(self, position: int) -> None:
+        self.complete = True
+        rest = self.size_bytes - position
+        if rest > 1 << 20:  # an archive ends with zeros up to 10 KiB; a preallocated, unfinished download with more
+            self.complete = False
+            self._note("", "tar_truncated", f"end mark at byte {position}, but {rest} bytes follow")
+
+    def _damaged(self, position: int) -> None:
+        if position == 0:
+            raise SceneError(
+                self.path, "no tar header at its beginning", "an uncompressed tar", "Download the file again."
+            )
+        self._note("", "tar_damaged", f"no valid member header at byte {position}; the rest is not read")
+
+    def _note(self, name: str, reason: str, detail: str) -> None:
+        if len(self.notes) < _MAX_NOTES:
+            self.notes.append(TarNote(name[:_MAX_NAME], reason, detail))
+        else:
+            self._unsaid += 1
+
+
+def _number(field: bytes) -> int:
+    """A size field: octal text, or base-256 where the top bit is set; -1 where it is neither."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    text = field.rstrip(b"\0 ").lstrip(b" ")
+    if not text:
+        return 0
+    try:
+        return int(text, 8) if text.isdigit() else -1
+    except ValueError:
+        return -1
+
+
+def _checksum_fits(header: bytes) -> bool:
+    stated = _number(header[148:156])
+    return stated == sum(header[:148]) + 8 * 32 + sum(header[156:])
+
+
+def _name(header: bytes) -> str:
+    name = header[:100].split(b"\0", 1)[0]
+    prefix = header[345:500].split(b"\0", 1)[0] if header[257:263] == b"ustar\0" else b""
+    return (prefix + b"/" + name if prefix else name).decode("utf-8", "replace")
+
+
+def _pax(record: bytes) -> dict[str, str]:
+    """`length key=value\\n` records of a pax header; stops at the first that is not one."""
+    found: dict[str, str] = {}
+    while record:
+        head, space, _ = record.partition(b" ")
+        if not space or not head.isdigit() or len(head) > 6 or not len(head) + 1 < int(head) <= len(record):
+            break
+        key, _, value = record[len(head) + 1 : int(head)].rstrip(b"\n").partition(b"=")
+        found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+        record = record[int(head) :]
+    return found
+
+
+def _clean(name: str) -> str:
+    """The name without "." parts, or "" where it must not be used."""
+    if not name or len(name) > _MAX_NAME or name.startswith("/") or "\\" in name or not name.isprintable():
+        return ""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts or (parts and parts[0][1:2] == ":"):
+        return ""
+    return "/".join(parts)

@@ -1,0 +1,99 @@
+"""Frames shown upright: colour, depth, masks, K, pose and boxes turned together by quarter turns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.types import BoolArray, ColorArray, DepthArray, FloatArray
+from vgbench_gen.geometry.boxes import moved
+from vgbench_gen.geometry.cameras import (
+    quarter_turn_rotation,
+    quarter_turned,
+    turned_pose,
+    turned_rect,
+    up_in_camera,
+    upright_turns,
+)
+from vgbench_gen.geometry.poses import make_pose
+from vgbench_gen.scenes.base import Frame, FrameObject
+
+# Nearer than 30 degrees to straight up or down, the roll hangs on few degrees of pose and says little.
+_MIN_ROLL_SINE = 0.5
+
+
+def turns_to_upright(poses: Sequence[FloatArray], up_world: FloatArray) -> list[int]:
+    """Quarter turns (`np.rot90`) for each frame of one scene.
+
+    Each frame is judged by its own pose, because a phone may be turned during a scan. A frame that looks so steeply
+    up or down that its own roll says little follows the majority of the scene.
+
+    poses: (4, 4) `world_from_camera` each. up_world: (3,) unit vector.
+    """
+    own = [upright_turns(pose, up_world) for pose in poses]
+    sure = [bool(np.hypot(*up_in_camera(pose, up_world)[:2]) > _MIN_ROLL_SINE) for pose in poses]
+    votes = Counter(k for k, is_sure in zip(own, sure, strict=True) if is_sure)
+    majority = min(votes, key=lambda k: (-votes[k], k)) if votes else 0
+    return [k if is_sure else majority for k, is_sure in zip(own, sure, strict=True)]
+
+
+def upright(frame: Frame, k: int) -> Frame:
+    """The frame after `np.rot90(image, k)`; the frame itself where nothing is to be turned."""
+    return TurnedFrame(frame, k) if k % 4 else frame
+
+
+class TurnedFrame(Frame):
+    """A frame whose pictures are turned by `np.rot90(picture, k)`, everything else along with them."""
+
+    def __init__(self, frame: Frame, k: int) -> None:
+        self._frame, self._k = frame, k % 4
+        self.id, self.timestamp_s, self.pose_deviation = frame.id, frame.timestamp_s, frame.pose_deviation
+        self.camera = quarter_turned(frame.camera, k)
+        self.depth_camera = quarter_turned(frame.depth_camera, k)
+        self.world_from_camera = turned_pose(frame.world_from_camera, k)
+
+    def color(self) -> ColorArray:
+        """(H, W, 3) uint8 RGB, turned. Raises like the frame's own."""
+        turned: ColorArray = self._turned(self._frame.color())
+        return turned
+
+    def depth_m(self) -> DepthArray:
+        """(h, w) float32 metres, turned (a turn about the optical axis leaves z-depth as it is)."""
+        turned: DepthArray = self._turned(self._frame.depth_m())
+        return turned
+
+    def encoded_color(self) -> bytes | None:
+        """None, unless no turn is made: the stored bytes show the unturned picture."""
+        return None if self._k else self._frame.encoded_color()
+
+    def valid_mask(self) -> BoolArray | None:
+        """(H, W), turned, or None."""
+        mask = self._frame.valid_mask()
+        return None if mask is None else self._turned(mask)
+
+    def object_mask(self) -> BoolArray | None:
+        """(H, W), turned, or None."""
+        mask = self._frame.object_mask()
+        return None if mask is None else self._turned(mask)
+
+    def objects(self) -> Sequence[FrameObject]:
+        """The frame's objects, boxes in the turned camera frame, rectangles in turned pixels."""
+        turned_from_camera = make_pose(quarter_turn_rotation(self._k), np.zeros(3))
+        width, height = self._frame.camera.size
+        return tuple(
+            FrameObject(
+                item.instance_id,
+                item.label,
+                moved(item.box, turned_from_camera, item.box.frame),
+                None if item.rendered_px is None else turned_rect(item.rendered_px, width, height, self._k),
+                None if item.projected_px is None else turned_rect(item.projected_px, width, height, self._k),
+            )
+            for item in self._frame.objects()
+        )
+
+    def _turned(self, picture: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.ascontiguousarray(np.rot90(picture, self._k))

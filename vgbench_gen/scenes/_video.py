@@ -1,0 +1,107 @@
+"""Frames of a video in increasing order (`dataset-formats.md` 2.2: seeking in these videos is unreliable).
+
+Decoding is the dominant cost of an iPhone scene: every frame up to the last one asked must be decoded, so ask in
+increasing order. Frames passed over are decoded but not converted to RGB; going back opens the file anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.errors import FrameError, SceneError
+from vgbench_gen.core.types import ColorArray
+
+_MAX_PIXELS = 64_000_000
+_REMEDY = "Download the video again and compare its size with the original."
+
+
+class Video:
+    """An open video file.
+
+    width, height: pixels, as the container says. count: frames as the container says (0 = it does not say); real
+    files may hold a few more or fewer. length: frames that decode, once the end was met, else None.
+
+    Raises:
+        SceneError: no video, no decoder for it, or frames of absurd size.
+    """
+
+    def __init__(self, path: Path, where: str) -> None:
+        self.path, self.where = path, where
+        self.length: int | None = None
+        self._capture: Any = None
+        self._next = 0
+        import cv2
+
+        capture = self._open()
+        self.width = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH))
+        self.height = int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
+        self.count = max(0, int(min(capture.get(cv2.CAP_PROP_FRAME_COUNT), 1 << 31)))
+        if not 0 < self.width * self.height <= _MAX_PIXELS:
+            self.close()
+            found = f"{self.width}x{self.height} pixels"
+            raise SceneError(where, found, f"1 to {_MAX_PIXELS} pixels", _REMEDY)
+
+    def _open(self) -> Any:
+        import cv2
+
+        self.close()
+        if not self.path.is_file():
+            raise SceneError(self.where, "no regular file", "a video", _REMEDY)
+        # The OpenCV backends other than FFmpeg would take the path for a device, a stream or an image pattern.
+        capture = cv2.VideoCapture(str(self.path.absolute()), cv2.CAP_FFMPEG)
+        if not capture.isOpened():
+            raise SceneError(self.where, "a file FFmpeg cannot open", "a video (mkv or mp4)", _REMEDY)
+        # Phones write a display turn into mp4; the intrinsics are those of the stored pixels.
+        capture.set(cv2.CAP_PROP_ORIENTATION_AUTO, 0)
+        self._capture, self._next = capture, 0
+        return capture
+
+    def rgb(self, index: int) -> ColorArray:
+        """(H, W, 3) uint8 RGB of frame `index`, counted from 0.
+
+        Raises:
+            FrameError: the video ends before it, or the frame does not decode.
+        """
+        import cv2
+
+        return np.asarray(cv2.cvtColor(self._bgr(index), cv2.COLOR_BGR2RGB), np.uint8)
+
+    def grey(self, index: int) -> npt.NDArray[np.uint8]:
+        """(H, W) uint8 brightness of frame `index`. Raises like `rgb`."""
+        import cv2
+
+        return np.asarray(cv2.cvtColor(self._bgr(index), cv2.COLOR_BGR2GRAY), np.uint8)
+
+    def _bgr(self, index: int) -> npt.NDArray[np.uint8]:
+        if self.length is not None and not 0 <= index < self.length:
+            raise self._short(index)
+        # The frame grabbed last (`_next - 1`) can be retrieved again.
+        if index < self._next - 1 or self._capture is None:
+            self._open()
+        while self._next <= index:
+            if not self._capture.grab():
+                self.length = self._next
+                self.close()  # after a failed grab the last frame can no longer be retrieved
+                raise self._short(index)
+            self._next += 1
+        done, frame = self._capture.retrieve()
+        if not done or frame is None or frame.dtype != np.uint8 or frame.shape != (self.height, self.width, 3):
+            found = "nothing" if frame is None else f"pixels {frame.shape} {frame.dtype}"
+            where = f"{self.where} frame {index}"
+            raise FrameError(where, found, f"an 8-bit frame of {self.width}x{self.height}", _REMEDY)
+        bgr: npt.NDArray[np.uint8] = frame
+        return bgr
+
+    def _short(self, index: int) -> FrameError:
+        where = f"{self.where} frame {index}"
+        return FrameError(where, f"a video of {self.length} frames", f"at least {index + 1} frames", _REMEDY)
+
+    def close(self) -> None:
+        """Release the file; it is opened again on the next use."""
+        if self._capture is not None:
+            self._capture.release()
+        self._capture = None

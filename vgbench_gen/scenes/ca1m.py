@@ -1,0 +1,295 @@
+"""CA-1M: one uncompressed tar per capture, read in place, or the same files extracted.
+
+Source: `apple/ml-cubifyanything: README.md, cubifyanything/dataset.py`. Every frame was turned upright by itself,
+so width and height, K, pose, depth and boxes are all its own. Depth asked for as `depth_m()` is the one rendered
+from the laser scan; the device's LiDAR depth is beside it as `sensor_depth_m()`.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from vgbench_gen.core.errors import FrameError, PoseError, SceneError
+from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
+from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.poses import angle_between_deg, check_pose
+from vgbench_gen.scenes._ca1m_boxes import frame_objects, world_objects
+from vgbench_gen.scenes._ca1m_members import Members
+from vgbench_gen.scenes._files import MAX_JSON_BYTES, decode_depth_u16, decode_image_rgb, picture_header, source_digest
+from vgbench_gen.scenes._values import camera_for, matrix_of
+from vgbench_gen.scenes._walk import stays_inside, walk
+from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+
+MAX_DEPTH_M = 10.0
+"""Where the official viewer cuts the laser depth."""
+MAX_GRAVITY_ERROR_DEG = 5.0
+LICENCE = "cc-by-nc-nd-4.0"
+
+_ARCHIVE = re.compile(r"(?:ca1m-(train|val|test)-)?(\d+)\.tar", re.ASCII)
+_PARENT = re.compile(r"ca1m-(train|val|test)-\d+", re.ASCII)
+_FRAME_FOLDER = re.compile(r"\d+\.(wide|gt)", re.ASCII)
+_NEEDED = ("wide/image", "wide/image/k", "gt/rt", "gt/depth")
+_BYTES_PER_FRAME = 940_000  # of the official captures; orders extracted folders by size without listing them
+
+
+class _IncompleteError(FrameError):
+    """A frame lacks members that every frame needs."""
+
+
+class CA1MFrame(Frame):
+    """One frame. `sensor_depth_camera` is None where the device's depth is missing."""
+
+    def __init__(self, members: Members, names: Mapping[str, str], frame_id: str, issues: list[Issue]) -> None:
+        missing = [measurement for measurement in _NEEDED if measurement not in names]
+        if missing:
+            where, found = f"{members.path}:{frame_id}", f"no {', '.join(missing)}"
+            raise _IncompleteError(where, found, "image, K, RT and gt depth", "Download the capture again.")
+        self._members, self._names = members, names
+        self.id = frame_id
+        self.timestamp_s = int(frame_id) / 1e9
+        RT = members.where(names["gt/rt"])
+        self.world_from_camera, self.pose_deviation = check_pose(
+            matrix_of(members.json(names["gt/rt"]), [(4, 4)], RT), RT
+        )
+        self.camera, self._made_for = self._stream("wide/image", "_wide/image/size", issues)
+        self.depth_camera, _ = self._stream("gt/depth", "_gt/depth/size", issues)
+        self.sensor_depth_camera: Camera | None = None
+        if "wide/depth" in names:
+            try:
+                self.sensor_depth_camera, _ = self._stream("wide/depth", "_wide/depth/size", issues)
+            except FrameError as error:
+                issues.append(Issue(frame_id, "sensor_depth_unusable", str(error)))
+        self._check_gravity(issues)
+
+    def color(self) -> ColorArray:
+        """See `Frame.color`."""
+        name = self._names["wide/image"]
+        return decode_image_rgb(self._members.read(name), self._members.where(name), self.camera.size)
+
+    def encoded_color(self) -> bytes | None:
+        """The PNG as stored, where it is 8-bit RGB."""
+        name = self._names["wide/image"]
+        data = self._members.read(name)
+        header = picture_header(data, self._members.where(name))
+        return data if header.plain and (header.width, header.height) == self.camera.size else None
+
+    def depth_m(self) -> DepthArray:
+        """Laser depth (h, w) float32 metres; 0 where the laser saw nothing or more than 10 m. See `Frame.depth_m`."""
+        depth = self._depth("gt/depth", self.depth_camera)
+        depth[depth > MAX_DEPTH_M] = 0.0
+        return depth
+
+    def sensor_depth_m(self) -> DepthArray | None:
+        """The device's own LiDAR depth (h, w) float32 metres, 0 = unknown, in `sensor_depth_camera`; None if absent.
+
+        It fits the boxes less well than the laser depth (`apple/ml-cubifyanything: issues/2`).
+
+        Raises:
+            FrameError: the bytes are damaged or have another size than the camera's.
+        """
+        return None if self.sensor_depth_camera is None else self._depth("wide/depth", self.sensor_depth_camera)
+
+    def sensor_confidence(self) -> DepthArray | None:
+        """ARKit's confidence (h, w) float32 in [0, 1] for `sensor_depth_m()`, or None. Integers are divided by
+        their type's largest value, because the stored type is not documented.
+
+        Raises:
+            FrameError: the bytes are no TIFF or have another size than the sensor depth.
+        """
+        name = self._names.get("wide/depth/confidence")
+        if name is None or self.sensor_depth_camera is None:
+            return None
+        return _confidence(self._members.read(name), self._members.where(name), self.sensor_depth_camera.size)
+
+    def objects(self) -> Sequence[FrameObject]:
+        """The frame's own list, boxes in its camera frame. Read anew at every call.
+
+        Raises:
+            FrameError: the list is no JSON list of objects.
+        """
+        name = self._names.get("wide/instances")
+        if name is None:
+            return ()
+        value = self._members.json(name, MAX_JSON_BYTES)
+        return frame_objects(value, self.camera, self._made_for, self._members.where(name))
+
+    def _depth(self, measurement: str, camera: Camera) -> DepthArray:
+        name = self._names[measurement]
+        stored = decode_depth_u16(self._members.read(name), self._members.where(name), camera.size)
+        return stored.astype(np.float32) / np.float32(1000.0)
+
+    def _stream(self, measurement: str, entry: str, issues: list[Issue]) -> tuple[Camera, tuple[int, int]]:
+        """Camera of one picture and the size its entry states; without own K that of the colour image, resized."""
+        name = self._names[measurement]
+        where = self._members.where(name)
+        header = self._members.picture(name)
+        if "depth" in measurement and (header.kind, header.channels, header.bits) != ("png", 1, 16):
+            found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
+            raise FrameError(where, found, "a 16-bit grey PNG", "Get the original capture.")
+        actual = header.width, header.height
+        stated = self._size_entry(entry, issues)
+        K_name = self._names.get(f"{measurement}/k")
+        if K_name is None:
+            if abs(actual[0] * self.camera.height / (actual[1] * self.camera.width) - 1) > 0.01:
+                found = f"{actual[0]}x{actual[1]} pixels and no K"
+                raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
+            return resized(self.camera, *actual), actual
+        K = matrix_of(self._members.json(K_name), [(3, 3), (4, 4)], self._members.where(K_name))
+        camera, repair = camera_for(K, stated, actual, where)
+        if repair:
+            issues.append(Issue(self.id, repair, f"{where}: {actual}, its size entry says {stated}"))
+        return camera, stated if stated is not None and repair == "k_rescaled" else actual
+
+    def _size_entry(self, measurement: str, issues: list[Issue]) -> tuple[int, int] | None:
+        name = self._names.get(measurement)
+        if name is None:
+            return None
+        try:
+            width, height = matrix_of(self._members.json(name), [(2,)], self._members.where(name)).tolist()
+            return int(width), int(height)
+        except (FrameError, ValueError, OverflowError) as error:  # not finite numbers have no int
+            issues.append(Issue(self.id, "size_entry_unusable", str(error)))
+            return None
+
+    def _check_gravity(self, issues: list[Issue]) -> None:
+        """T_gravity maps the levelled camera (y along gravity) to the camera, so up there is -T_gravity[:, 1]."""
+        name = self._names.get("wide/t_gravity")
+        if name is None:
+            return
+        try:
+            T = matrix_of(self._members.json(name), [(3, 3), (4, 4)], self._members.where(name))
+        except FrameError as error:
+            issues.append(Issue(self.id, "gravity_unusable", str(error)))
+            return
+        angle = float(angle_between_deg(-T[:3, 1], self.world_from_camera[2, :3])) if np.isfinite(T).all() else np.nan
+        if not angle <= MAX_GRAVITY_ERROR_DEG:
+            detail = f"T_gravity and RT disagree about up by {angle:.1f} degrees"
+            issues.append(Issue(self.id, "gravity_disagrees", detail))
+
+
+class CA1MScene(Scene):
+    """One capture. `has_world_list` tells a capture without objects from one without a list."""
+
+    def __init__(self, ref: SceneRef) -> None:
+        members = Members(ref.path)
+        self._members = members
+        self.dataset, self.id, self.split = "ca1m", members.video_id, ref.split
+        self.up_world: FloatArray | None = np.array([0.0, 0.0, 1.0])
+        self.depth_kind: DepthKind = "laser"
+        self.licence = LICENCE
+        self.issues = list(members.issues)
+        self.total_frames = len(members.frames)
+        self.source_digest = source_digest(members.sizes().items())
+        self.frames: Sequence[Frame] = self._open_frames()
+        self.objects: Sequence[SceneObject] = ()
+        self.has_world_list = "gt/instances" in members.world
+        if self.has_world_list:
+            name = members.world["gt/instances"]
+            try:
+                found, issues = world_objects(members.json(name, MAX_JSON_BYTES), members.where(name))
+                self.objects = tuple(found)
+                self.issues += issues
+            except FrameError as error:
+                self.issues.append(Issue("", "objects_unreadable", str(error)))
+
+    def close(self) -> None:
+        """See `Scene.close`."""
+        self._members.close()
+
+    def _open_frames(self) -> tuple[CA1MFrame, ...]:
+        frames: list[CA1MFrame] = []
+        dropped: list[Issue] = []
+        for frame_id, names in self._members.frames.items():
+            try:
+                frames.append(CA1MFrame(self._members, names, frame_id, self.issues))
+            except FrameError as error:
+                dropped.append(Issue(frame_id, _reason(error), str(error)))
+        self.issues += dropped
+        if not frames:
+            self._members.close()
+            found = f"{self.total_frames} frames, none usable" + (f" ({dropped[0].detail})" if dropped else "")
+            raise SceneError(self._members.path, found, "at least one complete frame", "Download the capture again.")
+        return tuple(frames)
+
+
+def _reason(error: FrameError) -> str:
+    """Machine-readable reason for a dropped frame."""
+    if isinstance(error, PoseError):
+        return "bad_pose"
+    return "incomplete" if isinstance(error, _IncompleteError) else "unusable_file"
+
+
+@loaders.register("ca1m")
+class CA1M(Loader):
+    """`ca1m-<split>-<id>.tar`, `<id>.tar`, or an extracted `<id>/` whose parent may be called `ca1m-<split>-<id>`."""
+
+    dataset = "ca1m"
+
+    def discover(self, root: Path) -> Iterator[SceneRef]:
+        """See `Loader.discover`. `root` may be one archive. Where a capture is there twice, the archive counts."""
+        found: dict[str, SceneRef] = {}
+        for ref in self._all(root):
+            known = found.get(ref.scene_id)
+            if known is None or (known.path.is_dir() and not ref.path.is_dir()):
+                found[ref.scene_id] = ref
+        yield from (found[scene_id] for scene_id in sorted(found))
+
+    def open(self, ref: SceneRef) -> CA1MScene:
+        """See `Loader.open`."""
+        return CA1MScene(ref)
+
+    def _all(self, root: Path) -> Iterator[SceneRef]:
+        if root.is_file():
+            yield from self._archive(root)
+            return
+        for folder, entries in walk(root):
+            frames = [entry for entry in entries if _FRAME_FOLDER.fullmatch(entry.name) and entry.is_dir()]
+            if frames:
+                name, parent = folder.resolve().name, folder.resolve().parent.name
+                named = _PARENT.fullmatch(parent) or _PARENT.fullmatch(name)
+                split = named[1] if named else "unknown"
+                yield SceneRef("ca1m", name, folder, "", split, len(frames) * _BYTES_PER_FRAME // 2)
+                entries.clear()
+            for entry in entries:
+                path = Path(entry.path)
+                safe = not entry.is_symlink() or stays_inside(root, path)
+                if safe and _ARCHIVE.fullmatch(entry.name) and entry.is_file():
+                    yield from self._archive(path)
+
+    def _archive(self, path: Path) -> Iterator[SceneRef]:
+        named = _ARCHIVE.fullmatch(path.name)
+        if named and (named[1] or _begins_like_ca1m(path, named[2])):
+            yield SceneRef("ca1m", named[2], path, "", named[1] or "unknown", path.stat().st_size)
+
+
+def _begins_like_ca1m(path: Path, video_id: str) -> bool:
+    """Whether the first member of `<id>.tar` lies in `<id>/`; many things are called 42898570.tar."""
+    try:
+        with path.open("rb") as file:
+            return file.read(100).startswith(f"{video_id}/".encode())
+    except OSError:
+        return False
+
+
+def _confidence(data: bytes, where: str, size: tuple[int, int]) -> DepthArray:
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data), formats=["TIFF"]) as picture:
+            if picture.size != size:
+                raise FrameError(where, f"{picture.size} pixels", f"{size}", "Get the original capture.")
+            values = np.asarray(picture)
+    except (OSError, ValueError, SyntaxError, TypeError, KeyError, EOFError, struct.error) as error:
+        raise FrameError(where, str(error)[:120], "a TIFF picture", "Get the original capture.") from error
+    if values.ndim != 2:
+        raise FrameError(where, f"shape {values.shape}", "one channel", "Get the original capture.")
+    if np.issubdtype(values.dtype, np.integer):
+        values = values / np.float64(np.iinfo(values.dtype).max)
+    return np.clip(np.nan_to_num(values.astype(np.float32)), 0.0, 1.0)

@@ -1,0 +1,222 @@
+"""ScanNet v1/v2 scans: `.sens` streams and every exported lay-out in use, with objects of the annotated mesh.
+
+The delivered world is the axis-aligned one: `axisAlignment` of `<scanId>.txt` moves poses and mesh alike; scans without
+it (the test set) keep their own world, which is z-up as well. Format: `ScanNet/ScanNet` repository.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from vgbench_gen.core.errors import FormatError, SceneError
+from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
+from vgbench_gen.geometry.poses import check_pose
+from vgbench_gen.scenes._files import inside, parse_matrix, read_text, source_digest
+from vgbench_gen.scenes._scannet_cameras import parse_keys
+from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, exported_variant, open_exported, open_sens
+from vgbench_gen.scenes._scannet_objects import read_objects
+from vgbench_gen.scenes._walk import walk
+from vgbench_gen.scenes.base import Frame, Issue, Loader, Scene, SceneRef, loaders
+
+LICENCE = "scannet-tou"
+_SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
+# Where one scan is on disk in several lay-outs, the least processed one is read.
+_PREFERENCE = ("sens", "exported", "exported_cpp", "frames_25k", "posed_images", "")
+_SPLITS = ("train", "val", "test")
+_LIST_FOLDERS = ("", "Tasks/Benchmark", "splits", "meta_data")
+_UP: FloatArray = np.array([0.0, 0.0, 1.0])
+
+
+class ScanNetFrame(Frame):
+    """One frame of a scan; pixels are read on demand."""
+
+    def __init__(
+        self,
+        source: PixelSource,
+        number: int,
+        timestamp_s: float | None,
+        cameras: tuple[Camera, Camera],
+        world_from_camera: FloatArray,
+        pose_deviation: float,
+    ) -> None:
+        self._source, self._number = source, number
+        self.id, self.timestamp_s = str(number), timestamp_s
+        self.camera, self.depth_camera = cameras
+        self.world_from_camera, self.pose_deviation = world_from_camera, pose_deviation
+
+    def color(self) -> ColorArray:
+        """(H, W, 3) uint8 RGB. Raises FrameError."""
+        return self._source.color(self._number)
+
+    def depth_m(self) -> DepthArray:
+        """(h, w) float32 metres, 0 = unknown. Raises FrameError."""
+        return self._source.depth_m(self._number)
+
+    def encoded_color(self) -> bytes | None:
+        """JPEG or PNG bytes as recorded, or None. Raises FrameError."""
+        return self._source.encoded_color(self._number)
+
+
+class ScanNetScene(Scene):
+    """One scan."""
+
+    dataset = "scannet"
+    depth_kind = "sensor"
+    licence = LICENCE
+
+    def __init__(self, ref: SceneRef, folder: Path, recording: Recording, keys: dict[str, str]) -> None:
+        self.id, self.split = ref.scene_id, ref.split
+        self.up_world = _UP.copy()
+        self.issues = recording.issues
+        self.total_frames = recording.total_frames
+        self._source = recording.source
+        world_from_file = _alignment(folder / f"{ref.scene_id}.txt", keys, self.issues)
+        self.frames = list(_frames(recording, world_from_file, self.issues))
+        if not self.frames:
+            found = f"no frame with a usable pose among {recording.total_frames}"
+            raise SceneError(folder, found, "at least one", "Leave this scan out; its tracking was lost throughout.")
+        home = _annotation_folder(folder, ref.scene_id)
+        self.objects, issues, digest = read_objects(home, ref.scene_id, world_from_file, self.up_world)
+        self.issues.extend(issues)
+        self.source_digest = source_digest([*recording.digest, *digest, ("alignment", world_from_file.tolist())])
+
+    def close(self) -> None:
+        """Release the file; frames cannot be read afterwards."""
+        self._source.close()
+
+
+@loaders.register("scannet")
+class ScanNet(Loader):
+    """ScanNet scans, found by the names of their folders (`scene0000_00`)."""
+
+    dataset = "scannet"
+
+    def discover(self, root: Path) -> Iterator[SceneRef]:
+        """Scans below `root`, sorted by id, each in its least processed lay-out; follows no link out of it."""
+        found: dict[str, SceneRef] = {}
+        lists: dict[Path, dict[str, str]] = {}
+        for folder in _scan_folders(root):
+            variant, size_bytes = _variant(folder)
+            known = found.get(folder.name)
+            if known is None or _PREFERENCE.index(variant) < _PREFERENCE.index(known.variant):
+                split = _split(folder, lists)
+                found[folder.name] = SceneRef(self.dataset, folder.name, folder, variant, split, size_bytes)
+        yield from (found[name] for name in sorted(found))
+
+    def open(self, ref: SceneRef) -> ScanNetScene:
+        """Open one scan folder (or its `.sens` file); decodes no pixels.
+
+        Raises:
+            SceneError: no frames, a damaged stream, or intrinsics that cannot be used.
+        """
+        folder = ref.path.parent if ref.path.suffix == ".sens" else ref.path
+        if not folder.is_dir():
+            raise SceneError(folder, "no folder", "a scan folder", "Check the path.")
+        keys = _keys(_annotation_folder(folder, ref.scene_id) / f"{ref.scene_id}.txt")
+        sens, exported = _sens_file(folder), exported_variant(folder)
+        if sens is not None:
+            recording = open_sens(inside(folder, sens))
+        elif exported is not None:
+            recording = open_exported(folder, *exported, keys)
+        else:
+            expected = "a .sens file or exported frames (color/, depth/, pose/, intrinsic/)"
+            raise SceneError(folder, "no frames", expected, "Download or export the scan, or remove the folder.")
+        try:
+            return ScanNetScene(ref, folder, recording, keys)
+        except BaseException:
+            recording.source.close()
+            raise
+
+
+def _frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[ScanNetFrame]:
+    cameras = (recording.color_camera, recording.depth_camera)
+    for number, raw, time_s in zip(recording.numbers, recording.poses, recording.times_s, strict=True):
+        # The official reader takes a zero in the corner for lost tracking, too.
+        if not np.isfinite(raw).all() or raw[0, 0] == 0:
+            issues.append(Issue(str(number), "lost_pose", "tracking was lost"))
+            continue
+        try:
+            file_from_camera, deviation = check_pose(raw, f"frame {number}")
+        except FormatError as problem:
+            issues.append(Issue(str(number), "bad_pose", str(problem)))
+            continue
+        pose = world_from_file @ file_from_camera
+        yield ScanNetFrame(recording.source, number, time_s, cameras, pose, deviation)
+
+
+def _alignment(path: Path, keys: dict[str, str], issues: list[Issue]) -> FloatArray:
+    """`axisAlignment` (4, 4), rigid; the identity where it is missing or senseless (the world is z-up either way)."""
+    text = keys.get("axisAlignment")
+    if text is None:
+        return np.eye(4)
+    try:
+        alignment, _ = check_pose(parse_matrix(text, f"{path}, axisAlignment", ((4, 4),)), f"{path}, axisAlignment")
+    except FormatError as problem:
+        issues.append(Issue("", "axis_alignment", f"left out: {problem}"))
+        return np.eye(4)
+    return alignment
+
+
+def _keys(path: Path) -> dict[str, str]:
+    return parse_keys(read_text(inside(path.parent, path), path)) if path.is_file() else {}
+
+
+def _annotation_folder(folder: Path, scan_id: str) -> Path:
+    """Where `<scanId>.txt` and the mesh lie: the folder itself, or that of the scan beside a derived set."""
+    home = folder.parent.parent
+    candidates = [folder, home / "scans" / scan_id, home / "scans_test" / scan_id]
+    return next((c for c in candidates if (c / f"{scan_id}.txt").is_file() and not c.is_symlink()), folder)
+
+
+def _scan_folders(root: Path) -> Iterator[Path]:
+    """Folders named like a scan, `root` included; nothing within a scan."""
+    for folder, entries in walk(root.resolve()):
+        if _SCAN_ID.fullmatch(folder.name):
+            entries.clear()
+            yield folder
+
+
+def _sens_file(folder: Path) -> Path | None:
+    own = folder / f"{folder.name}.sens"
+    return own if own.is_file() else next(iter(sorted(folder.glob("*.sens"))), None)
+
+
+def _variant(folder: Path) -> tuple[str, int]:
+    """Lay-out ("" if none) and about how many bytes of frames there are."""
+    sens = _sens_file(folder)
+    if sens is not None:
+        return "sens", sens.stat().st_size if sens.is_file() else 0
+    exported = exported_variant(folder)
+    if exported is None:
+        return "", 0
+    variant, base = exported
+    pictures = base / "color" if (base / "color").is_dir() else base
+    with os.scandir(pictures) as entries:
+        first = next(entries, None)
+        size = first.stat().st_size if first is not None and first.is_file() else 0
+        return variant, size * (1 + sum(1 for _ in entries))
+
+
+def _split(folder: Path, lists: dict[Path, dict[str, str]]) -> str:
+    """Split by the official lists if they lie in a folder above, else by the name of the parent folder."""
+    for above in folder.parents[:4]:
+        if above not in lists:
+            lists[above] = _read_lists(above)
+        if folder.name in lists[above]:
+            return lists[above][folder.name]
+    return "test" if folder.parent.name in ("scans_test", "scannet_frames_test") else "unknown"
+
+
+def _read_lists(folder: Path) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for below in _LIST_FOLDERS:
+        for split in _SPLITS:
+            path = folder / below / f"scannetv2_{split}.txt"
+            if path.is_file() and not path.is_symlink():
+                out |= dict.fromkeys(read_text(path, path).split(), split)
+    return out
