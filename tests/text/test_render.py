@@ -1,0 +1,200 @@
+"""Loading and filling templates: what is refused, and how the refusal reads."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.text import render
+from vgbench_gen.text.render import Phrasing, PhrasingError
+
+
+def task_file(folder: Path, question: str = "How far is {{ thing }}?", context: str = "In {{ unit }}.") -> Path:
+    """A small task file whose third phrasing is the given one."""
+    entries = []
+    for n in range(1, 7):
+        q, c = (question, context) if n == 3 else ("How far is {{ thing }}?", "In {{ unit }}.")
+        entries.append(
+            f"[[judgment.phrasings]]\nid = \"toy.judgment.{n}\"\nquestion = '''{q}'''\ncontext = '''{c}'''\n"
+        )
+    head = (
+        'task = "toy"\n[judgment]\nstates = ["unit"]\n'
+        'slots = { question = ["thing", "spare"], context = ["unit"] }\n'
+        'required = { question = ["thing"], context = ["unit"] }\n'
+    )
+    path = folder / "toy.toml"
+    path.write_text(head + "\n".join(entries), encoding="utf-8")
+    return path
+
+
+def third(folder: Path, question: str = "How far is {{ thing }}?") -> Phrasing:
+    return render.load_task_file(task_file(folder, question))["judgment"][2]
+
+
+def test_fills_question_and_context(tmp_path: Path) -> None:
+    slots = {"thing": "the <lamp> & {{ unit }}", "unit": "metres"}
+    # A value is never read as a template again, and nothing is escaped.
+    assert render.render(third(tmp_path), slots) == ("How far is the <lamp> & {{ unit }}?", "In metres.")
+    assert render.render(third(tmp_path), {**slots, "spare": "unused but allowed"})[1] == "In metres."
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "{{ thing }} {{ ''.__class__ }}",
+        "{{ thing }} {{ thing.__class__.__mro__ }}",
+        "{{ thing }} {{ 'x' * 10**9 }}",
+        "{{ thing }} {{ thing | upper }}",
+        "{{ thing }} {{ thing() }}",
+        "{{ thing }} {% for i in range(10**9) %}x{% endfor %}",
+        "{{ thing }} {# hidden #}",
+        "{{ thing }} {{ {{ thing }} }}",
+        "{{ thing }} {{thing}}",
+        "{{ thing }} {{- thing }}",
+        "{{ thing }} { thing }",
+        "{{ thing }} {{ Thing }}",
+        "{{ thing }} {%- set x = 1 %}",
+        "{{ thing }} }}",
+    ],
+)
+def test_refuses_everything_but_plain_slots(tmp_path: Path, hostile: str) -> None:
+    with pytest.raises(PhrasingError, match="plain slots") as caught:
+        render.load_task_file(task_file(tmp_path, hostile))
+    assert isinstance(caught.value, ConfigError)
+    assert "toy.toml, toy.judgment.3" in caught.value.where
+    with pytest.raises(PhrasingError, match="plain slots"):
+        render.load_task_file(task_file(tmp_path, context="In {{ unit }}." + hostile))
+
+
+def test_refuses_a_hostile_phrasing_built_by_hand() -> None:
+    bad = Phrasing("x", "toy", "judgment", "{{ ''.__class__ }}", "c", frozenset(), (), "memory")
+    with pytest.raises(PhrasingError, match="plain slots"):
+        render.render(bad, {})
+
+
+@pytest.mark.parametrize(
+    ("question", "match"),
+    [
+        ("How far is {{ other }} from {{ thing }}?", r"slots \['other'\]; expected only \['spare', 'thing'\]"),
+        ("How far is it?", r"no slot \['thing'\]; expected all of \['thing'\]"),
+        ("How far is {{ thing }} in {{ unit }}?", r"slots \['unit'\]"),
+        ("{{ thing }}" + "x" * 5000, "at most 4000"),
+        ("", "at least 1 character"),
+    ],
+)
+def test_refuses_slots_and_lengths_at_load(tmp_path: Path, question: str, match: str) -> None:
+    with pytest.raises(PhrasingError, match=match):
+        render.load_task_file(task_file(tmp_path, question))
+
+
+@pytest.mark.parametrize(
+    ("slots", "match"),
+    [
+        ({"unit": "metres"}, "toy.judgment.3: found no value for the slot 'thing'"),
+        ({"thing": "it"}, "no value for the slot 'unit'"),
+        (
+            {"thing": "it", "unit": "m", "claim": "2"},
+            r"unknown slots \['claim'\]; expected only \['spare', 'thing', 'unit'\]",
+        ),
+        ({"thing": "", "unit": "m"}, "0 characters for the slot 'thing'"),
+        ({"thing": "x" * 4001, "unit": "m"}, "4001 characters"),
+        ({"thing": 3, "unit": "m"}, "int for the slot 'thing'"),
+    ],
+)
+def test_refuses_wrong_values(tmp_path: Path, slots: dict[str, str], match: str) -> None:
+    with pytest.raises(PhrasingError, match=match):
+        render.render(third(tmp_path), slots)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("toy.judgment.4", "toy.judgment.5", "repeated or misplaced id"),
+        ("toy.judgment.4", "toy.multi-choice.4", "repeated or misplaced id"),
+        ("toy.judgment.4", "nonsense", "judgment.phrasings.3.id"),
+        ('task = "toy"', 'task = "boy"', "the name of the file"),
+        ('task = "toy"', 'task = "toy"\nmood = "good"', "Extra inputs"),
+        ("states = ", "shades = ", "judgment"),
+        (
+            'required = { question = ["thing"]',
+            'required = { question = ["thing", "gone"]',
+            r"required slots \['gone'\]",
+        ),
+        ("[[judgment.phrasings]]\nid", "[[judgment.phrasings]]\nbroken\nid", "no valid TOML"),
+    ],
+)
+def test_refuses_files_of_the_wrong_shape(tmp_path: Path, old: str, new: str, match: str) -> None:
+    path = task_file(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(PhrasingError, match=match):
+        render.load_task_file(path)
+
+
+def test_refuses_too_few_phrasings_and_unreadable_files(tmp_path: Path) -> None:
+    path = task_file(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text[: text.index('[[judgment.phrasings]]\nid = "toy.judgment.6"')], encoding="utf-8")
+    with pytest.raises(PhrasingError, match="at least 6"):
+        render.load_task_file(path)
+    with pytest.raises(PhrasingError, match="no readable file"):
+        render.load_task_file(tmp_path / "absent.toml")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(PhrasingError, match="no valid TOML"):
+        render.load_task_file(path)
+    path.write_text(text + "#" * render.MAX_FILE_BYTES, encoding="utf-8")
+    with pytest.raises(PhrasingError, match="larger file"):
+        render.load_task_file(path)
+
+
+def test_unknown_tasks_and_types() -> None:
+    for name in ("metric_deepness", "../words", "/etc/passwd"):
+        with pytest.raises(PhrasingError, match="no file for the task"):
+            render.phrasings(name, "judgment")
+    with pytest.raises(PhrasingError, match=r"no section \[open-ended\]"):
+        render.phrasings("relative_depth", "open-ended")
+
+
+def test_words() -> None:
+    assert render.word("quantity.hfov") == "horizontal field of view"
+    assert render.word("option.region", n="3") == "region 3"
+    assert render.word("option.pose", rotation="[[1]]", translation="[2]") == "R =\n[[1]]\nt = [2]"
+    for key, slots, match in (
+        ("option.regoin", {}, "one of .*option.region"),
+        ("regoin", {}, "one of .*'quantity'"),
+        ("option.region", {}, "no value for the slot 'n'"),
+        ("option.region", {"n": "1", "m": "2"}, r"unknown slots \['m'\]"),
+    ):
+        with pytest.raises(PhrasingError, match=match):
+            render.word(key, **slots)
+
+
+def test_words_are_plain_text_with_slots(tmp_path: Path) -> None:
+    path = tmp_path / "words.toml"
+    path.write_text("[a]\nb = \"{{ ''.__class__ }}\"\n", encoding="utf-8")
+    with pytest.raises(PhrasingError, match=r"a\.b.*plain slots"):
+        render.load_words(path)
+    other = tmp_path / "flat.toml"
+    other.write_text('b = "x"\n', encoding="utf-8")
+    with pytest.raises(PhrasingError, match="valid dictionary"):
+        render.load_words(other)
+
+
+def test_version_follows_every_byte(tmp_path: Path) -> None:
+    root = tmp_path / "templates"
+    shutil.copytree(render.templates_root(), root)
+
+    def version() -> str:
+        return render.folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
+
+    first = version()
+    assert first == render.template_version()
+    words = root / "words.toml"
+    words.write_bytes(words.read_bytes() + b"\n")
+    second = version()
+    (root / "tasks" / "metric_depth.toml").rename(root / "tasks" / "metric_depths.toml")
+    assert len({first, second, version()}) == 3

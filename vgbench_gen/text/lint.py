@@ -1,0 +1,161 @@
+"""Checks on a finished text, before anybody reads it: what `benchmark-validity` 3.1 and 3.6 (item 8) ask for.
+
+The checks look at words and digits alone and know no task; what a text must state comes as names (`states`)
+from its template file. `lint` is run on every item, on reworded texts above all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.text.numbers import number_tokens
+
+MAX_DECIMALS = 4
+SIGNIFICANT_DIGITS = 4
+MAX_LENGTH_DIFFERENCE = 2
+
+_BRACES = re.compile(r"[{}]|<[A-Z_]{2,}>|\b(?:nan|None|null|TODO)\b")
+_EXPONENT = re.compile(r"(?<!\w)[+-]?[0-9]+(?:\.[0-9]*)?[eE][+-]?[0-9]+")
+_SPACING = re.compile(r"[ \t]{2,}|[ \t]+\n|\n{2,}|\t|\r|[ \t]+[,.;?!]|^\s|\s$")
+_REPEATED = re.compile(r"\b([a-z]+)\s+\1\b", re.IGNORECASE)
+_LETTERS = re.compile(
+    r"\b[Oo]ptions?\s*:|\b(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s+[A-F]\b|(?:^|\n)\s*\(?[A-F][.:)]\s|\([A-F]\)"
+)
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+
+_RIGHT_DOWN = (r"\bx\b[^.;]{0,40}\bright\b|\bright\b \(x\)", r"\by\b[^.;]{0,40}\bdown\b|\bdown\b \(y\)")
+_METRES = r"\bmet(?:re|er)s\b"
+_X1Y1X2Y2 = r"x1, y1\b.{0,80}\bx2(?:,| and) y2\b|\bleft, top, right(?:,| and) bottom\b"
+
+# Name of a convention -> patterns that must all occur in question or context. Size and centre carry numbers or
+# punctuation that a rewording has no reason to touch.
+_STATED: dict[str, tuple[str, ...]] = {
+    "size": (r"\b[0-9]+ (?:x|by) [0-9]+ pixels\b|\b[0-9]+ pixels wide and [0-9]+ pixels high\b",),
+    "pixel_centre": (r"\(0, 0\)", r"\bcent(?:re|er)\b[^.;]{0,20}\btop-left pixel\b"),
+    "pixel_axes": _RIGHT_DOWN,
+    "camera_axes": (*_RIGHT_DOWN, r"\bz\b[^.;]{0,40}\bforward\b|\bforward\b[^.;]{0,40}\(z\)", r"\bcamera\b"),
+    "pinhole": (r"\bpinhole\b", r"\bdistortion\b"),
+    "intrinsics": (
+        r"\bfx = [0-9]",
+        r"\bfy = [0-9]",
+        r"\bcx = [0-9]|\(cx, cy\) = \([0-9]|\bprincipal point \([0-9]",
+    ),
+    "metres": (_METRES,),
+    "depth": (r"\bdepth\b", r"\boptical axis\b"),
+    "mean_depth": (r"\bmean depth\b", r"\b(?:all|every)\b[^.;]{0,20}\bpixels?\b|\bwhole region\b"),
+    "median_depth": (r"\bmedian\b",),
+    "distance": (r"\bdistance\b", r"\bEuclidean\b", r"\bcent(?:re|er)s?\b", r"\b3D bounding box(?:es)?\b"),
+    "region_format": (_X1Y1X2Y2,),
+    "homography": (r"\bH x1\b|\bH \(x1, y1, 1\)|\bmultiply it by H\b", r"\bpixels?\b"),
+    "h33": (r"\bH33\b",),
+    "black": (r"\bblack\b",),
+    "direction": (r"\bX2 = R X1 \+ t\b",),
+    "corner_order": (r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
+    "numbering": (r"\bimage 1\b", r"\bimages 2 to 5\b|\bimages 2, 3, 4 and 5\b"),
+}
+# As above, but the question itself must say it.
+_ASKED: dict[str, tuple[str, ...]] = {
+    "unit": (r"\b(?:pixels|degrees|met(?:re|er)s)\b",),
+    "degrees": (r"\bdegrees\b",),
+    "metres_asked": (_METRES,),
+    "two_decimals": (_METRES, r"\btwo decimals\b"),
+    "measurement_error": (r"\bsmall measurement error\b",),
+}
+STATES = frozenset(_STATED) | frozenset(_ASKED)
+
+
+def lint(question: str, context: str, options: Sequence[str] = (), states: Sequence[str] = ()) -> list[str]:
+    """Problems of one finished text, each as a short line; empty where there is none.
+
+    question, context, options: as delivered, options without letters. states: conventions that must be said.
+
+    Looks for unfilled slots, float debris (more than 4 decimals, unless the number has at most 4 significant
+    digits), negative zero, exponents, bad spacing, repeated words, options or letters inside question or context,
+    conventions not stated, and options that differ in form: wording around the numbers, how many numbers, their
+    decimals, and for scalars a length that differs by more than 2 characters.
+
+    Raises:
+        ConfigError: a name in `states` is not known.
+    """
+    unknown = set(states) - STATES
+    if unknown:
+        raise ConfigError(f"unknown names in states: {sorted(unknown)}; known: {sorted(STATES)}")
+    problems: list[str] = []
+    parts = [("question", question), ("context", context), *((f"option {i + 1}", o) for i, o in enumerate(options))]
+    for name, text in parts:
+        problems += [f"{name}: {problem}" for problem in _text_problems(text)]
+    for name, text in parts[:2]:
+        letters = _LETTERS.search(text)
+        if letters is not None:
+            problems.append(f"{name}: options or option letters inside the text ({letters.group().strip()!r})")
+    both = f"{question}\n{context}"
+    for state in states:
+        text, patterns = (both, _STATED[state]) if state in _STATED else (question, _ASKED[state])
+        if not all(re.search(pattern, text, re.DOTALL | re.IGNORECASE) for pattern in patterns):
+            problems.append(f"{'text' if text is both else 'question'}: does not state {state!r}")
+    return problems + option_problems(options)
+
+
+def option_problems(options: Sequence[str]) -> list[str]:
+    """Differences in form between options; see `lint`."""
+    if not options:
+        return []
+    problems: list[str] = []
+    if len(set(options)) != len(options):
+        problems.append("options: two are equal")
+    if len({_NUMBER.sub("#", option) for option in options}) != 1:
+        problems.append("options: the text around the numbers differs")
+        return problems
+    tokens = [number_tokens(option) for option in options]
+    by_place = list(zip(*tokens, strict=False))
+    same_decimals = all(len({_decimals(token) for token in place}) == 1 for place in by_place)
+    if not same_decimals and not all(_is_significant(token) for row in tokens for token in row):
+        problems.append("options: numbers with different decimals")
+    lengths = [len(option) for option in options]
+    if len(by_place) == 1 and max(lengths) - min(lengths) > MAX_LENGTH_DIFFERENCE:
+        problems.append(
+            f"options: lengths {min(lengths)} to {max(lengths)} differ by more than {MAX_LENGTH_DIFFERENCE}"
+        )
+    return problems
+
+
+def _text_problems(text: str) -> list[str]:
+    problems: list[str] = []
+    if not text:
+        return ["empty"]
+    for pattern, what in (
+        (_BRACES, "unfilled slot or placeholder"),
+        (_EXPONENT, "number with an exponent"),
+        (_SPACING, "bad spacing"),
+        (_REPEATED, "repeated word"),
+    ):
+        match = pattern.search(text)
+        if match is not None:
+            problems.append(f"{what} ({text[max(0, match.start() - 10) : match.end() + 10]!r})")
+    for token in number_tokens(text):
+        if token.startswith("-") and not token.strip("-0."):
+            problems.append(f"negative zero ({token})")
+        elif _decimals(token) > MAX_DECIMALS and len(_digits(token)) > SIGNIFICANT_DIGITS:
+            problems.append(f"float debris ({token})")
+    return problems
+
+
+def _decimals(token: str) -> int:
+    return len(token.partition(".")[2])
+
+
+def _digits(token: str) -> str:
+    """Digits from the first one that is not zero."""
+    return token.lstrip("+-").replace(".", "").lstrip("0")
+
+
+def _is_significant(token: str) -> bool:
+    """Whether the number is printed with exactly `SIGNIFICANT_DIGITS` significant digits."""
+    digits = _digits(token)
+    if not digits:
+        return _decimals(token) == SIGNIFICANT_DIGITS - 1
+    if "." not in token:  # 12350: digits beyond the fourth only hold the place
+        return len(digits) >= SIGNIFICANT_DIGITS and not digits[SIGNIFICANT_DIGITS:].strip("0")
+    return len(digits) == SIGNIFICANT_DIGITS

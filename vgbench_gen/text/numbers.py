@@ -1,0 +1,135 @@
+"""Numbers as they are printed in questions, and read back.
+
+Rounding is decimal and correct for the exact binary value (Python's format, ties to even), happens once, here,
+and answers are recomputed from what `parse_numbers` reads back. No exponent, no negative zero, "." as decimal
+point, no thousands separator. Counterpart: `parse_numbers(print(x))` equals the rounded x.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.types import FloatArray
+
+# A number must not touch a letter, digit, dot or another sign: X2, H33, 3x3, 3D and 1.2.3 hold no value.
+_NUMBER = re.compile(r"(?<![\w.+-])[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?!\w|\.[0-9])", re.ASCII)
+_EXPONENT = re.compile(r"[0-9][eE][+-]?[0-9]")
+_MAX_TEXT_CHARS = 100_000
+_LARGEST = 1e15  # beyond it float64 no longer holds every integer, and nothing measured here comes near
+_NEGLIGIBLE = 1e-10  # rounding noise of a composed matrix; worth 1e-7 px as a perspective entry at 1000 px
+
+
+def fixed(x: float, decimals: int) -> str:
+    """`x` with a fixed number of decimals, e.g. fixed(-0.001, 2) == "0.00".
+
+    Raises:
+        ValueError: x is not finite or beyond 1e15, or decimals is not 0 to 12.
+    """
+    value = _finite(x)
+    if not 0 <= decimals <= 12:
+        raise ValueError(f"decimals must be 0 to 12, got {decimals}")
+    return _without_negative_zero(f"{value:.{decimals}f}")
+
+
+def significant(x: float, digits: int = 4) -> str:
+    """`x` with a fixed number of significant digits, trailing zeros kept and no exponent.
+
+    significant(1.0) == "1.000", significant(-0.00041236) == "-0.0004124", significant(123456) == "123500".
+    Zero, which has no leading digit, is printed as precisely as one: significant(0.0) == "0.000"; so is anything
+    below 1e-10 in magnitude, which is rounding noise of a composed matrix.
+
+    Raises:
+        ValueError: x is not finite or beyond 1e15, or digits is not 1 to 12.
+    """
+    value = _finite(x)
+    if not 1 <= digits <= 12:
+        raise ValueError(f"digits must be 1 to 12, got {digits}")
+    if abs(value) < _NEGLIGIBLE:
+        return fixed(0.0, digits - 1)
+    return format(Decimal(f"{value:.{digits - 1}e}"), "f")
+
+
+def matrix(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
+    """Two-dimensional array, one bracketed row per line: "[[a, b],\\n [c, d]]"."""
+    return "[" + ",\n ".join(_rows(values, formatter)) + "]"
+
+
+def matrix_line(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
+    """Two-dimensional array on one line: "[[a, b], [c, d]]"."""
+    return "[" + ", ".join(_rows(values, formatter)) + "]"
+
+
+def vector(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
+    """One-dimensional array: "[a, b, c]"."""
+    return f"[{', '.join(formatter(float(x)) for x in _shaped(values, 1))}]"
+
+
+def rect(rect_xyxy: npt.ArrayLike) -> str:
+    """Rectangle (4,) in integer pixels: "[x1, y1, x2, y2]". Raises ValueError where a coordinate is not an integer."""
+    return f"[{', '.join(_integers(rect_xyxy, 4))}]"
+
+
+def point(uv: npt.ArrayLike) -> str:
+    """Point (2,) in integer pixels: "(u, v)". Raises ValueError where a coordinate is not an integer."""
+    return f"({', '.join(_integers(uv, 2))})"
+
+
+def corners_line(corners_m: npt.ArrayLike, decimals: int = 2) -> str:
+    """Points (N, 3), metres, on one line in the order given: "(x, y, z), (x, y, z), …"."""
+    array = _shaped(corners_m, 2)
+    return ", ".join(f"({', '.join(fixed(float(x), decimals) for x in row)})" for row in array)
+
+
+def parse_numbers(text: str) -> FloatArray:
+    """All numbers in a text, in order, as a flat float64 array (N,); the caller knows the shape.
+
+    A number that touches a letter is part of a name (fx_2, X2, H33, 3x3) and is not read.
+
+    Raises:
+        ValueError: an exponent, which nothing here prints, or a text beyond 100 000 characters.
+    """
+    if len(text) > _MAX_TEXT_CHARS:
+        raise ValueError(f"text of {len(text)} characters; at most {_MAX_TEXT_CHARS} are read")
+    exponent = _EXPONENT.search(text)
+    if exponent is not None:
+        raise ValueError(f"number with an exponent at {text[max(0, exponent.start() - 10) : exponent.end() + 10]!r}")
+    return np.array([float(token) for token in number_tokens(text)], dtype=np.float64)
+
+
+def number_tokens(text: str) -> list[str]:
+    """The numbers of a text as printed, in order, by the same rule as `parse_numbers`."""
+    return _NUMBER.findall(text)
+
+
+def _rows(values: npt.ArrayLike, formatter: Callable[[float], str]) -> list[str]:
+    return [f"[{', '.join(formatter(float(x)) for x in row)}]" for row in _shaped(values, 2)]
+
+
+def _shaped(values: npt.ArrayLike, ndim: int) -> FloatArray:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != ndim or array.size == 0:
+        raise ValueError(f"expected a non-empty array with {ndim} axes, got shape {array.shape}")
+    return array
+
+
+def _integers(values: npt.ArrayLike, count: int) -> list[str]:
+    array = _shaped(values, 1)
+    if array.shape != (count,) or not np.array_equal(array, np.round(array)):
+        raise ValueError(f"expected {count} integer pixel coordinates, got {array.tolist()}")
+    return [fixed(float(x), 0) for x in array]
+
+
+def _finite(x: float) -> float:
+    value = float(x)
+    if not abs(value) < _LARGEST:  # NaN fails this too
+        raise ValueError(f"cannot print {value}: numbers must be finite and below {_LARGEST:g}")
+    return value
+
+
+def _without_negative_zero(text: str) -> str:
+    return text[1:] if text.startswith("-") and not text.strip("-0.") else text

@@ -1,0 +1,322 @@
+"""Strict templates: every English sentence a model reads stands in `templates/`, never in Python.
+
+A template is plain text with slots `{{ name }}`; statements, filters, attributes and expressions are refused when
+a file is read, so a template file can neither compute nor reach into Python. Files are TOML:
+`tasks/<task>.toml` holds the phrasings per question type, `words.toml` small phrases by table and key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from jinja2 import StrictUndefined, Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import QuestionType
+
+MAX_FILE_BYTES = 256 * 1024
+MAX_TEMPLATE_CHARS = 4000
+MAX_SLOT_CHARS = 4000
+MIN_PHRASINGS = 6
+
+_SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]{0,31}) \}\}")
+_ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
+
+
+class PhrasingError(ConfigError):
+    """A template file, or the values given for its slots, break the rules above.
+
+    Args:
+        where: file and phrasing id or key.
+        found: what stands there.
+        expected: what the rules ask for.
+    """
+
+    def __init__(self, where: object, found: str, expected: str) -> None:
+        super().__init__(where, found, expected)
+        self.where, self.found, self.expected = str(where), found, expected
+
+    def __str__(self) -> str:
+        return f"{self.where}: found {self.found}; expected {self.expected}"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+
+class _Slots(_Strict):
+    question: tuple[_Name, ...] = ()
+    context: tuple[_Name, ...] = ()
+
+
+class _PhrasingEntry(_Strict):
+    id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
+    question: _Text
+    context: _Text
+
+
+class _Cell(_Strict):
+    slots: _Slots
+    required: _Slots
+    states: tuple[_Name, ...]
+    phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
+
+
+class _TaskFile(_Strict):
+    task: _Name
+    judgment: _Cell | None = None
+    multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
+    open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
+
+    def cells(self) -> dict[QuestionType, _Cell]:
+        named: dict[QuestionType, _Cell | None] = {
+            "judgment": self.judgment,
+            "multi-choice": self.multi_choice,
+            "open-ended": self.open_ended,
+        }
+        return {question_type: cell for question_type, cell in named.items() if cell is not None}
+
+
+class _WordsFile(_Strict):
+    tables: dict[_Name, dict[_Name, _Text]]
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrasing:
+    """One reviewed wording of a question and its context, with unfilled slots.
+
+    id: recorded in every item as `template_id`. slots: all names that `render` accepts for this phrasing.
+    states: the conventions that the filled text must state, by the names `text.lint` knows.
+    source: file it came from, for messages.
+    """
+
+    id: str
+    task: str
+    question_type: QuestionType
+    question: str
+    context: str
+    slots: frozenset[str]
+    states: tuple[str, ...]
+    source: str
+
+
+def templates_root() -> Path:
+    """Folder of the templates: inside the installed package, else beside it in a source checkout.
+
+    Raises:
+        PhrasingError: neither place holds `words.toml`.
+    """
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "templates", package.parent / "templates"):
+        if (folder / "words.toml").is_file():
+            return folder
+    raise PhrasingError(
+        package, "no templates folder in the package or beside it", "an installation with its templates"
+    )
+
+
+@cache
+def phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ...]:
+    """Reviewed phrasings of one task and question type, in file order; read once per process.
+
+    Raises:
+        PhrasingError: the file is missing or breaks the rules, or the task is not asked in this way.
+    """
+    path = _task_path(task)
+    bank = load_task_file(path)
+    if question_type not in bank:
+        raise PhrasingError(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
+    return bank[question_type]
+
+
+def question_types(task: str) -> tuple[QuestionType, ...]:
+    """Question types that a task has phrasings for, in the order judgment, multi-choice, open-ended."""
+    return tuple(load_task_file(_task_path(task)))
+
+
+def task_names() -> tuple[str, ...]:
+    """Names of all tasks that have a template file, sorted."""
+    return tuple(sorted(path.stem for path in (templates_root() / "tasks").glob("*.toml")))
+
+
+def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
+    """Read and check one `tasks/<task>.toml`.
+
+    Raises:
+        PhrasingError: not readable, not the expected shape, a template holds more than slots, a slot is not
+            allowed or a required one is unused, an id is repeated or misnamed.
+    """
+    parsed = _validated(_TaskFile, _read_toml(path), path)
+    if parsed.task != path.stem:
+        raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
+    bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
+    seen: set[str] = set()
+    for question_type, cell in parsed.cells().items():
+        for entry in cell.phrasings:
+            where = f"{path}, {entry.id}"
+            if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
+                raise PhrasingError(where, "a repeated or misplaced id", f"a unique {parsed.task}.{question_type}.<n>")
+            seen.add(entry.id)
+            for part in ("question", "context"):
+                allowed, required = set(getattr(cell.slots, part)), set(getattr(cell.required, part))
+                _check_slots(f"{where}, {part}", slot_names(getattr(entry, part), where), allowed, required)
+        names = frozenset(cell.slots.question + cell.slots.context)
+        bank[question_type] = tuple(
+            Phrasing(e.id, parsed.task, question_type, e.question, e.context, names, cell.states, str(path))
+            for e in cell.phrasings
+        )
+    return bank
+
+
+def slot_names(template: str, where: object) -> frozenset[str]:
+    """Names of the slots in a template.
+
+    Raises:
+        PhrasingError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
+    """
+    if len(template) > MAX_TEMPLATE_CHARS:
+        raise PhrasingError(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
+    rest = _SLOT.sub("", template)
+    brace = re.search(r"[{}]", rest)
+    if brace is not None:
+        around = rest[max(0, brace.start() - 10) : brace.start() + 30]
+        raise PhrasingError(where, f"{around!r}", "plain slots {{ name }} and no other braces")
+    return frozenset(_SLOT.findall(template))
+
+
+def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
+    """Fill one phrasing; returns (question, context).
+
+    `slots` may hold any slot of the task and question type, also one that this phrasing does not use.
+
+    Raises:
+        PhrasingError: a slot is unknown, missing, not a string or too long.
+    """
+    where = f"{phrasing.source}, {phrasing.id}"
+    unknown = set(slots) - phrasing.slots
+    if unknown:
+        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(phrasing.slots)}")
+    return _fill(phrasing.question, slots, where), _fill(phrasing.context, slots, where)
+
+
+def word(key: str, **slots: str) -> str:
+    """Phrase `<table>.<key>` of `words.toml`, with exactly its slots filled.
+
+    Raises:
+        PhrasingError: no such phrase, or a slot is unknown, missing, not a string or too long.
+    """
+    path = templates_root() / "words.toml"
+    words = load_words(path)
+    where = f"{path}, {key}"
+    if key not in words:
+        table = key.partition(".")[0]
+        near = sorted(k for k in words if k.startswith(f"{table}.")) or sorted({k.partition(".")[0] for k in words})
+        raise PhrasingError(where, "no such phrase", f"one of {near}")
+    unknown = set(slots) - slot_names(words[key], where)
+    if unknown:
+        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(slot_names(words[key], where))}")
+    return _fill(words[key], slots, where)
+
+
+@cache
+def load_words(path: Path) -> Mapping[str, str]:
+    """Read and check a words file: `<table>.<key>` to phrase. Raises PhrasingError as `load_task_file` does."""
+    tables = _validated(_WordsFile, {"tables": _read_toml(path)}, path).tables
+    words = {f"{table}.{key}": text for table, entries in tables.items() for key, text in entries.items()}
+    for key, text in words.items():
+        slot_names(text, f"{path}, {key}")
+    return words
+
+
+def template_version() -> str:
+    """Hexadecimal digest over the names and bytes of all templates; a changed word gives another version."""
+    root = templates_root()
+    return folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
+
+
+def folder_digest(root: Path, files: Iterable[Path]) -> str:
+    """BLAKE2 digest (32 characters) over names relative to `root` and contents, whatever the order of `files`."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
+        data = path.read_bytes()
+        digest.update(f"{name}\x1f{len(data)}\x1f".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _task_path(task: str) -> Path:
+    known = task_names()
+    if task not in known:  # also keeps a name such as "../x" from becoming a path
+        raise PhrasingError(templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
+    return templates_root() / "tasks" / f"{task}.toml"
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise PhrasingError(path, f"no readable file ({error.strerror})", "a template file") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise PhrasingError(path, "a larger file", f"at most {MAX_FILE_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise PhrasingError(path, f"no valid TOML ({error})", "UTF-8 text in TOML") from error
+
+
+def _validated(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        found = f"{str(first.get('input'))[:80]!r} at {place}"
+        raise PhrasingError(path, found, f"{first['msg']} ({error.error_count()} problems in all)") from error
+
+
+def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: set[str]) -> None:
+    if required - allowed:
+        raise PhrasingError(
+            where, f"required slots {sorted(required - allowed)}", f"only allowed ones {sorted(allowed)}"
+        )
+    if used - allowed:
+        raise PhrasingError(where, f"slots {sorted(used - allowed)}", f"only {sorted(allowed)}")
+    if required - used:
+        raise PhrasingError(where, f"no slot {sorted(required - used)}", f"all of {sorted(required)}")
+
+
+def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
+    values: dict[str, str] = {}
+    for name in slot_names(template, where):
+        if name not in slots:
+            raise PhrasingError(where, f"no value for the slot {name!r}", f"a text for {name!r}")
+        value = slots[name]
+        if not isinstance(value, str) or not value or len(value) > MAX_SLOT_CHARS:
+            kind = f"{len(value)} characters" if isinstance(value, str) else type(value).__name__
+            raise PhrasingError(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
+        values[name] = value
+    try:
+        return _compiled(template).render(values)
+    except TemplateError as error:  # unreachable after the checks above; kept so that nothing leaks untyped
+        raise PhrasingError(where, f"a template that fails ({error})", "plain text with slots") from error
+
+
+@lru_cache(maxsize=1024)
+def _compiled(template: str) -> Template:
+    return _ENVIRONMENT.from_string(template)
