@@ -1,0 +1,96 @@
+"""Entry point: collects the verbs, turns errors into one line and an exit status.
+
+Exit status: 0 done, 1 the work fell short, 2 something the user can mend (one line, no traceback), 130 interrupted.
+Any other exception is a defect of ours and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from vgbench_gen import __version__, cli
+from vgbench_gen.core.errors import VGBenchError
+
+# Base of all complaints about arguments; typer exports only this child of it.
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+_BROKEN_PIPE_STATUS = 141  # what a shell reports for a program ended by SIGPIPE
+
+
+def make_app() -> typer.Typer:
+    """The program with every verb of the folder `cli/`."""
+    app = typer.Typer(
+        name="vgbench",
+        help="Make, check and score visual-geometry questions from raw RGB-D scenes.",
+        epilog="Example: vgbench build --scenes raw_scenes --out build/vgbench",
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback(invoke_without_command=True)
+    def program(
+        context: typer.Context,
+        version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    ) -> None:
+        if version:
+            typer.echo(f"vgbench {__version__}")
+            raise typer.Exit
+        if context.invoked_subcommand is None:
+            typer.echo(context.get_help())
+
+    for module in sorted(pkgutil.iter_modules(cli.__path__), key=lambda m: m.name):
+        if module.name != "main" and not module.name.startswith("_"):
+            importlib.import_module(f"{cli.__name__}.{module.name}").register(app)
+    return app
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status.
+
+    Args:
+        argv: arguments after the program's name; those of the process by default.
+    """
+    try:
+        status = _run(make_app(), list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except VGBenchError as exc:
+        return _complain(str(exc))
+    except _USAGE_ERROR as exc:
+        return _complain(_usage_message(exc))
+    except (KeyboardInterrupt, typer.Abort):
+        print("vgbench: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader is gone (`vgbench … | head`). Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE_STATUS
+    return status
+
+
+def _run(app: typer.Typer, arguments: list[str]) -> int:
+    # Not `app()`: its own handling turns a broken pipe into status 1 and prints usage errors over several lines.
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("vgbench", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as exc:
+        return int(exc.exit_code)
+    return 0
+
+
+def _usage_message(exc: Exception) -> str:
+    message = str(getattr(exc, "format_message", exc.__str__)())
+    path = getattr(getattr(exc, "ctx", None), "command_path", "vgbench")
+    return f"{message} See `{path} --help`."
+
+
+def _complain(message: str) -> int:
+    print(f"vgbench: error: {' '.join(message.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,103 @@
+"""`vgbench scenes`: what is under a folder, and how healthy it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.core.errors import ConfigError, VGBenchError
+
+if TYPE_CHECKING:
+    from vgbench_gen.scenes.base import SceneRef
+
+Row = dict[str, Any]
+
+_HEADINGS = ("dataset", "scene", "frames", "poses", "depth", "objects", "agree", "verdict")
+_NUMBER_WIDTH = 9
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("scenes", epilog="Example: vgbench scenes raw_scenes --json")(scenes)
+
+
+def scenes(
+    root: Annotated[Path, typer.Argument(help="Folder with raw scenes, in any depth.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
+) -> None:
+    """List the scenes below ROOT with their health.
+
+    One line each: frames that can be used, frames with a valid pose, share of known depth, objects, share of depth
+    that agrees between views, verdict. Exits 1 if there is no scene or one of them is bad.
+    """
+    if not root.is_dir():
+        raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
+    from tqdm import tqdm
+
+    refs = _found(root)
+    scene_width = max(len("scene"), *(len(ref.scene_id) for ref in refs)) if refs else 0
+    rows: list[Row] = []
+    if refs and not as_json:
+        print(_line(_HEADINGS, scene_width), flush=True)
+    with tqdm(_rows(refs), total=len(refs), unit="scene", disable=None) as bar:
+        for row in bar:
+            rows.append(row)
+            if not as_json:
+                bar.write(_line(_cells(row), scene_width), file=sys.stdout)
+    if as_json:
+        print(json.dumps(rows, indent=2, allow_nan=False))
+    if not rows:
+        print(f"vgbench: no scenes below {root}; raw_scenes/README.md shows the layouts", file=sys.stderr)
+    if not rows or any(row["verdict"].startswith("bad") for row in rows):
+        raise typer.Exit(1)
+
+
+def _found(root: Path) -> list[SceneRef]:
+    from vgbench_gen.scenes.base import loaders
+
+    return [ref for loader in loaders.values() for ref in loader.discover(root)]
+
+
+def _rows(refs: Sequence[SceneRef]) -> Iterator[Row]:
+    """Health of each scene; one that cannot be opened has nulls and says why in its verdict."""
+    from vgbench_gen.scenes.base import loaders
+    from vgbench_gen.scenes.health import SceneHealth, summary
+
+    for ref in refs:
+        try:
+            with loaders[ref.dataset].open(ref) as scene:
+                yield summary(scene, ref.variant).to_json()
+        except VGBenchError as exc:
+            known = {"dataset": ref.dataset, "id": ref.scene_id, "split": ref.split, "variant": ref.variant}
+            unknown = dict.fromkeys(field.name for field in dataclasses.fields(SceneHealth))
+            yield {**unknown, **known, "fits": [], "issues": {}, "verdict": f"bad: {exc}"}
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    def share(name: str) -> str:
+        return "-" if row[name] is None else f"{row[name]:.0%}"
+
+    def count(name: str) -> str:
+        return "-" if row[name] is None else str(row[name])
+
+    return (
+        row["dataset"],
+        row["id"],
+        count("frames_usable"),
+        count("poses_valid") + ("" if row["frames_total"] is None else f"/{row['frames_total']}"),
+        share("depth_coverage"),
+        count("objects"),
+        share("pose_depth_agree"),
+        " ".join(row["verdict"].split()),
+    )
+
+
+def _line(cells: Sequence[str], scene_width: int) -> str:
+    dataset, scene, *numbers, verdict = cells
+    return f"{dataset:<9} {scene:<{scene_width}} {''.join(f'{n:>{_NUMBER_WIDTH}}' for n in numbers)}  {verdict}"

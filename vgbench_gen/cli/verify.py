@@ -1,0 +1,105 @@
+"""`vgbench verify`: every answer again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+
+if TYPE_CHECKING:
+    from vgbench_gen.core.gates import Gates
+    from vgbench_gen.quality.verify import Problem
+
+_LISTED = 40  # problems printed in full; all of them are counted, and all stand in --json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("verify", epilog="Example: vgbench verify build/vgbench --scenes raw_scenes")(verify)
+
+
+def verify(
+    dataset: DatasetFolder,
+    scenes: Annotated[list[Path] | None, typer.Option("--scenes", help="Raw scenes; may be repeated.")] = None,
+    workers: Workers = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print counts and all problems as JSON.")] = False,
+) -> None:
+    """Recompute every answer from the row's own evidence and, with --scenes, from raw data.
+
+    Lists every disagreement and exits 1 if there is one.
+    """
+    from vgbench_gen.store.dataset import load
+
+    items = load(dataset)
+    gates = _gates(dataset)
+    problems = _by_evidence(dataset, gates)
+    raw = 0
+    if scenes:
+        found, raw = _by_scenes(dataset, scenes, gates, worker_count(workers))
+        problems += found
+    failed = {problem.item_id for problem in problems}
+    if as_json:
+        print(
+            json.dumps({"items": len(items), "from_scenes": raw, "problems": [asdict(p) for p in problems]}, indent=2)
+        )
+    else:
+        for problem in problems[:_LISTED]:
+            print(problem)
+        if len(problems) > _LISTED:
+            print(f"… and {len(problems) - _LISTED} more (all of them with --json)")
+        agreeing = len(items) - len(failed)
+        share = 100 * agreeing / len(items) if len(items) else 0.0
+        how = f"evidence and raw scenes ({raw} items)" if scenes else "evidence"
+        print(f"{agreeing} of {len(items)} items agree ({share:.2f} %), by {how}")
+    if problems or not len(items):
+        raise typer.Exit(1)
+
+
+def _gates(dataset: Path) -> Gates:
+    """The gates the dataset was built with, or the shipped ones where no manifest stands beside it."""
+    from vgbench_gen.core.config import parse_config
+    from vgbench_gen.core.gates import Gates
+    from vgbench_gen.store.provenance import read_manifest
+
+    folder = next((f for f in (dataset, dataset.parent) if (f / "manifest.json").is_file()), None)
+    if folder is None:
+        return Gates()
+    return parse_config(read_manifest(folder)["recipe"]["gates"], Gates, str(folder / "manifest.json"))
+
+
+def _by_evidence(dataset: Path, gates: Gates) -> list[Problem]:
+    from tqdm import tqdm
+
+    from vgbench_gen.quality.verify import verify_item, verify_set
+    from vgbench_gen.store.dataset import load
+
+    items = load(dataset)
+    problems = verify_set(items)
+    for item in tqdm(items, desc="evidence", unit="item", disable=None):
+        images = [items.image_bytes(item, k) for k in range(len(item.images))]
+        problems += verify_item(item, images, gates)
+    return problems
+
+
+def _by_scenes(dataset: Path, roots: list[Path], gates: Gates, workers: int) -> tuple[list[Problem], int]:
+    from tqdm import tqdm
+
+    from vgbench_gen.pipeline.build import find_scenes
+    from vgbench_gen.pipeline.executors import run_local
+    from vgbench_gen.quality.verify import scene_jobs, verify_scene
+    from vgbench_gen.store.dataset import load
+
+    jobs, problems = scene_jobs(load(dataset), find_scenes(roots), gates)
+    results = {}
+    with tqdm(total=len(jobs), desc="raw scenes", unit="scene", disable=None) as bar:
+        for index, found in run_local(verify_scene, jobs, workers):
+            results[index] = found
+            bar.update()
+    for index in range(len(jobs)):
+        problems += results[index]
+    return problems, sum(len(job.items) for job in jobs)

@@ -1,0 +1,160 @@
+"""MEASURE then COMPOSE, with a manifest that says what was made from what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.pipeline.compose import ComposeReport, compose
+from vgbench_gen.pipeline.executors import run_local
+from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, measure_scene, shard_reports
+from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.scenes import discover
+from vgbench_gen.scenes.base import SceneRef
+from vgbench_gen.store.provenance import BuildLock, code_version, write_manifest
+from vgbench_gen.store.files import clean_temporary
+
+
+@dataclass(slots=True)
+class BuildReport:
+    """What a build gave: one report per scene, sorted, and what composing made of them."""
+
+    scenes: list[SceneReport] = field(default_factory=list)
+    composed: ComposeReport = field(default_factory=ComposeReport)
+
+    @property
+    def facts(self) -> int:
+        """All facts measured."""
+        return sum(sum(scene.facts.values()) for scene in self.scenes)
+
+    @property
+    def rejects(self) -> int:
+        """All drafts and frames that were not good enough."""
+        return sum(sum(scene.rejects.values()) for scene in self.scenes)
+
+
+def build(
+    recipe: Recipe | str | Path = "default",
+    scenes: str | PathLike[str] | Sequence[str | PathLike[str]] = "raw_scenes",
+    out: str | PathLike[str] = "build/vgbench",
+    workers: int = 1,
+    on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
+    on_question: Callable[[int, int], None] = lambda done, total: None,
+) -> BuildReport:
+    """Build a dataset: measure every scene below `scenes` (or reuse what was measured), then compose.
+
+    Args:
+        recipe: a `Recipe`, a shipped name, or a path.
+        scenes: folder(s) with raw scans.
+        out: the build folder; two builds never write into one at once.
+        workers: processes; the result does not depend on it.
+        on_scene: called after each scene with (its report, scenes done, scenes found).
+        on_question: called with (questions written, questions planned).
+
+    Raises:
+        ConfigError: no scenes found, or the recipe is wrong.
+        BuildLocked: another build writes there.
+    """
+    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    folder = Path(out)
+    with BuildLock(folder):
+        clean_temporary(folder)
+        reports = measure(resolved, scenes, folder, workers, on_scene)
+        composed = compose(folder, resolved, workers, _measured(reports), on_question)
+        report = BuildReport(reports, composed)
+        write_manifest(folder, manifest(resolved, report))
+    return report
+
+
+def recompose(
+    recipe: Recipe,
+    out: Path,
+    workers: int = 1,
+    on_question: Callable[[int, int], None] = lambda done, total: None,
+) -> BuildReport:
+    """Compose again from the facts of a build; its manifest keeps what was measured and gets the new counts.
+
+    Raises:
+        DatasetError: nothing was measured there.
+        BuildLocked: another build writes there.
+    """
+    with BuildLock(out):
+        clean_temporary(out)
+        composed = compose(out, recipe, workers, None, on_question)
+        report = BuildReport(shard_reports(out), composed)
+        write_manifest(out, manifest(recipe, report))
+    return report
+
+
+def measure(
+    recipe: Recipe,
+    scenes: str | PathLike[str] | Sequence[str | PathLike[str]],
+    out: Path,
+    workers: int = 1,
+    on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
+) -> list[SceneReport]:
+    """Measure every scene; reports sorted by dataset and scene."""
+    refs = find_scenes(scenes)
+    # Largest first, so that no worker starts a long scene when the others are done.
+    refs.sort(key=lambda ref: (-ref.size_bytes, ref.dataset, ref.scene_id))
+    jobs = [MeasureJob(ref, recipe, out) for ref in refs]
+    reports = []
+    for _, report in run_local(measure_scene, jobs, workers):
+        reports.append(report)
+        on_scene(report, len(reports), len(jobs))
+    return sorted(reports, key=lambda report: (report.dataset, report.scene_id))
+
+
+def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[SceneRef]:
+    """All scenes below one or several folders.
+
+    Raises:
+        ConfigError: a folder is missing or holds no scene that a loader knows.
+    """
+    roots = [scenes] if isinstance(scenes, str | PathLike) else list(scenes)
+    for root in roots:
+        if not Path(root).is_dir():
+            raise ConfigError(f"{root}: found no such folder; expected raw scans. Give the folder with your scenes.")
+    refs = list(discover(*[Path(root) for root in roots]))
+    if not refs:
+        named = ", ".join(str(root) for root in roots)
+        raise ConfigError(
+            f"{named}: found no scene of scannet, scannetpp, ca1m or wildrgbd; expected their official folders. "
+            "See raw_scenes/README.md for the layouts."
+        )
+    return refs
+
+
+def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
+    """What was made from what; the only file of a build that may tell times."""
+    return {
+        "recipe": recipe.model_dump(mode="json"),
+        "code": code_version(),
+        "fingerprint": report.composed.fingerprint,
+        "counts": {
+            "scenes": len(report.scenes),
+            "scenes_dropped": sum(bool(scene.error) for scene in report.scenes),
+            "facts": report.facts,
+            "rejects": report.rejects,
+            "items": report.composed.total,
+        },
+        "items": report.composed.items,
+        "unasked": report.composed.unasked,
+        "letters": report.composed.letters,
+        "scenes": [_scene_record(scene) for scene in report.scenes],
+    }
+
+
+def _scene_record(scene: SceneReport) -> Mapping[str, Any]:
+    record = asdict(scene)
+    record["seconds"] = round(scene.seconds, 3)
+    record["task_seconds"] = {name: round(value, 3) for name, value in scene.task_seconds.items()}
+    return record
+
+
+def _measured(reports: Sequence[SceneReport]) -> set[tuple[str, str]]:
+    return {(report.dataset, report.scene_id) for report in reports}

@@ -1,0 +1,252 @@
+"""MEASURE: the only stage that opens raw scenes. One scene in, one shard of facts and one of rejects out."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from vgbench_gen.core.errors import DatasetError, FrameError, GeometryError, SceneError
+from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.types import Fact, Rejected
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.scenes.base import Scene, SceneRef, loaders
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.provenance import code_version
+from vgbench_gen.store.schema import FACTS, REJECTS
+from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
+from vgbench_gen.tasks.base import Task, camera_record, tasks
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureJob:
+    """One scene to measure; crosses process borders."""
+
+    ref: SceneRef
+    recipe: Recipe
+    out: Path
+
+
+@dataclass(slots=True)
+class SceneReport:
+    """What measuring one scene gave.
+
+    facts: per task. rejects: per "task/reason". frames: usable keyframes. error: why the scene was dropped, or "".
+    seconds and reused are for the log; they never reach the dataset.
+    """
+
+    dataset: str
+    scene_id: str
+    facts: dict[str, int] = field(default_factory=dict)
+    rejects: dict[str, int] = field(default_factory=dict)
+    issues: dict[str, int] = field(default_factory=dict)
+    total_frames: int = 0
+    frames: int = 0
+    objects: int = 0
+    error: str = ""
+    key: str = ""
+    reused: bool = False
+    seconds: float = 0.0
+    task_seconds: dict[str, float] = field(default_factory=dict)
+
+
+def shard_path(out: Path, kind: str, dataset: str, scene_id: str) -> Path:
+    """`facts/<dataset>/<scene>.parquet` or the same below `rejects/`; "/" in ids becomes "__"."""
+    return out / kind / dataset / f"{scene_id.replace('/', '__')}.parquet"
+
+
+def chosen_tasks(recipe: Recipe) -> list[Task]:
+    """The recipe's tasks under its gates.
+
+    Raises:
+        UnknownNameError: a name is not registered; says which is meant.
+    """
+    names = recipe.tasks or tasks.names()
+    return [tasks[name].with_gates(recipe.gates) for name in names]
+
+
+def measure_scene(job: MeasureJob) -> SceneReport:
+    """Measure one scene, or reuse its shards when nothing they depend on has changed.
+
+    Never raises for what is wrong with the scene: that is in the report and in the rejects.
+    """
+    began = time.monotonic()
+    report = SceneReport(job.ref.dataset, job.ref.scene_id)
+    media = MediaStore(job.out / "media")
+    try:
+        with loaders[job.ref.dataset].open(job.ref) as scene:
+            report.key = shard_key(scene, job.recipe)
+            report.issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
+            report.total_frames, report.objects = scene.total_frames, len(scene.objects)
+            if not _reuse(job, report, media):
+                facts, rejects = _measure(scene, job.recipe, media, report)
+                _write(job, report, facts, rejects)
+    except (SceneError, FrameError) as error:
+        report.error = str(error)
+        rejects = [Rejected("scene", job.ref.dataset, job.ref.scene_id, "", "unreadable", detail=str(error))]
+        _write(job, report, [], rejects)
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def shard_key(scene: Scene, recipe: Recipe) -> str:
+    """Digest of everything the facts of a scene depend on."""
+    versions = [f"{task.name}={task.version}" for task in chosen_tasks(recipe)]
+    return stable_hash(
+        scene.dataset, scene.id, scene.source_digest, recipe.digest, code_version()["source"], *versions, size=16
+    )
+
+
+def _reuse(job: MeasureJob, report: SceneReport, media: MediaStore) -> bool:
+    facts_path = shard_path(job.out, "facts", report.dataset, report.scene_id)
+    rejects_path = shard_path(job.out, "rejects", report.dataset, report.scene_id)
+    if not (facts_path.is_file() and rejects_path.is_file()):
+        return False
+    try:
+        notes = [read_metadata(path) for path in (facts_path, rejects_path)]
+        if any(note.get("key") != report.key for note in notes):
+            return False
+        facts, rejects = read_shard(facts_path, FACTS), read_shard(rejects_path, REJECTS)
+    except DatasetError:
+        return False
+    if not all(media.has(name) for fact in facts for name in fact.pictures.values()):
+        return False
+    _count(report, facts, rejects)
+    report.frames, report.reused = int(notes[0].get("frames", 0)), True
+    return True
+
+
+def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneReport) -> tuple[list[Fact], list[Rejected]]:
+    view = SceneView(scene, recipe.gates)
+    report.frames = len(view.frames)
+    rejects = list(view.rejected)
+    facts: list[Fact] = []
+    problem = scene_problem(view)
+    if problem is not None:
+        rejects.append(problem)
+        report.error = f"{problem.reason}: {problem.value:.3g} (limit {problem.limit:g})"
+    else:
+        for task in chosen_tasks(recipe):
+            began = time.monotonic()
+            kept, dropped = measure_task(task, view, recipe.seed, recipe.facts_per_scene)
+            report.task_seconds[task.name] = time.monotonic() - began
+            facts += kept
+            rejects += dropped
+        facts = _with_pictures(facts, view, media)
+    view.close()
+    return facts, rejects
+
+
+def scene_problem(view: SceneView) -> Rejected | None:
+    """Why no question may be asked about this scene: poses and depth that contradict each other."""
+    gates = view.gates.scene
+    cycle_px, share, pairs = view.pose_agreement()
+
+    def rejected(reason: str, value: float, limit: float) -> Rejected:
+        return Rejected("scene", view.dataset, view.id, "", reason, value, limit, f"over {pairs} frame pairs")
+
+    if not view.frames:
+        return rejected("no_usable_frames", 0, 1)
+    if pairs == 0:
+        return None  # single-image tasks need no pairs
+    if not cycle_px <= gates.cycle_median_px_at_640:
+        return rejected("pose_depth_cycle", cycle_px, gates.cycle_median_px_at_640)
+    if share < gates.agree_share_min:
+        return rejected("pose_depth_agreement", share, gates.agree_share_min)
+    return None
+
+
+def measure_task(task: Task, view: SceneView, seed: int, limit: int) -> tuple[list[Fact], list[Rejected]]:
+    """Drafts of one task that survive the second route, and all that do not, with reasons.
+
+    Every draft ends in exactly one of the two lists.
+    """
+    facts: list[Fact] = []
+    rejects: list[Rejected] = []
+    keys: set[str] = set()
+    for draft in task.drafts(view, rng_for(seed, "measure", task.name, view.dataset, view.id), limit):
+        if isinstance(draft, Rejected):
+            rejects.append(draft)
+            continue
+        checked = confirmed(task, draft, view)
+        if isinstance(checked, Fact) and checked.key in keys:
+            checked = Rejected(task.name, view.dataset, view.id, draft.key, "repeated_key")
+        if isinstance(checked, Rejected):
+            rejects.append(checked)
+            continue
+        keys.add(checked.key)
+        facts.append(checked)
+    return facts, rejects
+
+
+def confirmed(task: Task, draft: Fact, view: SceneView) -> Fact | Rejected:
+    """The draft with its second value, or a reject where the second route does not exist or disagrees."""
+
+    def rejected(reason: str, value: float, limit: float, detail: str) -> Rejected:
+        return Rejected(task.name, draft.dataset, draft.scene_id, draft.key, reason, value, limit, detail)
+
+    try:
+        second = np.asarray(task.recheck(draft, view), dtype=np.float64)
+    except (GeometryError, FrameError) as error:
+        return rejected("no_second_route", float("nan"), float("nan"), str(error))
+    if second.shape != draft.truth_candidate.value.shape or not np.isfinite(second).all():
+        return rejected("no_second_route", float("nan"), float("nan"), f"second route gave {second.tolist()}")
+    off = task.agreement(second, draft)
+    if not off <= 1:
+        detail = f"first {draft.truth_candidate.value.ravel().tolist()}, second {second.ravel().tolist()}"
+        return rejected("second_route_disagrees", off, 1.0, detail)
+    return replace(draft, second_value=second)
+
+
+def _with_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) -> list[Fact]:
+    """Store the base images that the facts may show, each once, and name them in the facts."""
+    names: dict[str, str] = {}
+    with media.batch():
+        for frame_id in dict.fromkeys(frame_id for fact in facts for frame_id in fact.shown_frame_ids):
+            data, suffix = view.frame(frame_id).base_image()
+            names[frame_id] = media.put(data, suffix)
+    return [
+        replace(
+            fact,
+            pictures={frame_id: names[frame_id] for frame_id in fact.shown_frame_ids},
+            cameras={frame_id: camera_record(view.frame(frame_id).camera) for frame_id in fact.shown_frame_ids},
+        )
+        for fact in facts
+    ]
+
+
+def shard_reports(out: Path) -> list[SceneReport]:
+    """Reports of all measured scenes, read back from their shards; what only opening a scene tells is left 0."""
+    reports = []
+    for path in sorted((out / "rejects").glob("*/*.parquet")):
+        notes = read_metadata(path)
+        report = SceneReport(path.parent.name, str(notes["scene_id"]), key=str(notes["key"]), reused=True)
+        report.frames, report.objects = int(notes["frames"]), int(notes["objects"])
+        facts = read_shard(shard_path(out, "facts", report.dataset, report.scene_id), FACTS)
+        _count(report, facts, read_shard(path, REJECTS))
+        reports.append(report)
+    return reports
+
+
+def _write(job: MeasureJob, report: SceneReport, facts: list[Fact], rejects: list[Rejected]) -> None:
+    notes = {"key": report.key, "scene_id": report.scene_id, "frames": report.frames, "objects": report.objects}
+    where = report.dataset, report.scene_id
+    write_shard(shard_path(job.out, "rejects", *where), rejects, REJECTS, notes)
+    # Facts last: their presence says that the scene is done.
+    write_shard(shard_path(job.out, "facts", *where), facts, FACTS, notes)
+    _count(report, facts, rejects)
+
+
+def _count(report: SceneReport, facts: Sequence[Fact], rejects: Sequence[Rejected]) -> None:
+    report.facts = dict(sorted(Counter(fact.task for fact in facts).items()))
+    report.rejects = dict(sorted(Counter(f"{r.task}/{r.reason}" for r in rejects).items()))
+    if not report.error:
+        # A scene that was dropped says so again when its shards are reused.
+        dropped = [r for r in rejects if r.task == "scene"]
+        if dropped:
+            report.error = f"{dropped[0].reason}: {dropped[0].value:.3g} (limit {dropped[0].limit:g})"

@@ -1,0 +1,56 @@
+"""A build in a table: what each task got from each source, and why a cell is empty."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from vgbench_gen.pipeline.build import BuildReport
+from vgbench_gen.tasks.base import tasks
+
+_FORMS = ("judgment", "multi-choice", "open-ended")
+
+
+def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
+    """One line per task and source: facts, items per form, and the commonest reason for what is missing."""
+    facts: Counter[tuple[str, str]] = Counter()
+    rejects: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    objects: Counter[str] = Counter()
+    for scene in report.scenes:
+        objects[scene.dataset] += scene.objects
+        for task, count in scene.facts.items():
+            facts[task, scene.dataset] += count
+        for name, count in scene.rejects.items():
+            task, _, reason = name.partition("/")
+            rejects[task, scene.dataset][reason] += count
+    lines = [
+        f"{'task':<22}{'source':<12}{'facts':>6}{'rejects':>9}{'yes/no':>8}{'choice':>8}{'open':>6}  mostly missing by"
+    ]
+    for task in names or tuple(tasks.names()):
+        for source in sorted({scene.dataset for scene in report.scenes}):
+            forms = tasks[task].formats
+            counts = [
+                str(report.composed.items.get(f"{task}/{form}/{source}", 0)) if form in forms else "-"
+                for form in _FORMS
+            ]
+            missing = rejects[task, source]
+            if tasks[task].needs_objects and not objects[source]:
+                why = "no object boxes in this source"
+            else:
+                why = ", ".join(f"{reason} {count}" for reason, count in missing.most_common(2))
+            lines.append(
+                f"{task:<22}{source:<12}{facts[task, source]:>6}{sum(missing.values()):>9}"
+                f"{counts[0]:>8}{counts[1]:>8}{counts[2]:>6}  {why}"
+            )
+    return lines
+
+
+def scene_lines(report: BuildReport) -> list[str]:
+    """One line per scene that was dropped or had trouble."""
+    lines = []
+    for scene in report.scenes:
+        if scene.error:
+            lines.append(f"dropped {scene.dataset} {scene.scene_id}: {scene.error}")
+        elif scene.issues:
+            named = ", ".join(f"{reason} x{count}" for reason, count in scene.issues.items())
+            lines.append(f"note    {scene.dataset} {scene.scene_id}: {named}")
+    return lines

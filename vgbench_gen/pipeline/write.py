@@ -1,0 +1,222 @@
+"""From a planned question to rows: pictures rendered, words filled, evidence gathered. No raw scene is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.types import Candidate, Distractor, Fact, Item
+from vgbench_gen.pipeline.plan import LETTERS, Planned
+from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.store.schema import SCHEMA_VERSION
+from vgbench_gen.tasks.base import Claim, Presentation, Task, Twins
+from vgbench_gen.text import lint
+from vgbench_gen.text.render import Phrasing, phrasings, render, word
+
+BENCHMARK = "VGBench"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Settings that words and ids depend on."""
+
+    seed: int
+    strategy: str
+    distractor_seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A planned question that could not be written, and why."""
+
+    task: str
+    question_type: str
+    source: str
+    group_id: str
+    reason: str
+
+
+def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> list[Item] | Refused:
+    """The rows of one planned question: one, or two twins for a judgment."""
+    fact, form = entry.fact, entry.question_type
+    rng = rng_for(wording.seed, "present", entry.group_id, form)
+    bank = phrasings(fact.task, form)
+    # Drawn from the group, so that the wording knows nothing of the answer and twins share it.
+    phrasing = bank[int(rng_for(wording.seed, "phrasing", entry.group_id, form).integers(len(bank)))]
+    if form == "judgment":
+        twins = task.twins(fact, rng)
+        if twins is None or twins.false.separation < 1:
+            return Refused(fact.task, form, fact.dataset, entry.group_id, "no_false_claim")
+        rows = _judgments(entry, task, twins, phrasing, cache, wording)
+    elif form == "multi-choice":
+        if entry.options is None:
+            raise ValueError(f"{entry.group_id}: a multi-choice question without options")
+        shown = task.choice(fact, entry.options, rng)
+        rows = [_choice(entry, task, shown, phrasing, cache, wording)]
+    else:
+        rows = [_open_ended(entry, task, task.open_ended(fact), phrasing, cache, wording)]
+    problems = [
+        problem for row in rows for problem in lint.lint(row.question, row.context, row.options, phrasing.states)
+    ]
+    if problems:
+        return Refused(fact.task, form, fact.dataset, entry.group_id, f"lint: {problems[0]}")
+    return rows
+
+
+def _choice(
+    entry: Planned, task: Task, shown: Presentation, phrasing: Phrasing, cache: PictureCache, wording: Wording
+) -> Item:
+    options = entry.options
+    if options is None:
+        raise ValueError(f"{entry.group_id}: a multi-choice question without options")
+    distractors = tuple(
+        Distractor(options.strategy, option.key, separation)
+        for place, (option, separation) in enumerate(zip(options.options, options.separations, strict=True))
+        if place != options.truth
+    )
+    return _row(
+        entry,
+        task,
+        phrasing,
+        cache,
+        wording,
+        pictures=shown.pictures,
+        slots=shown.slots,
+        options=shown.options,
+        answer=LETTERS[options.truth],
+        distractors=distractors,
+        extra={"options": [candidate_record(option) for option in options.options]},
+    )
+
+
+def _open_ended(
+    entry: Planned, task: Task, shown: Presentation, phrasing: Phrasing, cache: PictureCache, wording: Wording
+) -> Item:
+    return _row(entry, task, phrasing, cache, wording, pictures=shown.pictures, slots=shown.slots, answer=shown.answer)
+
+
+def _judgments(
+    entry: Planned, task: Task, twins: Twins, phrasing: Phrasing, cache: PictureCache, wording: Wording
+) -> list[Item]:
+    rows = []
+    for holds, claim in ((True, twins.true), (False, twins.false)):
+        rows.append(
+            _row(
+                entry,
+                task,
+                phrasing,
+                cache,
+                wording,
+                pictures=twins.pictures,
+                slots={**twins.slots, **claim.slots},
+                answer=word("answer.yes" if holds else "answer.no"),
+                polarity="true" if holds else "false",
+                tolerance=twins.tolerance,
+                extra={"claim": claim_record(claim, holds)},
+            )
+        )
+    return rows
+
+
+def _row(
+    entry: Planned,
+    task: Task,
+    phrasing: Phrasing,
+    cache: PictureCache,
+    wording: Wording,
+    *,
+    pictures: tuple[Picture, ...],
+    slots: Mapping[str, str],
+    answer: str,
+    options: tuple[str, ...] = (),
+    distractors: tuple[Distractor, ...] = (),
+    polarity: str = "",
+    tolerance: float | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Item:
+    fact, form = entry.fact, entry.question_type
+    strategy = wording.strategy if form == "multi-choice" else ""
+    distractor_seed = wording.distractor_seed if form == "multi-choice" else 0
+    question, context = render(phrasing, slots)
+    images = tuple(cache.name(picture) for picture in pictures)
+    truth = fact.truth_candidate
+    identity = (entry.group_id, form, phrasing.id, strategy, str(distractor_seed), *options)
+    shown_frames = _shown_frames(fact, pictures)
+    return Item(
+        id=stable_hash("item", *identity, polarity, size=12),
+        index=-1,
+        group_id=entry.group_id,
+        twin_id=stable_hash("twin", *identity, size=12) if polarity else "",
+        pair_id="",
+        benchmark=BENCHMARK,
+        task=fact.task,
+        ask=fact.ask,
+        question_type=form,
+        category=task.category,
+        subcategory=task.subcategory,
+        category_origin=task.category_origin[form],
+        index_origin=-1,
+        input_modality="single-image" if len(images) == 1 else "multi-images",
+        source=fact.dataset,
+        scene_id=fact.scene_id,
+        frame_ids=shown_frames,
+        split=fact.split,
+        question=question,
+        context=context,
+        options=options,
+        answer=answer,
+        answer_value=tuple(truth.value.ravel().tolist()),
+        answer_shape=truth.value.shape,
+        unit=task.unit_for(fact),
+        tolerance=task.tolerance(form) if tolerance is None else tolerance,
+        images=images,
+        convention=task.convention,
+        distractors=distractors,
+        evidence={
+            "ask": fact.ask,
+            "key": fact.key,
+            "frame_ids": list(fact.frame_ids),
+            "fact": fact.evidence,
+            "truth": candidate_record(truth),
+            "second_value": np.asarray(fact.second_value).tolist(),
+            "margin": fact.margin,
+            "options": [candidate_record(truth)],
+            "cameras": {frame_id: fact.cameras[frame_id] for frame_id in shown_frames},
+            "pictures": [picture.to_json() for picture in pictures],
+            "bases": {frame_id: fact.pictures[frame_id] for frame_id in shown_frames},
+            **(extra or {}),
+        },
+        template_id=phrasing.id,
+        paraphrase="",
+        strategy=strategy,
+        distractor_seed=distractor_seed,
+        difficulty=entry.difficulty,
+        licence=fact.licence,
+        schema_version=SCHEMA_VERSION,
+    )
+
+
+def _shown_frames(fact: Fact, pictures: tuple[Picture, ...]) -> tuple[str, ...]:
+    frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
+    return tuple(dict.fromkeys(frame_of[picture.base] for picture in pictures))
+
+
+def candidate_record(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as evidence; `candidate_from_record` in `quality.verify` is its inverse."""
+    return {
+        "key": candidate.key,
+        "value": candidate.value.tolist(),
+        "frame_ids": list(candidate.frame_ids),
+        "show": dict(candidate.show),
+        "evidence": dict(candidate.evidence),
+    }
+
+
+def claim_record(claim: Claim, holds: bool) -> dict[str, Any]:
+    """A claim as evidence."""
+    return {"value": claim.value.tolist(), "holds": holds, "separation": claim.separation, "key": claim.key}

@@ -1,0 +1,131 @@
+"""One row drawn: what was shown, what lies behind the answer, and the numbers of both routes."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import cv2
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from vgbench_gen.core.types import ColorArray, Item
+from vgbench_gen.store import pictures
+from vgbench_gen.tasks.base import Mark, tasks
+
+TILE_WIDTH_PX = 720
+_RIGHT, _WRONG = (0, 158, 115), (213, 94, 0)  # green and red-orange of the palette
+_TEXT_WIDTH = 118  # characters per line at the panel's font size, for two tiles
+_FONT_PX = 17
+
+
+def draw(item: Item, images: Sequence[bytes]) -> ColorArray:
+    """(H, W, 3) uint8 RGB: every shown image with the truth drawn over it, and a panel with words and numbers.
+
+    images: encoded bytes in the order shown.
+    """
+    task = tasks[item.task]
+    marks = task.overlay(item.evidence)
+    width = TILE_WIDTH_PX if len(images) > 1 else 2 * TILE_WIDTH_PX - 360  # one image gets most of the page
+    tiles = [
+        _tile(pictures.decode(data, name), overlay, f"image {n + 1}", width)
+        for n, (name, data, overlay) in enumerate(zip(item.images, images, marks, strict=True))
+    ]
+    return _stack(_grid(tiles), _panel(item))
+
+
+def png(image: ColorArray) -> bytes:
+    """(H, W, 3) uint8 RGB as PNG bytes."""
+    done, data = cv2.imencode(".png", image[..., ::-1])
+    if not done:
+        raise ValueError(f"PNG encoder refused an image of shape {image.shape}")
+    return data.tobytes()
+
+
+def _tile(image: ColorArray, overlay: Sequence[Mark], title: str, width: int) -> ColorArray:
+    scale = width / image.shape[1]
+    size = (width, max(1, round(image.shape[0] * scale)))
+    canvas = np.ascontiguousarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    for mark in overlay:
+        color = _RIGHT if mark.right else _WRONG
+        points = np.round((np.array(mark.points_px, dtype=np.float64).reshape(-1, 2) + 0.5) * scale - 0.5).astype(int)
+        if not len(points):
+            continue
+        if mark.kind == "rect":
+            cv2.rectangle(canvas, points[0].tolist(), points[1].tolist(), color, 2, cv2.LINE_AA)
+        elif mark.kind == "line":
+            cv2.polylines(canvas, [points.reshape(-1, 1, 2)], False, color, 2, cv2.LINE_AA)
+        else:
+            for point in points:
+                cv2.circle(canvas, point.tolist(), 4, (255, 255, 255), -1, cv2.LINE_AA)
+                cv2.circle(canvas, point.tolist(), 3, color, -1, cv2.LINE_AA)
+        if mark.label:
+            _write(canvas, mark.label, points[0], color)
+    _write(canvas, title, np.array([6, 22]), (255, 255, 255))
+    return canvas
+
+
+def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) -> None:
+    (width, height), below = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, 0.5, 1)
+    x = int(np.clip(at[0], 2, max(2, canvas.shape[1] - width - 4)))
+    y = int(np.clip(at[1] - 6, height + 4, canvas.shape[0] - below - 2))
+    cv2.rectangle(canvas, (x - 2, y - height - 3), (x + width + 2, y + below), (0, 0, 0), -1)
+    cv2.putText(canvas, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.5, color, 1, cv2.LINE_AA)
+
+
+def _grid(tiles: Sequence[ColorArray]) -> ColorArray:
+    rows = [list(tiles[i : i + 2]) for i in range(0, len(tiles), 2)]
+    drawn = []
+    for row in rows:
+        height = max(tile.shape[0] for tile in row)
+        padded = [np.pad(tile, ((0, height - tile.shape[0]), (0, 0), (0, 0))) for tile in row]
+        if len(padded) == 1 and len(tiles) > 1:
+            padded.append(np.zeros_like(padded[0]))
+        drawn.append(np.concatenate(padded, axis=1))
+    return np.concatenate(drawn, axis=0)
+
+
+def _stack(top: ColorArray, bottom: ColorArray) -> ColorArray:
+    width = max(top.shape[1], bottom.shape[1])
+    padded = [np.pad(part, ((0, 0), (0, width - part.shape[1]), (0, 0)), constant_values=24) for part in (top, bottom)]
+    return np.concatenate(padded, axis=0)
+
+
+def _panel(item: Item) -> ColorArray:
+    lines: list[str] = []
+    for paragraph in (item.question, item.context):
+        for line in paragraph.splitlines():
+            lines += textwrap.wrap(line, _TEXT_WIDTH, subsequent_indent="  ") or [""]
+    for letter, option in zip("ABCD", item.options, strict=False):
+        mark = "->" if letter == item.answer else "  "
+        wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, _TEXT_WIDTH - 8)]
+        lines += [f"{mark} {letter}: {wrapped[0]}", *(f"       {more}" for more in wrapped[1:])]
+    lines += ["", f"answer: {item.answer}"]
+    lines += [f"first route:  {_numbers(item.evidence['truth']['value'])} {item.unit}"]
+    lines += [f"second route: {_numbers(item.evidence['second_value'])} {item.unit}"]
+    if "claim" in item.evidence:
+        claim = item.evidence["claim"]
+        lines.append(f"claim: {_numbers(claim['value'])}, {claim['separation']:.2f} margins from the truth")
+    for distractor in item.distractors:
+        lines.append(f"decoy {distractor.key or '(computed)'}: {distractor.separation:.2f} margins from the truth")
+    margins = item.evidence["fact"].get("margins", {})
+    lines.append("margins over required: " + ", ".join(f"{name} {value:g}" for name, value in sorted(margins.items())))
+    lines.append(
+        f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
+        f"{item.difficulty} · {item.id}"
+    )
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, 150, drop_whitespace=False) or [""])]
+    image = Image.new("RGB", (2 * TILE_WIDTH_PX, (_FONT_PX + 5) * len(wrapped) + 20), (24, 24, 24))
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(_FONT_PX)
+    for n, line in enumerate(wrapped):
+        color = (140, 220, 180) if line.startswith("->") else (235, 235, 235)
+        pen.text((12, 10 + n * (_FONT_PX + 5)), line, fill=color, font=font)
+    return np.asarray(image, dtype=np.uint8)
+
+
+def _numbers(value: Any) -> str:
+    array = np.asarray(value, dtype=np.float64)
+    text = np.array2string(array, precision=3, suppress_small=True, separator=", ", max_line_width=10**6)
+    return " ".join(text.split())

@@ -1,0 +1,280 @@
+"""Every answer again: from the row's own evidence, and from the raw scenes when they are there.
+
+`verify_item` needs the row only. `verify_scene` opens one scan and reaches each of its answers by the task's second
+route from raw pixels, depth and poses.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
+from vgbench_gen.distractors.base import Margins, set_problem
+from vgbench_gen.geometry.poses import orthonormality_deviation
+from vgbench_gen.scenes.base import SceneRef, loaders
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store import pictures
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.base import Task, camera_from_record, tasks
+from vgbench_gen.text import lint
+from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import word
+
+LETTERS = "ABCD"
+_CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
+_POSE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something about a row that does not hold. check: machine-readable name."""
+
+    item_id: str
+    task: str
+    check: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.item_id} ({self.task}): {self.check}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class SceneJob:
+    """One scan and the items that were made from it; crosses process borders."""
+
+    ref: SceneRef
+    items: tuple[Item, ...]
+    gates: Gates
+
+
+def fact_of(item: Item) -> Fact:
+    """The fact behind an item, as far as the row tells: its options, or the truth alone, as candidates."""
+    evidence = item.evidence
+    options = tuple(candidate_from_record(record) for record in evidence["options"])
+    truth = LETTERS.index(item.answer) if item.question_type == "multi-choice" else 0
+    return Fact(
+        task=item.task,
+        task_version=0,
+        ask=item.ask,
+        dataset=item.source,
+        scene_id=item.scene_id,
+        split=item.split,
+        key=str(evidence["key"]),
+        frame_ids=tuple(evidence["frame_ids"]),
+        candidates=options,
+        truth=truth,
+        second_value=_array(evidence["second_value"]),
+        margin=float(evidence["margin"]),
+        evidence=evidence["fact"],
+        licence=item.licence,
+        pictures=evidence["bases"],
+        cameras=evidence["cameras"],
+    )
+
+
+def candidate_from_record(record: Mapping[str, Any]) -> Candidate:
+    """Inverse of the record that composing writes."""
+    return Candidate(
+        str(record["key"]), _array(record["value"]), tuple(record["frame_ids"]), record["show"], record["evidence"]
+    )
+
+
+def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Problem]:
+    """Problems of one row by its own evidence; empty when all holds.
+
+    images: encoded bytes in the order shown.
+    """
+    try:
+        task = tasks[item.task].with_gates(gates)
+        fact = fact_of(item)
+        found = [*_answer_problems(item, fact, task), *_text_problems(item), *_image_problems(item, images)]
+        if item.question_type == "multi-choice":
+            found += _option_problems(item, fact, task)
+        elif item.question_type == "judgment":
+            found += _claim_problems(item, fact, task)
+        else:
+            found += _open_problems(item, fact)
+    except (VGBenchError, KeyError, IndexError, TypeError, ValueError) as error:
+        # A row that cannot even be read back is a problem of that row, whatever is wrong with it.
+        found = [("evidence", f"{type(error).__name__}: {error}")]
+    return [Problem(item.id, item.task, check, detail) for check, detail in found]
+
+
+def verify_set(items: Iterable[Item]) -> list[Problem]:
+    """Problems that only show between rows: repeated ids, and twins that are not one true and one false claim."""
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    twins: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        if item.id in seen:
+            problems.append(Problem(item.id, item.task, "repeated_id", "another row has this id"))
+        seen.add(item.id)
+        if item.question_type == "judgment":
+            twins[item.twin_id].append(item)
+    yes, no = word("answer.yes"), word("answer.no")
+    for twin_id, members in twins.items():
+        answers = sorted(member.answer for member in members)
+        if not twin_id or answers != sorted((yes, no)) or len({member.images for member in members}) != 1:
+            first = members[0]
+            problems.append(Problem(first.id, first.task, "twins", f"twin {twin_id!r} has answers {answers}"))
+    return problems
+
+
+def scene_jobs(items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates) -> tuple[list[SceneJob], list[Problem]]:
+    """Items grouped with their scans, and a problem for every item whose scan is not there."""
+    known = {(ref.dataset, ref.scene_id): ref for ref in refs}
+    grouped: dict[tuple[str, str], list[Item]] = defaultdict(list)
+    for item in items:
+        grouped[item.source, item.scene_id].append(item)
+    jobs = [SceneJob(known[key], tuple(members), gates) for key, members in sorted(grouped.items()) if key in known]
+    missing = [
+        Problem(item.id, item.task, "scene_missing", f"{item.source} {item.scene_id} is not among the scenes given")
+        for key, members in sorted(grouped.items())
+        if key not in known
+        for item in members
+    ]
+    return jobs, missing
+
+
+def verify_scene(job: SceneJob) -> list[Problem]:
+    """Reach every answer of one scan again by the second route from raw data; compare cameras, poses and pixels."""
+    try:
+        with loaders[job.ref.dataset].open(job.ref) as scene:
+            wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
+            view = SceneView(scene, job.gates, wanted)
+            problems = [problem for item in job.items for problem in _raw_problems(item, view)]
+            view.close()
+            return problems
+    except VGBenchError as error:
+        return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
+
+
+def _raw_problems(item: Item, view: SceneView) -> list[Problem]:
+    found: list[tuple[str, str]] = []
+    try:
+        task, fact = tasks[item.task].with_gates(view.gates), fact_of(item)
+        for frame_id, record in fact.cameras.items():
+            frame = view.frame(frame_id)
+            stored = camera_from_record(record)
+            if stored.size != frame.camera.size or np.abs(stored.K - frame.camera.K).max() > _CAMERA_TOLERANCE_PX:
+                found.append(("camera", f"frame {frame_id}: stored {record}, scan {frame.camera.K.ravel().tolist()}"))
+            pose = fact.evidence.get("world_from_camera", {}).get(frame_id)
+            if pose is not None:
+                off = np.abs(_array(pose).reshape(4, 4) - frame.world_from_camera).max()
+                if off > _POSE_TOLERANCE:
+                    found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
+            data, suffix = frame.base_image()
+            name = f"{bytes_digest(data)}.{suffix}"
+            if name != fact.pictures[frame_id]:
+                found.append(("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {name}"))
+        found += _agreement("raw_route", task.recheck(fact, view), fact, task)
+    except (VGBenchError, KeyError, TypeError, ValueError) as error:
+        found.append(("raw_route", f"{type(error).__name__}: {error}"))
+    return [Problem(item.id, item.task, check, detail) for check, detail in found]
+
+
+def _answer_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+    value = np.array(item.answer_value).reshape(item.answer_shape)
+    truth = candidate_from_record(item.evidence["truth"])
+    found = []
+    if not np.array_equal(value, truth.value) or not np.array_equal(value, fact.truth_candidate.value):
+        found.append(("answer_value", f"row says {value.tolist()}, evidence {truth.value.tolist()}"))
+    if not np.array_equal(task.rounded(value), value):
+        found.append(("answer_value", f"{value.tolist()} is not as printed"))
+    for frame_id, pose in fact.evidence.get("world_from_camera", {}).items():
+        if orthonormality_deviation(_array(pose).reshape(4, 4)[:3, :3]) > 1e-6:
+            found.append(("pose", f"stored pose of frame {frame_id} is not rigid"))
+    found += _agreement("recomputed", task.recompute(item.evidence), fact, task)
+    found += _agreement("second_route", fact.second_value, fact, task)
+    return found
+
+
+def _agreement(check: str, value: FloatArray, fact: Fact, task: Task) -> list[tuple[str, str]]:
+    off = task.agreement(np.asarray(value, dtype=np.float64), fact)
+    if off <= 1:
+        return []
+    stored = fact.truth_candidate.value.ravel().tolist()
+    return [(check, f"gives {np.asarray(value).ravel().tolist()}, row says {stored}; {off:.2f} of what is allowed")]
+
+
+def _option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+    found = []
+    if len(item.options) != len(LETTERS) or len(fact.candidates) != len(LETTERS):
+        return [("options", f"{len(item.options)} options, {len(fact.candidates)} in the evidence")]
+    margins: Margins = "recorded" if item.difficulty == "stress" else "enforced"
+    problem = set_problem(fact.candidates, len(LETTERS), fact, task, margins)
+    if problem:
+        found.append(("option_set", problem))
+    if len(set(item.options)) != len(item.options):
+        found.append(("options", "two options read alike"))
+    if len(item.distractors) != len(LETTERS) - 1:
+        found.append(("options", f"{len(item.distractors)} distractor records"))
+    for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
+        printed = parse_numbers(text)
+        # Options that name an image, a point or a region carry one small number that is not the value.
+        if printed.size == option.value.size and not _names_a_thing(text):
+            if not np.array_equal(printed, task.rounded(option.value).ravel()):
+                found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
+        elif not _names_a_thing(text):
+            found.append(("option_text", f"{letter} reads {text!r} for {option.value.size} numbers"))
+    return found
+
+
+def _names_a_thing(text: str) -> bool:
+    number = parse_numbers(text)
+    if number.size != 1:
+        return False
+    named = {word(f"option.{kind}", n=f"{number[0]:.0f}") for kind in ("image", "point", "region")}
+    return text in named
+
+
+def _claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+    claim = item.evidence["claim"]
+    holds = bool(claim["holds"])
+    found = []
+    if item.answer != word("answer.yes" if holds else "answer.no"):
+        found.append(("claim", f"answer {item.answer!r} for a claim that {'holds' if holds else 'does not hold'}"))
+    claimed = Candidate(str(claim["key"]), _array(claim["value"]))
+    off = task.claim_separation(claimed, fact)
+    if (off < 1) != holds or (holds and off > 0.5):
+        found.append(("claim", f"claimed value is {off:.2f} margins from the truth but is marked holds={holds}"))
+    return found
+
+
+def _open_problems(item: Item, fact: Fact) -> list[tuple[str, str]]:
+    printed = parse_numbers(item.answer)
+    if printed.size != 1 or printed[0] != fact.truth_candidate.value.ravel()[0]:
+        return [("answer", f"reads {item.answer!r}, value {fact.truth_candidate.value.tolist()}")]
+    return []
+
+
+def _text_problems(item: Item) -> list[tuple[str, str]]:
+    return [("text", problem) for problem in lint.lint(item.question, item.context, item.options)]
+
+
+def _image_problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
+    shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
+    if len(images) != len(item.images) or len(shown) != len(item.images):
+        return [("images", f"{len(item.images)} named, {len(images)} stored, {len(shown)} in the evidence")]
+    found = []
+    frame_of = {name: frame_id for frame_id, name in item.evidence["bases"].items()}
+    for name, data, picture in zip(item.images, images, shown, strict=True):
+        if bytes_digest(data) != name.partition(".")[0]:
+            found.append(("images", f"{name} holds other bytes"))
+        camera = item.evidence["cameras"][frame_of[picture.base]]
+        expected = pictures.size(picture, (camera["width"], camera["height"]))
+        if pictures.image_size(data, name) != expected:
+            found.append(("images", f"{name} is {pictures.image_size(data, name)}, the evidence says {expected}"))
+    return found
+
+
+def _array(value: Any) -> FloatArray:
+    return np.asarray(value, dtype=np.float64)

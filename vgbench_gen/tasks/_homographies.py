@@ -1,0 +1,348 @@
+"""What both homography tasks share: a pool of warps of one frame, as printed, and two ways to each of them.
+
+The printed matrix (four significant digits) *is* the matrix that is applied, so rounding costs nothing. All warps
+come from one sampler and pass the same gates (`benchmark-validity` 3.4 tasks 5 and 6); which is asked is drawn after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import HomographyGates
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import compatibility, draw_truth
+from vgbench_gen.geometry import homography
+from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.base import Margins, Task, reject
+from vgbench_gen.text import numbers
+
+PER_FRAME = 2
+DRAWS = 60  # three in four draws pass the gates
+AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pixel apart is another convention
+
+# Ranges of the components. Wider ones mostly fail `kept_min` or the ceiling; see `component_moves_d` for the least.
+ANGLE_MAX_DEG = 30.0
+SCALE_MIN, SCALE_MAX = 0.6, 1.35
+SHIFT_MAX_D = 0.22
+PERSPECTIVE_MAX = 0.2
+
+_GRID = 12  # target pixels per side that the second route reads
+_FAR_OUTSIDE = -1e6  # what a coordinate image holds beyond its border; a trace of it shows
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """Parameters of `geometry.homography.similarity_perspective`; a component at its default is absent."""
+
+    angle_deg: float = 0.0
+    scale: float = 1.0
+    tx_px: float = 0.0
+    ty_px: float = 0.0
+    px: float = 0.0
+    py: float = 0.0
+
+    def matrix(self, width: int, height: int) -> FloatArray:
+        """(3, 3) before rounding."""
+        return homography.similarity_perspective(
+            width, height, self.angle_deg, self.scale, self.tx_px, self.ty_px, self.px, self.py
+        )
+
+    def parts(self) -> list[Components]:
+        """The components that are present, each alone: rotation, scale, translation, perspective."""
+        alone = [
+            Components(angle_deg=self.angle_deg),
+            Components(scale=self.scale),
+            Components(tx_px=self.tx_px, ty_px=self.ty_px),
+            Components(px=self.px, py=self.py),
+        ]
+        return [part for part in alone if part != Components()]
+
+    def to_json(self) -> dict[str, float]:
+        """Names and values."""
+        return {name: float(getattr(self, name)) for name in self.__slots__}
+
+
+def printed_matrix(H: FloatArray) -> FloatArray:
+    """H (3, 3) as a reader of its four significant digits gets it back."""
+    return numbers.parse_numbers(numbers.matrix(H, numbers.significant)).reshape(3, 3)
+
+
+def sample_components(width: int, height: int, rng: np.random.Generator) -> Components:
+    """One draw: at least two of the four components, all such sets equally likely."""
+    present = rng.random(4) < 0.5
+    while present.sum() < 2:
+        present = rng.random(4) < 0.5
+    angle, log_scale, direction, shift = rng.uniform(
+        [-ANGLE_MAX_DEG, np.log(SCALE_MIN), 0.0, 0.0], [ANGLE_MAX_DEG, np.log(SCALE_MAX), 2 * np.pi, SHIFT_MAX_D]
+    )
+    shift_px = float(shift * np.hypot(width, height))
+    px, py = rng.uniform(-PERSPECTIVE_MAX, PERSPECTIVE_MAX, 2)
+    rotation, scale, translation, perspective = (bool(p) for p in present)
+    return Components(
+        angle_deg=float(angle) if rotation else 0.0,
+        scale=float(np.exp(log_scale)) if scale else 1.0,
+        tx_px=shift_px * float(np.cos(direction)) if translation else 0.0,
+        ty_px=shift_px * float(np.sin(direction)) if translation else 0.0,
+        px=float(px) if perspective else 0.0,
+        py=float(py) if perspective else 0.0,
+    )
+
+
+def component_moves_d(components: Components, width: int, height: int) -> float:
+    """How far the weakest present component alone moves the corners, per cent of the diagonal."""
+    identity = np.eye(3)
+    moves = [homography.corner_error_px(c.matrix(width, height), identity, width, height) for c in components.parts()]
+    return 100 * min(moves) / float(np.hypot(width, height))
+
+
+def warp_problem(H: FloatArray, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
+    """(which gate a warp fails, "" for none; value over limit of those looked at).
+
+    Remembered: every pair of a pool asks again whether its members are valid.
+    """
+    return _warp_problem(_key(H), width, height, gates)
+
+
+@lru_cache(maxsize=4096)
+def _warp_problem(H: bytes, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
+    matrix, margins = _matrix(H), Margins()
+    try:
+        denominators = homography.denominators(matrix, width, height)
+    except GeometryError:
+        return "singular", margins.ratios
+    low = margins.at_least("denominator_low", float(denominators.min()), gates.denominator_min)
+    if not (margins.at_most("denominator_high", float(denominators.max()), gates.denominator_max) and low):
+        return "denominator", margins.ratios
+    moved_px = homography.corner_error_px(matrix, np.eye(3), width, height)
+    moved_d = 100 * moved_px / float(np.hypot(width, height))
+    # Nearer to the identity than two options to each other: the source would pass for its own warp.
+    if not margins.at_least("moved", moved_d, gates.gap_min_d):
+        return "too_little", margins.ratios
+    if moved_d > gates.gap_max_d:
+        return "too_much", margins.ratios
+    kept = homography.source_kept_fraction(matrix, width, height)
+    return "" if margins.at_least("kept", kept, gates.kept_min) else "kept", margins.ratios
+
+
+def sample_pool(
+    width: int, height: int, count: int, gates: HomographyGates, rng: np.random.Generator
+) -> tuple[list[Candidate], dict[str, int]]:
+    """Up to `count` gated warps, and how many draws failed which gate."""
+    pool: list[Candidate] = []
+    dropped: dict[str, int] = {}
+    for _ in range(DRAWS):
+        if len(pool) == count:
+            break
+        components = sample_components(width, height, rng)
+        H = printed_matrix(components.matrix(width, height))
+        margins = Margins()
+        moves_d = component_moves_d(components, width, height)
+        if margins.at_least("component", moves_d, gates.component_min_d):
+            problem, ratios = warp_problem(H, width, height, gates)
+            margins.ratios.update(ratios)
+        else:
+            problem = "component"
+        if problem:
+            dropped[problem] = dropped.get(problem, 0) + 1
+            continue
+        entries = H.ravel().tolist()
+        pool.append(
+            Candidate(
+                f"warp:{stable_hash(numbers.matrix_line(H, numbers.significant), size=4)}",
+                H,
+                show={"H": entries},
+                evidence={
+                    "components": components.to_json(),
+                    "corners_px": corners_px(H, width, height).tolist(),
+                    "margins": margins.ratios,
+                },
+            )
+        )
+    return pool, dropped
+
+
+def corners_px(H: FloatArray, width: int, height: int) -> FloatArray:
+    """(4, 2) images of the corner pixels; remembered, since every pair of a pool asks for them."""
+    return _corners_px(_key(H), width, height)
+
+
+@lru_cache(maxsize=4096)
+def _corners_px(H: bytes, width: int, height: int) -> FloatArray:
+    try:
+        corners = homography.apply(_matrix(H), homography.image_corners(width, height))
+    except GeometryError:
+        corners = np.full((4, 2), np.nan)
+    corners.flags.writeable = False
+    return corners
+
+
+def _key(H: FloatArray) -> bytes:
+    return np.ascontiguousarray(H, dtype=np.float64).tobytes()
+
+
+def _matrix(key: bytes) -> FloatArray:
+    return np.frombuffer(key, dtype=np.float64).reshape(3, 3)
+
+
+@lru_cache(maxsize=4)
+def _coordinate_image(width: int, height: int) -> Float32Array:
+    """(height, width, 2) float32: each pixel holds its own (u, v)."""
+    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    image = np.stack([u, v], axis=-1)
+    image.flags.writeable = False
+    return image
+
+
+def warped_correspondences(H: FloatArray, width: int, height: int) -> tuple[FloatArray, FloatArray]:
+    """(source (N, 2), target (N, 2)) pixels as the warp of `store.pictures` pairs them on a grid of target pixels.
+
+    Coordinates travel through the warp as colours would; no formula for where a pixel goes is used here.
+    """
+    warped = cv2.warpPerspective(
+        _coordinate_image(width, height),
+        H,
+        (width, height),
+        flags=cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=(_FAR_OUTSIDE, _FAR_OUTSIDE),
+    )
+    u = np.unique(np.linspace(0, width - 1, _GRID).astype(int))
+    v = np.unique(np.linspace(0, height - 1, _GRID).astype(int))
+    target = np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
+    source = np.asarray(warped, dtype=np.float64)[target[:, 1], target[:, 0]]
+    inside = (source >= 0).all(axis=1)
+    return source[inside], target[inside].astype(np.float64)
+
+
+class HomographyTask(Task):
+    """Drafts, second route and answer space of both directions; values are (3, 3) matrices with H33 = 1."""
+
+    formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
+    unit = "px"
+    input_modality = "multi-images"
+    category, subcategory = "Camera and Image Transformation", "2D Transformation"
+    convention: ClassVar[Mapping[str, str]] = {
+        "homography": "x2 ~ H x1",
+        "direction": "dst_from_src",
+        "normalisation": "H33 = 1",
+        "pixel_origin": "centre of the top-left pixel",
+        "unit": "px",
+    }
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """Up to two facts per frame, each with a pool of its own."""
+        made = 0
+        for i in rng.permutation(len(view.frames)):
+            if made >= limit:
+                return
+            frame = view.frames[i]
+            needed = self.gates.homography.keypoints_min
+            if frame.corner_count < needed:
+                yield reject(self, view, frame.id, "keypoints", frame.corner_count, needed)
+                continue
+            used: list[Candidate] = []
+            for turn in range(min(PER_FRAME, limit - made)):
+                draft = self._draft(frame, view, f"{frame.id}/{turn}", used, rng)
+                if isinstance(draft, Fact):
+                    used.append(draft.truth_candidate)
+                    made += 1
+                yield draft
+
+    def _draft(
+        self, frame: ViewFrame, view: SceneView, key: str, used: list[Candidate], rng: np.random.Generator
+    ) -> Fact | Rejected:
+        width, height = frame.camera.size
+        gates = self.gates.homography
+        pool, dropped = sample_pool(width, height, self.pool_size, gates, rng)
+        if len(pool) < 4:
+            most = max(dropped, key=lambda name: dropped[name])
+            return reject(self, view, key, f"warps_{most}", len(pool), 4, str(dropped))
+        fact = Fact(
+            task=self.name,
+            task_version=self.version,
+            ask="",
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key=key,
+            frame_ids=(frame.id,),
+            candidates=tuple(pool),
+            truth=0,
+            second_value=pool[0].value,
+            margin=1.0,
+            evidence={"size": [width, height]},
+            licence=view.licence,
+        )
+        eligible = np.array([all(self.separation(c, u, fact) >= 1 for u in used) for c in pool])
+        truth = draw_truth(compatibility(pool, fact, self), 4, rng, eligible)
+        if truth is None:
+            return reject(self, view, key, "no_option_set", len(pool), 4)
+        margins = Margins(dict(pool[truth].evidence["margins"]))
+        margins.at_least("keypoints", frame.corner_count, gates.keypoints_min)
+        return replace(
+            fact,
+            truth=truth,
+            second_value=pool[truth].value,
+            margin=margins.smallest,
+            evidence={**fact.evidence, "margins": margins.ratios},
+        )
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """Least squares (DLT) over what the warp does to coordinates."""
+        width, height = view.frame(fact.frame_ids[0]).camera.size
+        source, target = warped_correspondences(fact.truth_candidate.value, width, height)
+        return homography.from_points(source, target)
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """The matrix through the four stored corners."""
+        width, height = evidence["fact"]["size"]
+        stored = np.array(evidence["truth"]["evidence"]["corners_px"], dtype=np.float64)
+        return self.rounded(homography.from_points(homography.image_corners(width, height), stored))
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Corner error of the two routes over half a pixel."""
+        return self.metric(fact.truth_candidate.value, second, fact) / AGREEMENT_PX
+
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """Mean distance of the corners under both, pixels."""
+        width, height = fact.evidence["size"]
+        apart = corners_px(a, width, height) - corners_px(b, width, height)
+        error = float(np.hypot(apart[:, 0], apart[:, 1]).mean())
+        return error if np.isfinite(error) else float("inf")
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """Four significant digits."""
+        return printed_matrix(value)
+
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Corner error over the required share of the diagonal."""
+        return self._of_diagonal(a, b, fact) / self.gates.homography.gap_min_d
+
+    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Corner error over the allowed share of the diagonal."""
+        return self._of_diagonal(a, b, fact) / self.gates.homography.gap_max_d
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """Passes the gates of the sampler."""
+        width, height = fact.evidence["size"]
+        H = candidate.value
+        if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
+            return False
+        return not warp_problem(H, width, height, self.gates.homography)[0]
+
+    def _of_diagonal(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        return 100 * self.metric(a.value, b.value, fact) / float(np.hypot(*fact.evidence["size"]))
+
+
+def warped_picture(base: str, candidate: Candidate, size: tuple[int, int]) -> Picture:
+    """The base image warped by a candidate's matrix to its own size."""
+    return Picture(base, ({"op": "warp", "H": list(candidate.show["H"]), "size": list(size)},))

@@ -1,0 +1,286 @@
+"""Objects that may be asked about in a frame: projected in bulk, looked for in the depth image, gated by `ObjectGates`
+(`benchmark-validity` 3.2, "Object box")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import BoolArray, FloatArray, OrientedBox
+from vgbench_gen.geometry import boxes, cameras, projection
+from vgbench_gen.geometry.cameras import Rect
+from vgbench_gen.geometry.poses import transform
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks.base import Margins
+
+# Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
+# stands inside their rectangles.
+STRUCTURAL = frozenset(
+    [
+        *("wall", "floor", "ceiling", "roof", "room", "structure", "pillar", "column", "beam", "stairs", "staircase"),
+        *("door frame", "doorframe", "door_frame", "window frame", "windowframe", "window_frame"),
+        *("window sill", "windowsill", "baseboard", "skirting", "skirting board", "molding", "moulding"),
+    ]
+)
+# Bookkeeping words, for which nobody checked what the box encloses, and mirrors, whose depth is that of other things.
+# All of them still make a rectangle ambiguous.
+GENERIC = frozenset(
+    [
+        *("", "object", "objects", "thing", "item", "items", "stuff", "misc", "other", "others", "clutter", "remove"),
+        *("unknown", "undefined", "unlabeled", "unlabelled", "unannotated", "void", "otherfurniture", "otherprop"),
+        *("otherstructure", "split", "mirror", "reflection", "mirror reflection"),
+    ]
+)
+# Hidden to this degree, a thing cannot be taken for the one that is framed.
+_HIDDEN_BELOW = 0.1
+# Depth pixels looked at per object: decides a visible fraction to about 1 %.
+_SIGHT_PIXELS = 6000
+# Stray pixels left out at either end when the visible pixels are boxed.
+_STRAY = 0.01
+_BORDER_PX = 1  # so that the outline around the rectangle stays in the image
+
+Dropped = tuple[str, str, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """What the depth image shows of a box.
+
+    object, occluder, behind, unknown: depth pixels on rays through the box whose measured depth lies in it, clearly
+    in front of it, beyond it, or is missing. rect_px: around the object's pixels, delivered image, or None.
+    area: the object's pixels over the image.
+    """
+
+    object: int
+    occluder: int
+    behind: int
+    unknown: int
+    rect_px: Rect | None
+    area: float
+
+    @property
+    def visible(self) -> float:
+        """Share of the object that nothing hides: in the box over in the box and in front; 0 where nothing shows."""
+        return self.object / max(self.object + self.occluder, 1)
+
+    @property
+    def known(self) -> float:
+        """Share of the rays through the box whose depth was measured."""
+        decided = self.object + self.occluder + self.behind
+        return decided / max(decided + self.unknown, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GatedObject:
+    """An object that passed every gate in one frame.
+
+    box: frame "camera", metres. world_box: frame "world". rect_px: the drawn rectangle [x1, y1, x2, y2], integers,
+    ends included. projected_px: projection of the box, not clipped. margins: value over limit of the gates passed.
+    """
+
+    instance_id: str
+    label: str
+    box: OrientedBox
+    world_box: OrientedBox
+    rect_px: tuple[int, int, int, int]
+    projected_px: Rect
+    visible: float
+    margins: Mapping[str, float]
+
+    @property
+    def depth_m(self) -> float:
+        """z of the box centre."""
+        return float(self.box.center_m[2])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameObjects:
+    """found: gated objects in the scene's order. dropped: (instance id, reason, value, limit) of those in the picture
+    that failed a gate."""
+
+    found: tuple[GatedObject, ...]
+    dropped: tuple[Dropped, ...]
+
+
+_CORNERS: WeakKeyDictionary[SceneView, FloatArray] = WeakKeyDictionary()
+_FOUND: WeakKeyDictionary[ViewFrame, FrameObjects] = WeakKeyDictionary()
+
+
+def gated_objects(frame: ViewFrame, view: SceneView) -> FrameObjects:
+    """The frame's objects that may be asked about; measured once per frame, for all tasks."""
+    known = _FOUND.get(frame)
+    if known is None:
+        known = _FOUND[frame] = _measure(frame, view)
+    return known
+
+
+def is_structural(label: str) -> bool:
+    """Whether a label (lower case) names a part of the building."""
+    return label in STRUCTURAL or label.replace("_", " ") in STRUCTURAL
+
+
+def may_be_asked(label: str) -> bool:
+    """Whether a label (lower case) names a thing."""
+    return not is_structural(label) and label not in GENERIC
+
+
+def sight(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) -> Sight:
+    """Sort the depth pixels of a rectangle by where their ray meets a camera-frame box (slab test)."""
+    low = np.ceil(frame.depth_uv(np.array(rect_px[:2])))
+    high = np.floor(frame.depth_uv(np.array(rect_px[2:])))
+    size = np.array([frame.depth_camera.width, frame.depth_camera.height])
+    low, high = np.clip(low, 0, size).astype(int), np.clip(high + 1, 0, size).astype(int)
+    step = max(1, int(np.ceil(np.sqrt(max(int(np.prod(np.maximum(high - low, 0))), 1) / _SIGHT_PIXELS))))
+    u, v = np.meshgrid(np.arange(low[0], high[0], step), np.arange(low[1], high[1], step))
+    uv = np.stack([u.ravel(), v.ravel()], axis=-1)
+    z_m = frame.depth_m[uv[:, 1], uv[:, 0]].astype(np.float64)
+    entry, leave = crossings(projection.back_project(frame.depth_camera, uv, np.ones(len(uv))), box)
+    hit = (entry < leave) & (leave > 0)
+    known = hit & (z_m > 0)
+    tolerance = view.tolerance.of(np.where(hit, np.maximum(entry, 0), 1.0))
+    inside = known & (z_m >= entry - tolerance) & (z_m <= leave + tolerance)
+    front = known & (z_m < entry - 2 * tolerance)
+    behind = known & (z_m > leave + tolerance)
+    rect = None
+    if inside.any():
+        ends = np.quantile(uv[inside], [_STRAY, 1 - _STRAY], axis=0) + np.array([[-step / 2], [step / 2]])
+        (x1, y1), (x2, y2) = cameras.map_pixels(frame.camera, frame.depth_camera, ends)
+        rect = (float(x1), float(y1), float(x2), float(y2))
+    count = int(inside.sum())
+    unknown = int((hit & (z_m <= 0)).sum())
+    return Sight(count, int(front.sum()), int(behind.sum()), unknown, rect, count * step**2 / frame.depth_m.size)
+
+
+def crossings(rays: FloatArray, box: OrientedBox) -> tuple[FloatArray, FloatArray]:
+    """Along rays (N, 3) from the camera centre, in multiples of the ray: where each enters and leaves a camera-frame
+    box. It misses where entry > leave."""
+    directions = rays @ box.rotation
+    origin = -box.center_m @ box.rotation
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a = (-box.size_m / 2 - origin) / directions
+        b = (box.size_m / 2 - origin) / directions
+    # 0/0 is a ray within a face plane; it neither enters nor leaves through that slab.
+    entry = np.fmax.reduce(np.fmin(a, b), axis=1)
+    leave = np.fmin.reduce(np.fmax(a, b), axis=1)
+    return entry, leave
+
+
+def drawn_rect(projected_px: Rect, width: int, height: int) -> tuple[int, int, int, int] | None:
+    """The projection rounded and kept a pixel inside the image, or None where nothing is left."""
+    x1, x2 = (round(min(max(x, _BORDER_PX), width - 1 - _BORDER_PX)) for x in (projected_px[0], projected_px[2]))
+    y1, y2 = (round(min(max(y, _BORDER_PX), height - 1 - _BORDER_PX)) for y in (projected_px[1], projected_px[3]))
+    return (x1, y1, x2, y2) if x2 > x1 and y2 > y1 else None
+
+
+def delivered_rect(rect_px: Rect, frame: ViewFrame) -> Rect:
+    """A rectangle in pixels of the source image as one of the delivered image."""
+    sx, sy = frame.camera.width / frame.source_size[0], frame.camera.height / frame.source_size[1]
+    x1, y1, x2, y2 = rect_px
+    return (x1 + 0.5) * sx - 0.5, (y1 + 0.5) * sy - 0.5, (x2 + 0.5) * sx - 0.5, (y2 + 0.5) * sy - 0.5
+
+
+def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
+    if not view.objects:
+        return FrameObjects((), ())
+    if view not in _CORNERS:
+        _CORNERS[view] = np.stack([boxes.corners(item.box) for item in view.objects])
+    corners = transform(frame.camera_from_world, _CORNERS[view].reshape(-1, 3)).reshape(-1, 8, 3)
+    uv_px, z_m = projection.project(frame.camera, corners)
+    whole: BoolArray = np.asarray((z_m > 0).all(axis=1))
+    low, high = np.nan_to_num(uv_px, nan=-1e9).min(axis=1), np.nan_to_num(uv_px, nan=1e9).max(axis=1)
+    size = np.array([frame.camera.width, frame.camera.height]) - 0.5
+    pictured: BoolArray = np.asarray((low < size).all(axis=1) & (high > -0.5).all(axis=1))
+    pictured &= corners[..., 2].mean(axis=1) > 0
+    listed = {item.instance_id: item for item in frame.frame.objects()}
+    rects = {i: (*low[i].tolist(), *high[i].tolist()) for i in np.flatnonzero(pictured & whole).tolist()}
+    clipped = {i: boxes.clip_rect(rect, *frame.camera.size) for i, rect in rects.items()}
+    found: list[GatedObject] = []
+    dropped: list[Dropped] = []
+    for i in np.flatnonzero(pictured).tolist():
+        item = view.objects[i]
+        if not may_be_asked(item.label):
+            continue
+        if not whole[i]:
+            dropped.append((item.instance_id, "object_around_camera", float(z_m[i].min()), 0.0))
+            continue
+        if listed and item.instance_id not in listed:
+            dropped.append((item.instance_id, "object_not_listed", 0.0, 1.0))
+            continue
+        seen_px = listed[item.instance_id].rendered_px if listed else None
+        box = boxes.moved(item.box, frame.camera_from_world, "camera")
+        margins = Margins()
+        problem = _problem(frame, view, box, rects[i], clipped[i], seen_px, margins)
+        if problem is None:
+            problem = _ambiguous(frame, view, i, clipped, margins)
+        rect = drawn_rect(rects[i], *frame.camera.size)
+        if problem is None and rect is not None:
+            visible = margins.ratios["visible"] * view.gates.object.visible_min
+            found.append(
+                GatedObject(item.instance_id, item.label, box, item.box, rect, rects[i], visible, dict(margins.ratios))
+            )
+        elif problem is not None:
+            dropped.append((item.instance_id, *problem))
+    return FrameObjects(tuple(found), tuple(dropped))
+
+
+def _problem(
+    frame: ViewFrame,
+    view: SceneView,
+    box: OrientedBox,
+    rect: Rect,
+    clipped: Rect,
+    seen_px: Rect | None,
+    margins: Margins,
+) -> tuple[str, float, float] | None:
+    """(reason, value, limit) of the first gate that fails, cheap ones first."""
+    all_gates: Gates = view.gates
+    gates = all_gates.object
+    depth, far = float(box.center_m[2]), min(gates.depth_max_m, view.far_m)
+    side = float(np.sort(box.size_m)[1])
+    inside = boxes.rect_area(clipped) / max(boxes.rect_area(rect), 1e-9)
+    if not margins.at_least("near", depth, view.near_m):
+        return "object_near", depth, view.near_m
+    if not margins.at_most("far", depth, far):
+        return "object_far", depth, far
+    if not margins.at_least("side", side, gates.second_side_min_m):
+        return "object_thin", side, gates.second_side_min_m
+    if not margins.at_least("inside", inside, gates.inside_min):
+        return "object_cut_off", inside, gates.inside_min
+    area_min = gates.area_min_when_inside if inside >= gates.inside_for_small else gates.area_min
+    projected = boxes.rect_area(clipped) / (frame.camera.width * frame.camera.height)
+    if projected < area_min:  # the visible part cannot be larger
+        return "object_small", projected, area_min
+    shown = sight(frame, view, box, clipped)
+    # As for whole frames: mostly unknown depth hides occluders.
+    if shown.known < all_gates.frame.depth_valid_min:
+        return "object_depth_unknown", shown.known, all_gates.frame.depth_valid_min
+    if not margins.at_least("visible", shown.visible, gates.visible_min):
+        return "object_hidden", shown.visible, gates.visible_min
+    if not margins.at_least("area", shown.area, area_min):
+        return "object_small", shown.area, area_min
+    visible_rect = delivered_rect(seen_px, frame) if seen_px is not None else shown.rect_px
+    fit = 0.0 if visible_rect is None else boxes.rect_iou(boxes.clip_rect(visible_rect, *frame.camera.size), clipped)
+    if not margins.at_least("rect", fit, gates.rendered_to_projected_iou_min):
+        return "object_rect_unlike", fit, gates.rendered_to_projected_iou_min
+    return None
+
+
+def _ambiguous(
+    frame: ViewFrame, view: SceneView, index: int, clipped: Mapping[int, Rect], margins: Margins
+) -> tuple[str, float, float] | None:
+    """Whether another annotated thing that can be seen fills nearly the same rectangle."""
+    limit, worst = view.gates.object.ambiguous_rect_iou_max, 0.0
+    for other, rect in clipped.items():
+        if other == index or is_structural(view.objects[other].label):
+            continue
+        overlap = boxes.rect_iou(clipped[index], rect)
+        if overlap > limit:
+            box = boxes.moved(view.objects[other].box, frame.camera_from_world, "camera")
+            if sight(frame, view, box, rect).visible < _HIDDEN_BELOW:
+                continue
+        worst = max(worst, overlap)
+    return None if margins.at_most("alone", worst, limit) else ("object_ambiguous", worst, limit)

@@ -1,0 +1,128 @@
+"""Second_from_first [R|t] as an answer: printing, differences, and a route from stored poses by quaternions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry import poses
+from vgbench_gen.text.numbers import fixed, matrix, vector
+from vgbench_gen.text.render import word
+
+ROTATION_DECIMALS, TRANSLATION_DECIMALS = 3, 2
+ORTHONORMAL_MAX = 2e-3  # of the printed R (`benchmark-validity` 3.4 row 8)
+HIDDEN_SHIFT_D = 100.0  # what a point behind a camera counts as having moved
+
+
+def rounded(value: FloatArray) -> FloatArray:
+    """(3, 4) [R|t] as a reader of `printed` gets it back; R is then a rotation to three decimals only."""
+    R = [[float(fixed(float(x), ROTATION_DECIMALS)) for x in row[:3]] for row in value]
+    t = [float(fixed(float(row[3]), TRANSLATION_DECIMALS)) for row in value]
+    return np.concatenate([np.array(R), np.array(t)[:, None]], axis=1)
+
+
+def slots(value: FloatArray) -> dict[str, str]:
+    """`rotation`, one row per line, and `translation`, in metres."""
+    return {
+        "rotation": matrix(value[:, :3], lambda x: fixed(x, ROTATION_DECIMALS)),
+        "translation": vector(value[:, 3], lambda x: fixed(x, TRANSLATION_DECIMALS)),
+    }
+
+
+def printed(value: FloatArray) -> str:
+    """The pose as an option text."""
+    return word("option.pose", **slots(value))
+
+
+def is_pose(value: FloatArray) -> bool:
+    """Whether a printed (3, 4) is a proper rotation within print precision, and a finite translation."""
+    if value.shape != (3, 4) or not np.isfinite(value).all():
+        return False
+    R = value[:, :3]
+    return bool(poses.orthonormality_deviation(R) <= ORTHONORMAL_MAX and np.linalg.det(R) > 0)
+
+
+def rotation_between_deg(a: FloatArray, b: FloatArray) -> float:
+    """Angle of the rotation that remains between two [R|t], degrees, by the chord |R_a - R_b| = 2 sqrt(2) sin(a / 2).
+
+    One norm: it is asked for every pair of every pool.
+    """
+    chord = float(np.linalg.norm(a[:, :3] - b[:, :3])) / (2 * math.sqrt(2))
+    return math.degrees(2 * math.asin(min(chord, 1.0)))
+
+
+def direction_between_deg(a: FloatArray, b: FloatArray) -> float:
+    """Angle between the translations of two [R|t], degrees; 0 where one has no length."""
+    t_a, t_b = a[:, 3], b[:, 3]
+    norm_a, norm_b = math.sqrt(t_a @ t_a), math.sqrt(t_b @ t_b)
+    if not norm_a * norm_b:
+        return 0.0
+    chord = t_a / norm_a - t_b / norm_b
+    return math.degrees(2 * math.asin(min(math.sqrt(chord @ chord) / 2, 1.0)))
+
+
+def moved(value: FloatArray, points: FloatArray) -> FloatArray:
+    """Points (N, 3) of the first camera's frame in the second's."""
+    mapped: FloatArray = points @ value[:, :3].T + value[:, 3]
+    return mapped
+
+
+def median_shift_d(
+    camera: Mapping[str, Any], a: FloatArray, b: FloatArray, points: FloatArray, inside: bool = False
+) -> float:
+    """Median distance, D% of a stored camera, between where two poses put the points in its image.
+
+    A point behind the camera under one pose counts `HIDDEN_SHIFT_D`, which is also the most that any point counts.
+    With `inside` only points that fall into the image under at least one of the poses count. 0 where none counts.
+    """
+    K, width, height = camera["K"], camera["width"], camera["height"]
+    in_a, in_b = moved(a, points), moved(b, points)
+    front_a, front_b = in_a[:, 2] > 0, in_b[:, 2] > 0
+    scale, middle = np.array([K[0], K[4]]), np.array([K[2], K[5]])
+    uv_a = in_a[:, :2] / np.where(front_a, in_a[:, 2], 1.0)[:, None] * scale + middle
+    uv_b = in_b[:, :2] / np.where(front_b, in_b[:, 2], 1.0)[:, None] * scale + middle
+    apart = uv_a - uv_b
+    shift = np.sqrt((apart * apart).sum(axis=1)) * (100 / math.hypot(width, height))
+    shift[~(front_a & front_b)] = HIDDEN_SHIFT_D
+    if inside:
+        low, high = -0.5, np.array([width, height]) - 0.5
+        in_image_a = ((uv_a >= low) & (uv_a < high)).all(axis=1) & front_a
+        in_image_b = ((uv_b >= low) & (uv_b < high)).all(axis=1) & front_b
+        shift = shift[in_image_a | in_image_b]
+    count = len(shift)
+    if not count:
+        return 0.0
+    shift = np.sort(np.minimum(shift, HIDDEN_SHIFT_D))
+    return float(shift[(count - 1) // 2] + shift[count // 2]) / 2
+
+
+def mean_displacement_m(a: FloatArray, b: FloatArray, points: FloatArray) -> float:
+    """Mean distance between where two poses put the points, metres (ADD, Hinterstoisser et al. 2012)."""
+    return float(np.linalg.norm(moved(a, points) - moved(b, points), axis=-1).mean())
+
+
+def from_stored(world_from_first: Sequence[float], world_from_second: Sequence[float]) -> FloatArray:
+    """(3, 4) second_from_first of two stored poses, 16 numbers each, by quaternions and the camera centres."""
+    first, second = (np.array(p, dtype=np.float64).reshape(4, 4) for p in (world_from_first, world_from_second))
+    q_first, q_second = Rotation.from_matrix(first[:3, :3]), Rotation.from_matrix(second[:3, :3])
+    R = (q_second.inv() * q_first).as_matrix()
+    t = q_second.inv().apply(first[:3, 3] - second[:3, 3])
+    return np.concatenate([R, t[:, None]], axis=1)
+
+
+def noisy(value: FloatArray, rotation_deg: float, translation_m: float, rng: np.random.Generator) -> FloatArray:
+    """The pose turned by up to `rotation_deg` about a random axis and shifted by up to `translation_m`."""
+    axis, direction = rng.normal(size=(2, 3))
+    turn = Rotation.from_rotvec(axis / np.linalg.norm(axis) * np.radians(rng.uniform(0, rotation_deg)))
+    shift = direction / np.linalg.norm(direction) * rng.uniform(0, translation_m)
+    return np.concatenate([turn.as_matrix() @ value[:, :3], (value[:, 3] + shift)[:, None]], axis=1)
+
+
+def centre_distance_m(a: FloatArray, b: FloatArray) -> float:
+    """Distance between the second cameras of two [R|t] with one first camera, metres."""
+    return float(np.linalg.norm(a[:, :3].T @ a[:, 3] - b[:, :3].T @ b[:, 3]))

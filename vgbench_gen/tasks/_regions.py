@@ -1,0 +1,228 @@
+"""2D regions whose depth may be asked: proposed in bulk, gated by `RegionGates` (`benchmark-validity` 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
+from vgbench_gen.geometry import projection
+from vgbench_gen.geometry.poses import transform
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks.base import Mark
+
+PROPOSALS = 600  # per frame; about a tenth pass, which fills a pool several times over
+_SIDE_MAX = 0.24  # of the shorter image side: larger regions are rarely flat
+_LOOSE_SPREAD = 0.12  # std / mean: no region above it has a 5-95 % spread within the gate
+_GRID = 5  # grid points per side for looking at a region from other frames
+_VOTERS = 16  # other frames that are asked about a region; more only cost time in long scans
+_REGIONS_MAX = 24
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Region:
+    """A gated region of one frame.
+
+    rect_px: [x1, y1, x2, y2] integers, ends included, pixels of the delivered image.
+    quantiles_m: depth at 5, 10, 25, 50, 75, 90, 95 %. blocks: (mean depth in metres, known pixels) of 4 x 4 parts.
+    point_m: (3,) world point of the centre at the median depth.
+    """
+
+    rect_px: tuple[int, int, int, int]
+    mean_m: float
+    quantiles_m: FloatArray
+    valid: float
+    blocks: tuple[tuple[float, int], ...]
+    point_m: FloatArray
+
+    @property
+    def median_m(self) -> float:
+        """Median depth, metres."""
+        return float(self.quantiles_m[3])
+
+    def evidence(self) -> dict[str, Any]:
+        """JSON-ready numbers behind the region's depth."""
+        return {
+            "mean_m": self.mean_m,
+            "quantiles_m": self.quantiles_m.tolist(),
+            "valid": self.valid,
+            "blocks": [list(block) for block in self.blocks],
+        }
+
+
+def propose_rects(frame: ViewFrame, view: SceneView, rng: np.random.Generator, count: int = PROPOSALS) -> IntArray:
+    """(N, 4) random rectangles of allowed size and place, ends included."""
+    gates = view.gates.region
+    width, height = frame.camera.size
+    shortest = max(gates.side_min_px, int(np.ceil(np.sqrt(gates.area_min * width * height))))
+    longest = max(shortest + 1, int(_SIDE_MAX * min(width, height)))
+    sizes = rng.integers(shortest, longest + 1, (count, 2))
+    border = np.ceil(np.array([width, height]) * view.gates.depth.border).astype(int)
+    room = np.array([width, height]) - 2 * border - sizes
+    fits = (room >= 0).all(axis=1)
+    low = border + np.floor(rng.random((count, 2)) * (np.maximum(room, 0) + 1)).astype(np.int64)
+    rects: IntArray = np.concatenate([low, low + sizes - 1], axis=1)[fits]
+    return rects
+
+
+def regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) -> tuple[list[Region], dict[str, int]]:
+    """Gated, mutually disjoint regions spread over log-depth, and how many proposals each gate dropped.
+
+    Depth strata are filled in turn, so that near and far regions are as frequent as the image allows.
+    """
+    gates = view.gates.region
+    rects = propose_rects(frame, view, rng)
+    dropped = dict.fromkeys(("valid", "depth_range", "flatness", "overlapping", "cross_view"), 0)
+    known, mean, std = _integral_stats(frame, rects)
+    passing = np.ones(len(rects), dtype=bool)
+    for name, keep in (
+        ("valid", known >= gates.valid_min),
+        ("depth_range", (mean >= view.near_m) & (mean <= view.far_m)),
+        ("flatness", std <= _LOOSE_SPREAD * mean),
+    ):
+        dropped[name] += int((passing & ~keep).sum())
+        passing &= keep
+    rects, mean = rects[passing], mean[passing]
+    if not len(rects):
+        return [], dropped
+    strata = np.floor(np.log(mean / view.near_m) / np.log(1.25)).astype(int)
+    # Within a stratum proposals keep their random order; strata take turns.
+    turn = np.zeros(len(rects), dtype=int)
+    for stratum in np.unique(strata):
+        members = np.flatnonzero(strata == stratum)
+        turn[members] = np.arange(len(members))
+    chosen: list[Region] = []
+    free = np.ones(len(rects), dtype=bool)
+    for i in np.lexsort((rng.random(len(rects)), turn)):
+        if len(chosen) >= _REGIONS_MAX:
+            break
+        if not free[i]:
+            dropped["overlapping"] += 1
+            continue
+        region = measure(frame, view, rects[i])
+        if region is None:
+            dropped["flatness"] += 1
+        elif not _seen_alike(frame, view, region):
+            dropped["cross_view"] += 1
+        else:
+            chosen.append(region)
+            free &= ~_touches(rects[i], rects)
+    return chosen, dropped
+
+
+def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
+    """Exact statistics of a rectangle by the depth image, or None where a region gate fails."""
+    gates = view.gates.region
+    patch = frame.depth_patch(rect.tolist())
+    values = patch[patch > 0].astype(np.float64)
+    if patch.size == 0 or values.size < gates.valid_min * patch.size:
+        return None
+    quantiles = np.quantile(values, [0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95])
+    mean, median = float(values.mean()), float(quantiles[3])
+    if (
+        quantiles[4] - quantiles[2] > gates.iqr_of_median_max * median
+        or quantiles[6] - quantiles[0] > gates.spread_of_median_max * median
+        or abs(mean - median) > gates.mean_to_median_max * median
+        or not view.near_m <= quantiles[0] <= quantiles[6] <= view.far_m
+    ):
+        return None
+    blocks = []
+    for rows in np.array_split(patch, 4, axis=0):
+        for block in np.array_split(rows, 4, axis=1):
+            inside = block[block > 0]
+            blocks.append((float(inside.mean(dtype=np.float64)) if inside.size else 0.0, int(inside.size)))
+    x1, y1, x2, y2 = (int(x) for x in rect)
+    center = np.array([[(x1 + x2) / 2, (y1 + y2) / 2]])
+    point = transform(frame.world_from_camera, projection.back_project(frame.camera, center, np.array([median])))[0]
+    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, tuple(blocks), point)
+
+
+def cloud_median_m(frame: ViewFrame, rect: list[int]) -> float:
+    """Median z of the frame's point cloud that projects into the rectangle of the delivered image; NaN if none.
+
+    The second route of region depths: the cloud is made with the depth camera and projected with the delivered one,
+    so a wrong mapping between the two shows.
+    """
+    points, _ = projection.depth_points(frame.depth_camera, frame.depth_m)
+    uv_px, z_m = projection.project(frame.camera, points)
+    x1, y1, x2, y2 = rect
+    low, high = np.array([x1, y1]) - 0.5, np.array([x2, y2]) + 0.5
+    inside = ((uv_px >= low) & (uv_px <= high)).all(axis=1)
+    return float(np.median(z_m[inside])) if inside.any() else float("nan")
+
+
+def blocks_mean_m(evidence: Any) -> float:
+    """Mean depth from the stored parts of a region."""
+    means, counts = np.array(evidence["blocks"], dtype=np.float64).T
+    return float((means * counts).sum() / counts.sum())
+
+
+def region_mark(record: Mapping[str, Any], right: bool) -> Mark:
+    """A region's rectangle with its mean and median depth, for `vgbench explain`."""
+    x1, y1, x2, y2 = record["show"]["rect"]
+    numbers_m = record["evidence"]
+    label = f"mean {numbers_m['mean_m']:.3f} median {numbers_m['quantiles_m'][3]:.3f} m"
+    return Mark("rect", ((x1, y1), (x2, y2)), label, right)
+
+
+def _integral_stats(frame: ViewFrame, rects: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(known share, mean, std) of depth in each rectangle, through summed-area tables."""
+    depth = frame.depth_m.astype(np.float64)
+    size = np.array([depth.shape[1], depth.shape[0]])
+    low = np.ceil(frame.depth_uv(rects[:, :2].astype(np.float64) - 0.5)).astype(int)
+    high = np.floor(frame.depth_uv(rects[:, 2:].astype(np.float64) + 0.5)).astype(int) + 1
+    (x1, y1), (x2, y2) = np.clip(low, 0, size).T, np.clip(high, 0, size).T
+    x2, y2 = np.maximum(x1, x2), np.maximum(y1, y2)
+
+    def box_sum(values: FloatArray) -> FloatArray:
+        table = np.zeros((values.shape[0] + 1, values.shape[1] + 1))
+        np.cumsum(values, axis=0, out=table[1:, 1:])
+        np.cumsum(table[1:, 1:], axis=1, out=table[1:, 1:])
+        total: FloatArray = table[y2, x2] - table[y1, x2] - table[y2, x1] + table[y1, x1]
+        return total
+
+    known = box_sum((depth > 0).astype(np.float64))
+    mean = box_sum(depth) / np.maximum(known, 1)
+    variance = box_sum(depth**2) / np.maximum(known, 1) - mean**2
+    return known / np.maximum((x2 - x1) * (y2 - y1), 1), mean, np.sqrt(np.maximum(variance, 0))
+
+
+def _touches(rect: IntArray, others: IntArray) -> BoolArray:
+    """(N,) which of the rectangles (N, 4) overlap or nearly touch one (4,)."""
+    gap = 4  # outlines are drawn outside the region and must not run into the next one
+    apart: BoolArray = (
+        (rect[2] + gap < others[:, 0])
+        | (others[:, 2] + gap < rect[0])
+        | (rect[3] + gap < others[:, 1])
+        | (others[:, 3] + gap < rect[1])
+    )
+    return ~apart
+
+
+def _seen_alike(frame: ViewFrame, view: SceneView, region: Region) -> bool:
+    """Whether most other frames that measure the region's surface find it where this frame does.
+
+    Glass and mirrors have depths that change with the viewpoint; frames that are blocked or look away do not vote.
+    """
+    x1, y1, x2, y2 = region.rect_px
+    u, v = np.meshgrid(np.linspace(x1, x2, _GRID), np.linspace(y1, y2, _GRID))
+    points = frame.points_at(np.stack([u.ravel(), v.ravel()], axis=-1))
+    points = points[np.isfinite(points).all(axis=1)]
+    uv_px, z_m, inside = view.project_to_all(points)
+    facing = [j for j in np.flatnonzero(inside.sum(axis=1) * 2 >= len(points)) if view.frames[j] is not frame]
+    if len(facing) > _VOTERS:
+        facing = [facing[n] for n in np.linspace(0, len(facing) - 1, _VOTERS).round().astype(int)]
+    agreeing = voting = 0
+    for j in facing:
+        z_there_m = z_m[j, inside[j]]
+        measured_m = view.frames[j].depth_at(uv_px[j, inside[j]])
+        gap, allowed = z_there_m - measured_m, view.tolerance.of(z_there_m)
+        voters = (measured_m > 0) & (gap <= 2 * allowed)
+        if voters.sum() * 2 < len(points):
+            continue
+        voting += 1
+        agreeing += bool(np.median(np.abs(gap[voters]) / allowed[voters]) <= 1)
+    return agreeing * 2 >= voting

@@ -1,0 +1,251 @@
+"""Points that two frames see: by depth in both directions, and by the pixels around them.
+
+Gates: `benchmark-validity` 3.2 (visible point, edge guard, border, depth) and 3.4 row 10 (texture, motion, cycle).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import cv2
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import TrackGates
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
+from vgbench_gen.geometry import poses, projection, visibility
+from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
+from vgbench_gen.tasks._pairs import edges
+
+_GRID_COLUMNS = 80  # query points per image row before gates
+_PATCH_RADIUS = 12  # pixels at 640 wide; 25 x 25 pixels tell a place from its surroundings
+_SEARCH_RADIUS = 12
+_CORRELATION_MIN = 0.6  # below, the patch looks different from there (gloss, blur, exposure) and proves nothing
+_PLANE_RADIUS_PX = 8.0  # at 640: depth around the target from which the local surface is taken
+
+_TEXTURE_MEDIANS: WeakKeyDictionary[ViewFrame, float] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tracks:
+    """N points that passed every gate of one ordered pair.
+
+    uv_a: (N, 2) integer pixels of the first frame. z_a: (N,) its depth there. uv_b: (N, 2) exact pixels of the second.
+    points_b_m: (N, 3) in the second camera's frame. motion_d: (N,) move in the image in D%. cycle_px_at_640: (N,).
+    scarce: the gate that the most points failed. second: the second frame.
+    """
+
+    uv_a: FloatArray
+    z_a: FloatArray
+    uv_b: FloatArray
+    points_b_m: FloatArray
+    motion_d: FloatArray
+    cycle_px_at_640: FloatArray
+    scarce: str
+    second: ViewFrame
+
+
+def tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tracks:
+    """Every gated point on a regular grid of integer pixels of the first frame."""
+    step = a.camera.width / _GRID_COLUMNS
+    u, v = np.meshgrid(np.arange(step / 2, a.camera.width, step), np.arange(step / 2, a.camera.height, step))
+    uv_a = np.floor(np.stack([u.ravel(), v.ravel()], axis=-1))
+    alive = np.arange(len(uv_a))
+    dropped: dict[str, int] = {}
+
+    def keep(mask: BoolArray, reason: str) -> None:
+        nonlocal alive
+        dropped[reason] = dropped.get(reason, 0) + int((~mask).sum())
+        alive = alive[mask]
+
+    keep(_inside(a, uv_a, view), "border")
+    keep(_in_range(a.depth_at(uv_a[alive]), view), "depth")
+    keep(_firm(a, uv_a[alive], view), "edge")
+    keep(_textured(a, uv_a[alive]), "texture")
+    two_way = visibility.two_way_visible(
+        a.depth_camera,
+        a.depth_m,
+        a.world_from_camera,
+        b.depth_camera,
+        b.depth_m,
+        b.world_from_camera,
+        view.tolerance,
+        uv_a=a.depth_uv(uv_a[alive]),
+    )
+    # Depth is nearest to a delivered pixel that need not be a depth pixel's centre; the ray is the delivered one.
+    z_a = two_way.forward.z_a
+    points_a = projection.back_project(a.camera, uv_a[alive], np.where(z_a > 0, z_a, np.nan))
+    points_b = poses.transform(poses.relative_pose(a.world_from_camera, b.world_from_camera), points_a)
+    uv_b, z_b = projection.project(b.camera, points_b)
+    motion_d = 100 * np.linalg.norm(uv_b - uv_a[alive], axis=-1) / b.camera.diagonal_px
+    cycle = two_way.cycle_px * GREY_WIDTH / a.depth_camera.width
+    first = alive
+    rows = np.arange(len(first))
+
+    def passed() -> IntArray:
+        here: IntArray = rows[np.isin(first, alive)]
+        return here
+
+    keep(two_way.visible, "hidden")
+    keep(_inside(b, uv_b[passed()], view), "border")
+    keep(_in_range(z_b[passed()], view), "depth")
+    keep(_firm(b, uv_b[passed()], view), "edge")
+    keep(_textured(b, uv_b[passed()]), "texture")
+    keep(cycle[passed()] <= gates.cycle_max_px_at_640, "cycle")
+    keep(motion_d[passed()] >= gates.motion_min_d, "motion")
+    k = passed()
+    scarce = max(dropped, key=lambda name: dropped[name])
+    return Tracks(uv_a[first[k]], z_a[k], uv_b[k], points_b[k], motion_d[k], cycle[k], scarce, b)
+
+
+def spread_out(found: Tracks, gap_px: FloatArray, gap_m: float, count: int, rng: np.random.Generator) -> list[int]:
+    """Up to `count` points that keep all margins among each other: a random one, then mostly its neighbourhood.
+
+    Half of the others come from within a metre of the first, so that decoys lie on the same thing or plane as the
+    target; which of them becomes the target is drawn later.
+
+    Args:
+        found: gated points.
+        gap_px: (2,) least distance in the first and in the second image, pixels.
+        gap_m: least distance in space.
+        count: most points to return.
+        rng: source of order.
+    """
+    if not len(found.uv_a):
+        return []
+    order = rng.permutation(len(found.uv_a))
+    near = np.linalg.norm(found.points_b_m - found.points_b_m[order[0]], axis=-1)[order] <= 1.0
+    picked: list[int] = []
+    for rows, most in ((order[near], count // 2), (order, count)):
+        left = rows
+        for k in picked:
+            left = left[_apart(found, left, k, gap_px, gap_m)]
+        while len(left) and len(picked) < most:
+            k = int(left[0])
+            picked.append(k)
+            left = left[_apart(found, left, k, gap_px, gap_m)]
+    return picked
+
+
+def _apart(found: Tracks, rows: IntArray, k: int, gap_px: FloatArray, gap_m: float) -> BoolArray:
+    # Pixels are rounded when shown, which may bring two of them nearer by a pixel and a half.
+    far: BoolArray = (
+        (np.linalg.norm(found.uv_a[rows] - found.uv_a[k], axis=-1) >= gap_px[0])
+        & (np.linalg.norm(found.uv_b[rows] - found.uv_b[k], axis=-1) >= gap_px[1] + 1.5)
+        & (np.linalg.norm(found.points_b_m[rows] - found.points_b_m[k], axis=-1) >= 1.01 * gap_m)
+    )
+    return far
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """How the surface at a pixel of one frame lies in another.
+
+    uv_back: (2,) pixel of the other frame. z_back_m: depth there. jacobian: (2, 2) d(uv_back) / d(uv).
+    """
+
+    uv_back: FloatArray
+    z_back_m: float
+    jacobian: FloatArray
+
+
+def seen_from(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> Seen:
+    """Carry the surface that `frame` measures around pixel `uv` (2,) into `other`.
+
+    Raises:
+        GeometryError: too little depth around the pixel for a surface, or it lies behind the other camera.
+    """
+    radius = _PLANE_RADIUS_PX * frame.camera.width / GREY_WIDTH
+    depth = frame.depth_m
+    center, reach = frame.depth_uv(uv), max(1.0, radius * frame.depth_camera.width / frame.camera.width)
+    low = np.maximum(np.ceil(center - reach), 0).astype(int)
+    high = np.floor(center + reach).astype(int) + 1
+    patch = depth[low[1] : high[1], low[0] : high[0]].astype(np.float64)
+    rows, columns = np.nonzero(patch > 0)
+    if len(rows) < 6:
+        raise GeometryError(f"frame {frame.id}: no surface measured around pixel {uv.tolist()}")
+    x = np.stack([columns + low[0], rows + low[1], np.ones(len(rows))], axis=1)
+    # A plane in space is an affine function of the pixel in inverse depth.
+    plane, *_ = np.linalg.lstsq(x - [*center, 0.0], 1.0 / patch[rows, columns], rcond=None)
+    step = frame.depth_camera.fx / frame.camera.fx
+    offsets = np.array([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    inverse = plane[2] + offsets @ (plane[:2] * step)
+    if not (inverse > 0).all():
+        raise GeometryError(f"frame {frame.id}: no surface measured around pixel {uv.tolist()}")
+    points = projection.back_project(frame.camera, uv + offsets, 1.0 / inverse)
+    world = poses.transform(frame.world_from_camera, points)
+    back, z = projection.project_world(other.camera, other.world_from_camera, world)
+    if not (z > 0).all():
+        raise GeometryError(f"frame {other.id}: the surface lies behind the camera")
+    jacobian = np.stack([back[1] - back[2], back[3] - back[4]], axis=1) / 2
+    return Seen(back[0], float(z[0]), jacobian)
+
+
+def matched_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArray, seen: Seen) -> FloatArray:
+    """(2,) pixel of `b`, near `near`, whose surroundings look most like those of `query` in `a`.
+
+    The patch of `a` is drawn as `b` sees it (`seen.jacobian`) and moved over `b` by up to 12 px at 640; normalised
+    cross-correlation, maximum refined by a parabola.
+
+    Raises:
+        GeometryError: the place is too near the image border, or nothing there looks like the query.
+    """
+    scale_a, scale_b = a.grey.shape[1] / a.camera.width, b.grey.shape[1] / b.camera.width
+    size = GREY_WIDTH / b.grey.shape[1]  # images narrower than 640 are not enlarged
+    reach, search = round(_PATCH_RADIUS / size), round(_SEARCH_RADIUS / size)
+    y, x = np.mgrid[-reach : reach + 1, -reach : reach + 1].astype(np.float64)
+    warped = query + np.stack([x, y], axis=-1) / scale_b @ seen.jacobian.T
+    in_grey = (warped + 0.5) * scale_a - 0.5
+    template = cv2.remap(
+        a.grey, in_grey[..., 0].astype(np.float32), in_grey[..., 1].astype(np.float32), cv2.INTER_LINEAR
+    )
+    if not projection.in_image(a.camera, warped).all():
+        raise GeometryError(f"frame {a.id}: the surroundings of {query.tolist()} leave the image")
+    center = (near + 0.5) * scale_b - 0.5
+    left, top = (int(c) - reach - search for c in np.round(center))
+    size_px = 2 * (reach + search) + 1
+    window = b.grey[max(top, 0) : top + size_px, max(left, 0) : left + size_px]
+    if left < 0 or top < 0 or window.shape != (size_px, size_px):
+        raise GeometryError(f"frame {b.id}: the surroundings of {near.tolist()} leave the image")
+    score = cv2.matchTemplate(window, np.asarray(template, dtype=np.uint8), cv2.TM_CCOEFF_NORMED)
+    row, column = np.unravel_index(int(np.argmax(score)), score.shape)
+    if not score[row, column] >= _CORRELATION_MIN:
+        raise GeometryError(f"{a.id}-{b.id}: best correlation {score[row, column]:.2f} near {near.tolist()}")
+    place = np.array([left + reach + column, top + reach + row], dtype=np.float64)
+    place += _peak(score, int(row), int(column))
+    found: FloatArray = (place + 0.5) / scale_b - 0.5
+    return found
+
+
+def _peak(score: object, row: int, column: int) -> FloatArray:
+    values = np.asarray(score, dtype=np.float64)
+    shift = np.zeros(2)
+    for axis, (line, k) in enumerate(((values[row], column), (values[:, column], row))):
+        if 0 < k < len(line) - 1:
+            bend = line[k - 1] - 2 * line[k] + line[k + 1]
+            shift[axis] = 0.5 * (line[k - 1] - line[k + 1]) / bend if bend < 0 else 0.0
+    return shift
+
+
+def _inside(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+    # Room for the patch around a point and the search around it, so that every pool member has its second route.
+    room = (_PATCH_RADIUS + _SEARCH_RADIUS + 2) * frame.camera.width / GREY_WIDTH
+    border = np.maximum(view.gates.depth.border * np.array(frame.camera.size), room)
+    return np.asarray(((uv >= border) & (uv <= np.array(frame.camera.size) - 1 - border)).all(axis=-1))
+
+
+def _in_range(z_m: FloatArray, view: SceneView) -> BoolArray:
+    return np.asarray((z_m >= view.near_m) & (z_m <= view.far_m))
+
+
+def _firm(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+    return np.asarray(~projection.sample_nearest(edges(frame, view), frame.depth_uv(uv), outside=True))
+
+
+def _textured(frame: ViewFrame, uv: FloatArray) -> BoolArray:
+    if frame not in _TEXTURE_MEDIANS:
+        _TEXTURE_MEDIANS[frame] = float(np.median(frame.texture))
+    scale = frame.texture.shape[1] / frame.camera.width
+    there = projection.sample_nearest(frame.texture, (uv + 0.5) * scale - 0.5)
+    return np.asarray(there > _TEXTURE_MEDIANS[frame])

@@ -1,0 +1,258 @@
+"""What a task is: it proposes facts, reaches each answer by a second route, and knows how to put the question.
+
+A task sees a scene only through `SceneView` (delivered cameras, cached depth, gates, pair tables). All of its words
+come from `templates/`; slots are filled with printed numbers and words looked up by key.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.registry import Registry
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.text.render import word
+
+SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (`benchmark-validity` 3.6.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that `vgbench explain` draws over a shown picture.
+
+    kind: "point" (every point a dot), "line" (points joined in order) or "rect" (two points, opposite corners).
+    points_px: pixels of the shown picture. label: beside the first point. right: part of the truth, else of a decoy.
+    """
+
+    kind: str
+    points_px: tuple[tuple[float, float], ...]
+    label: str = ""
+    right: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Presentation:
+    """Everything a question shows, before words are chosen.
+
+    pictures: in the order shown. slots: name -> ready string for the templates. options: texts without letters,
+    in the order of the option set. answer: the open-ended answer with its unit, "" otherwise.
+    """
+
+    pictures: tuple[Picture, ...]
+    slots: Mapping[str, str]
+    options: tuple[str, ...] = ()
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """One half of a judgment twin: same pixels, other words.
+
+    slots: the claim's own slots. value: the claimed value as printed. separation: from the truth, over the margin.
+    """
+
+    slots: Mapping[str, str]
+    value: FloatArray
+    separation: float
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twins:
+    """A true and a false claim about the same pixels. tolerance: what "true" means, in the task's unit or a ratio."""
+
+    pictures: tuple[Picture, ...]
+    slots: Mapping[str, str]
+    true: Claim
+    false: Claim
+    tolerance: float
+
+
+@dataclass(slots=True)
+class Margins:
+    """Collects value-over-limit ratios of the gates a draft passed, for its difficulty."""
+
+    ratios: dict[str, float] = field(default_factory=dict)
+
+    def at_least(self, name: str, value: float, limit: float) -> bool:
+        """Record `value >= limit` and say whether it holds."""
+        self.ratios[name] = round(float(value / limit), 4) if limit else 1.0
+        return value >= limit
+
+    def at_most(self, name: str, value: float, limit: float) -> bool:
+        """Record `value <= limit` and say whether it holds."""
+        self.ratios[name] = round(float(limit / value), 4) if value > 0 else 1e3
+        return value <= limit
+
+    @property
+    def smallest(self) -> float:
+        """The tightest ratio; 1 where nothing was recorded."""
+        return min(self.ratios.values(), default=1.0)
+
+
+class Task(abc.ABC):
+    """One kind of question.
+
+    name, version: a new version means other facts and new ids. formats: question types it can take.
+    unit: of `answer_value`. asks: sub-kinds. input_modality, category, subcategory, category_origin: SpatialScore's
+    own columns. convention: tokens for the `convention` column. pool_size: candidates kept with a fact.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    formats: ClassVar[tuple[QuestionType, ...]]
+    unit: ClassVar[str] = ""
+    asks: ClassVar[tuple[str, ...]] = ("",)
+    input_modality: ClassVar[str] = "single-image"
+    category: ClassVar[str]
+    subcategory: ClassVar[str]
+    category_origin: ClassVar[Mapping[str, str]]
+    convention: ClassVar[Mapping[str, str]]
+    needs_objects: ClassVar[bool] = False
+    pool_size: ClassVar[int] = 12
+
+    gates: Gates
+
+    def __init__(self, gates: Gates | None = None) -> None:
+        self.gates = gates or Gates()
+
+    def with_gates(self, gates: Gates) -> Task:
+        """The same task under other gates."""
+        return type(self)(gates)
+
+    def unit_for(self, fact: Fact) -> str:
+        """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
+        return self.unit
+
+    # --- measuring -------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """Propose at most `limit` facts; every attempt yields a `Fact` or a `Rejected`, never nothing.
+
+        `second_value` of a yielded fact is a placeholder (the first route's value) until `recheck` fills it.
+        """
+
+    @abc.abstractmethod
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """The truth's value by a second route that shares nothing with the first beyond `geometry/`.
+
+        Raises:
+            GeometryError, FrameError: the second route does not exist for this fact; the draft is rejected.
+        """
+
+    @abc.abstractmethod
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """The truth's value from an item's `evidence` column alone (poses, K, stored measurements)."""
+
+    @abc.abstractmethod
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """How far two answers are apart, in the task's own unit."""
+
+    # --- answer space (see `distractors.base.AnswerSpace`) ---------------------------------------------------------
+
+    @abc.abstractmethod
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """The value that a reader of the printed option gets back."""
+
+    @abc.abstractmethod
+    def printed(self, value: FloatArray) -> str:
+        """The value as an option text."""
+
+    @abc.abstractmethod
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Distance over the required margin."""
+
+    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Distance over the ceiling; 0 where the task has no pairwise ceiling."""
+        return 0.0
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """Whether the value is a member of the family."""
+        return bool(np.isfinite(candidate.value).all())
+
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
+        """Options come from the pool unless a task says otherwise."""
+        return None
+
+    def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
+        """The paper gives most tasks no noise rule."""
+        return None
+
+    def sampled(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
+        """Random values come from the pool unless a task says otherwise."""
+        return None
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Difference of the two routes over what is allowed; <= 1 passes."""
+        truth = fact.truth_candidate
+        return self.separation(truth, replace(truth, value=second), fact) / SECOND_ROUTE_SHARE
+
+    def claim_separation(self, claimed: Candidate, fact: Fact) -> float:
+        """How far a judgment's claim is from the truth, over the margin; a task may weigh claims in its own way."""
+        return self.separation(fact.truth_candidate, claimed, fact)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """A multi-choice question with these options in this order."""
+
+    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+        """A true and a false claim, or None where no false claim keeps the margins."""
+        return None
+
+    def open_ended(self, fact: Fact) -> Presentation:
+        """An open-ended question; only for tasks with that format."""
+        raise TypeError(f"{self.name} has no open-ended form")
+
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing."""
+        return [[] for _ in evidence["pictures"]]
+
+    def tolerance(self, question_type: QuestionType) -> float:
+        """Relative tolerance of an open-ended answer (delta = 1.25 is the headline); 0 for choices."""
+        return 0.25 if question_type == "open-ended" else 0.0
+
+
+tasks: Registry[Task] = Registry("task", "vgbench_gen.tasks")
+
+
+def reject(
+    task: Task, view: SceneView, key: str, reason: str, value: float, limit: float, detail: str = ""
+) -> Rejected:
+    """A `Rejected` of this task and scene."""
+    return Rejected(task.name, view.dataset, view.id, key, reason, float(value), float(limit), detail)
+
+
+def camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
+    """Slots width, height and, where asked, the integer intrinsics of a stored camera."""
+    slots = {f"width{suffix}": str(camera["width"]), f"height{suffix}": str(camera["height"])}
+    if intrinsics:
+        K = camera["K"]
+        for name, value in (("fx", K[0]), ("fy", K[4]), ("cx", K[2]), ("cy", K[5])):
+            slots[f"{name}{suffix}"] = f"{value:.0f}"
+    return slots
+
+
+def camera_record(camera: Camera) -> dict[str, Any]:
+    """A camera as evidence: K row-major (9 numbers), width and height in pixels."""
+    return {"K": camera.K.ravel().tolist(), "width": camera.width, "height": camera.height}
+
+
+def camera_from_record(record: Mapping[str, Any]) -> Camera:
+    """Inverse of `camera_record`."""
+    return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
+
+
+def numbered(texts: Sequence[str], kind: str) -> str:
+    """ "region 1 [...], region 2 [...]": numbered regions or points in one line, by the words of `list.<kind>`."""
+    return word("list.separator").join(word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts))

@@ -1,0 +1,296 @@
+"""Focal length, principal point or field of view of the camera behind one image.
+
+The image is a crop of a frame, resized; the value is the crop's (`benchmark-validity` 3.4 task 1: crops are chosen
+first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a tenth of a degree for fields of view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import cv2
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, valid_sets
+from vgbench_gen.geometry import cameras, projection
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._crops import Crop, ladder_crops, off_centre_crops, output_size
+from vgbench_gen.tasks._scalar import CLAIM_TOLERANCE, ScalarTask
+from vgbench_gen.tasks.base import Claim, Presentation, Twins, reject, tasks
+from vgbench_gen.text.numbers import fixed
+from vgbench_gen.text.render import word
+
+CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
+PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
+ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
+CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
+_RECHECK_COLUMNS = 48
+
+
+@tasks.register("camera_parameters")
+class CameraParameters(ScalarTask):
+    """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
+
+    name = "camera_parameters"
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
+    asks = tuple(ASK_AXIS)
+    category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
+    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "camera_param_vqa_pairs")
+    convention: ClassVar[Mapping[str, str]] = {
+        "camera": "pinhole",
+        "pixel_origin": "centre of the top-left pixel",
+        "fov": "edge to edge",
+        "size": "as delivered",
+    }
+
+    # --- measuring -------------------------------------------------------------------------------------------------
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """One fact per frame; the six kinds take turns in random order."""
+        made = 0
+        turns: list[str] = []
+        for i in rng.permutation(len(view.frames)):
+            if made >= limit:
+                return
+            turns = turns or [self.asks[k] for k in rng.permutation(len(self.asks))]
+            draft = self._draft(view.frames[i], view, turns.pop(), rng)
+            made += isinstance(draft, Fact)
+            yield draft
+
+    def _draft(self, frame: ViewFrame, view: SceneView, ask: str, rng: np.random.Generator) -> Fact | Rejected:
+        key = f"{frame.id}/{ask}"
+        gates, axis = self.gates.camera, ASK_AXIS[ask]
+        if ask in CENTRES:
+            crops, dropped = off_centre_crops(frame, self.pool_size, gates, rng, axis)
+        else:
+            crops, dropped = ladder_crops(frame, self.pool_size, gates, rng, axis, by_angle=ask in ANGLES)
+        if len(crops) < 4:
+            most = max(dropped, key=lambda name: dropped[name], default="none")
+            return reject(self, view, key, f"crops_{most}", len(crops), 4, str(dropped))
+        size = output_size(frame.camera)
+        pool = tuple(_candidate(crop, ask, size) for crop in crops)
+        fact = Fact(
+            task=self.name,
+            task_version=self.version,
+            ask=ask,
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key=key,
+            frame_ids=(frame.id,),
+            candidates=pool,
+            truth=0,
+            second_value=pool[0].value,
+            margin=1.0,
+            evidence={"size": list(size)},
+            licence=view.licence,
+        )
+        truth = draw_truth(compatibility(pool, fact, self), 4, rng)
+        if truth is None:
+            return reject(self, view, key, "no_option_set", len(pool), 4)
+        return replace(
+            fact,
+            truth=truth,
+            second_value=pool[truth].value,
+            margin=min(crops[truth].margins.values()),
+            evidence={**fact.evidence, "margins": crops[truth].margins},
+        )
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """Fit the pinhole equation to measured points and the output pixels where the resize puts them."""
+        frame = view.frame(fact.frame_ids[0])
+        (x0, y0, width, height), (out_width, out_height) = _shown(fact.truth_candidate.show)
+        u_out, u_base = _resize_map(x0, width, out_width, shrinking=out_width * out_height < width * height)
+        v_out, v_base = _resize_map(y0, height, out_height, shrinking=out_width * out_height < width * height)
+        base = np.stack(np.meshgrid(u_base, v_base), axis=-1).reshape(-1, 2)
+        out = np.stack(np.meshgrid(u_out, v_out), axis=-1).reshape(-1, 2)
+        z_m = frame.depth_at(base)
+        known = z_m > 0
+        points = projection.back_project(frame.depth_camera, frame.depth_uv(base[known]), z_m[known])
+        axis = ASK_AXIS[fact.ask]
+        slope = points[:, axis] / points[:, 2]
+        along = out[known, axis]
+        side = (out_width, out_height)[axis]
+        if len(along) < 50 or np.ptp(along) < side / 3:
+            raise GeometryError(f"{fact.key}: too little known depth in the crop to fit a camera")
+        focal, centre = np.polyfit(slope, along, 1)
+        if fact.ask in CENTRES:
+            return np.array([centre])
+        if fact.ask not in ANGLES:
+            return np.array([focal])
+        low, high = np.arctan2([-0.5 - centre, side - 0.5 - centre], focal)
+        return np.array([np.degrees(high - low)])
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """From the rays through the two edges of the crop in the base camera."""
+        ask, axis = evidence["ask"], ASK_AXIS[evidence["ask"]]
+        K = np.asarray(evidence["cameras"][evidence["frame_ids"][0]]["K"], dtype=np.float64).reshape(3, 3)
+        rect, size = _shown(evidence["truth"]["show"])
+        edges = np.zeros((2, 3))
+        edges[:, axis] = rect[axis] - 0.5, rect[axis] + rect[2 + axis] - 0.5
+        # In the plane of the optical axis: the other coordinate is that of the principal point.
+        edges[:, 1 - axis] = K[1 - axis, 2]
+        edges[:, 2] = 1
+        rays = np.linalg.solve(K, edges.T).T
+        if ask in ANGLES:
+            cosine = rays[0] @ rays[1] / np.prod(np.linalg.norm(rays, axis=1))
+            return rounded_as(np.degrees(np.arccos(cosine)), ask)
+        focal = size[axis] / (rays[1, axis] - rays[0, axis])
+        return rounded_as(-focal * rays[0, axis] - 0.5 if ask in CENTRES else focal, ask)
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Difference over one unit of the last printed digit."""
+        return self.metric(fact.truth_candidate.value, second, fact) * 10.0 ** _decimals(fact.ask)
+
+    # --- answer space ----------------------------------------------------------------------------------------------
+
+    def unit_for(self, fact: Fact) -> str:
+        """See `Task.unit_for`."""
+        return "deg" if fact.ask in ANGLES else "px"
+
+    def unit_key(self, fact: Fact) -> str:
+        """See `ScalarTask`."""
+        return "degrees" if fact.ask in ANGLES else "pixels"
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """To a tenth, the finest of the kinds; values of a fact are already rounded by its kind."""
+        return rounded_as(float(value[0]), "hfov")
+
+    def printed(self, value: FloatArray) -> str:
+        """The number alone; `text` knows the fact and with it decimals and unit."""
+        return fixed(float(value[0]), 1)
+
+    def text(self, value: FloatArray, fact: Fact) -> str:
+        """The value as an option text."""
+        return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), _decimals(fact.ask)))
+
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
+        gates = self.gates.camera
+        x, y = float(a.value[0]), float(b.value[0])
+        if fact.ask in CENTRES:
+            return float(abs(x - y) / (gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]))
+        if fact.ask in ANGLES:
+            return abs(x - y) / gates.fov_gap_min_deg
+        return float(abs(np.log(x / y)) / np.log(gates.focal_ratio_min)) if min(x, y) > 0 else 0.0
+
+    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
+        if "fx" not in a.evidence or "fx" not in b.evidence:
+            return 0.0
+        ratio = float(a.evidence["fx"]) / float(b.evidence["fx"])
+        return float(abs(np.log(ratio)) / np.log(self.gates.camera.focal_ratio_max))
+
+    def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
+        """The paper's rule: the truth times 1 + u, 5 to 15 % either way."""
+        noise = float(rng.uniform(PAPER_NOISE_MIN, PAPER_NOISE_MAX)) * (1 if rng.random() < 0.5 else -1)
+        value = rounded_as(float(fact.truth_candidate.value[0]) * (1 + noise), fact.ask)
+        return Candidate(f"perturbed:{value[0]:g}", value)
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def pictures(self, fact: Fact) -> tuple[Picture, ...]:
+        """The crop of the truth."""
+        rect, size = _shown(fact.truth_candidate.show)
+        op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
+
+    def slots(self, fact: Fact) -> dict[str, str]:
+        """Quantity, unit, definition and the size of the image as shown."""
+        width, height = fact.evidence["size"]
+        return {
+            "quantity": word(f"quantity.{fact.ask}"),
+            "unit": word(f"unit.{self.unit_key(fact)}"),
+            "definition": word(f"definition.{fact.ask}"),
+            "width": str(width),
+            "height": str(height),
+        }
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """See `Task.choice`."""
+        texts = tuple(self.text(option.value, fact) for option in options.options)
+        return Presentation(self.pictures(fact), self.slots(fact), texts)
+
+    def open_ended(self, fact: Fact) -> Presentation:
+        """The question without options."""
+        value = fixed(float(fact.truth_candidate.value[0]), _decimals(fact.ask))
+        answer = word(f"answer.{self.unit_key(fact)}", value=value)
+        return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
+
+    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+        """The false value belongs to another member of a random option set, so either could have been the true one."""
+        truth = float(fact.truth_candidate.value[0])
+        if fact.ask in CENTRES:
+            tolerance = float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
+            allowed = tolerance
+            phrase = word("tolerance.pixels", value=fixed(tolerance, 0))
+        else:
+            tolerance, allowed = CLAIM_TOLERANCE, CLAIM_TOLERANCE * truth
+            phrase = word("tolerance.percent", value=f"{100 * tolerance:.0f}")
+
+        def noisy(value: float) -> FloatArray:
+            noise = float(rng.uniform(-tolerance / 2, tolerance / 2))
+            return rounded_as(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
+
+        true = self._claim(noisy(truth), fact)
+        sets = valid_sets(compatibility(fact.candidates, fact, self), 4)
+        sets = sets[(sets == fact.truth).any(axis=1)]
+        for row in rng.permutation(len(sets))[:32]:
+            other = int(rng.choice([i for i in sets[row].tolist() if i != fact.truth]))
+            false = self._claim(noisy(float(fact.candidates[other].value[0])), fact, fact.candidates[other].key)
+            if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
+                return Twins(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
+        return None
+
+    def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
+        off = self.separation(fact.truth_candidate, Candidate("", value), fact)
+        return Claim({"claim": fixed(float(value[0]), _decimals(fact.ask))}, value, off, key)
+
+
+def rounded_as(value: float, ask: str) -> FloatArray:
+    """(1,) as printed for that kind of question."""
+    return np.array([float(fixed(float(value), _decimals(ask)))])
+
+
+def parameter(camera: Camera, ask: str) -> float:
+    """One of the six, unrounded, pixels or degrees."""
+    if ask in ANGLES:
+        return cameras.fov_deg(camera)[ASK_AXIS[ask]]
+    return {"fx": camera.fx, "fy": camera.fy, "cx": camera.cx, "cy": camera.cy}[ask]
+
+
+def _decimals(ask: str) -> int:
+    return 1 if ask in ANGLES else 0
+
+
+def _candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
+    return Candidate(
+        "crop:" + ",".join(map(str, crop.rect)),
+        rounded_as(parameter(crop.camera, ask), ask),
+        show={"rect": list(crop.rect), "size": list(size)},
+        evidence={"zoom": crop.zoom, **{name: parameter(crop.camera, name) for name in ASK_AXIS}},
+    )
+
+
+def _shown(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
+    x0, y0, width, height = (int(x) for x in show["rect"])
+    out_width, out_height = (int(x) for x in show["size"])
+    return (x0, y0, width, height), (out_width, out_height)
+
+
+def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:
+    """(output pixels, the base pixels they show) along one axis, read from a ramp that OpenCV resized.
+
+    The same interpolation as `store.pictures` uses; both reproduce a ramp exactly away from its ends.
+    """
+    ramp = np.arange(start, start + side, dtype=np.float32)[None]
+    how = cv2.INTER_AREA if shrinking else cv2.INTER_CUBIC
+    resized = np.asarray(cv2.resize(ramp, (out_side, 1), interpolation=how), dtype=np.float64)[0]
+    margin = int(np.ceil(3 * max(1.0, out_side / side)))
+    picked = np.unique(np.linspace(margin, out_side - 1 - margin, _RECHECK_COLUMNS).astype(int))
+    return picked.astype(np.float64), resized[picked]

@@ -1,0 +1,257 @@
+"""How far apart two framed objects are, in metres.
+
+Ground truth: Euclidean distance of the centres of the two oriented boxes, two decimals. The image fixes the answer,
+so options are a ladder around it in which its rank is uniform.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.geometry import boxes
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._object_routes import second_corners
+from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
+from vgbench_gen.tasks._objects import GatedObject, gated_objects
+from vgbench_gen.tasks._scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
+from vgbench_gen.tasks.base import Margins, Presentation, Twins, camera_slots, reject, tasks
+from vgbench_gen.text import numbers
+from vgbench_gen.text.render import word
+
+COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
+USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
+PART_OF_MIN = 0.5  # of the smaller box inside the larger one
+_POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
+_REJECTS_FACTOR = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    frame: ViewFrame
+    a: GatedObject
+    b: GatedObject
+    distance_m: float
+    margins: Margins
+
+    @property
+    def key(self) -> str:
+        return f"{self.a.instance_id}+{self.b.instance_id}"
+
+    @property
+    def middle_m(self) -> FloatArray:
+        return (self.a.world_box.center_m + self.b.world_box.center_m) / 2
+
+
+@tasks.register("object_distance")
+class ObjectDistance(ScalarTask):
+    """See the module."""
+
+    name = "object_distance"
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
+    unit = "m"
+    category, subcategory = "Depth and Distance", "Absolute"
+    category_origin: ClassVar[Mapping[str, str]] = {
+        "open-ended": "object_distance_open_ended_vqa",
+        "multi-choice": "object_distance_multiple_choice_vqa",
+        "judgment": "object_distance_yes_no_vqa",
+    }
+    convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
+    needs_objects = True
+
+    def ratio_min(self, fact: Fact) -> float:
+        """See `ScalarTask`."""
+        return self.gates.distance.ratio_min
+
+    def ratio_max(self, fact: Fact) -> float:
+        """See `ScalarTask`."""
+        return self.gates.distance.ratio_max
+
+    def gap_min(self, fact: Fact) -> float:
+        """See `ScalarTask`."""
+        return self.gates.distance.gap_min_m
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """A distance that could have been asked; so that every rung of a ladder may be the true one."""
+        gates = self.gates.distance
+        return candidate.value.shape == (1,) and bool(gates.min_m <= candidate.value[0] <= gates.max_m)
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """Pairs of gated objects, log-distance strata in turn, new pairs of objects before repeated ones."""
+        pairs: list[_Pair] = []
+        spare = _REJECTS_FACTOR * limit
+        for i in rng.permutation(len(view.frames)):
+            frame = view.frames[i]
+            if len(pairs) >= _POOL_FACTOR * limit:
+                break
+            objects = gated_objects(frame, view)
+            if len(objects.found) < 2:
+                if spare > 0:
+                    spare -= 1
+                    counts = dict(sorted(Counter(reason for _, reason, _, _ in objects.dropped).items()))
+                    yield reject(self, view, frame.id, "objects_too_few", len(objects.found), 2, str(counts))
+                continue
+            for a, b in combinations(sorted(objects.found, key=lambda found: found.instance_id), 2):
+                pair = _Pair(frame, a, b, float(np.linalg.norm(a.world_box.center_m - b.world_box.center_m)), Margins())
+                problem = self._problem(pair)
+                if problem is None:
+                    pairs.append(pair)
+                elif spare > 0:
+                    spare -= 1
+                    yield reject(self, view, f"{frame.id}/{pair.key}", *problem)
+        made: list[_Pair] = []
+        for k in in_strata([pair.distance_m for pair in pairs], [pair.key for pair in pairs], rng):
+            if len(made) >= limit:
+                return
+            pair = pairs[k]
+            beside = [other for other in made if other.frame is pair.frame]
+            near = any(np.linalg.norm(other.middle_m - pair.middle_m) < TARGETS_APART_M for other in beside)
+            if len(beside) >= PER_FRAME or near or sum(other.key == pair.key for other in made) >= USES_MAX:
+                continue
+            made.append(pair)
+            yield self._fact(pair, [other for other in pairs if other.frame is pair.frame], view, rng)
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """Distance of the centres of corners that the second route finds in the camera frame."""
+        frame = view.frame(fact.frame_ids[0])
+        evidence = fact.truth_candidate.evidence
+        a, b = (second_corners(frame, view, evidence[side]["instance_id"]).mean(axis=0) for side in "ab")
+        return np.array([np.linalg.norm(a - b)])
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """From the means of the stored camera-frame corners."""
+        a, b = (np.array(evidence["truth"]["evidence"][side]["corners_m"]).mean(axis=0) for side in "ab")
+        return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
+
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
+        """A geometric ladder through the truth; ratio and the truth's rank are drawn without looking at it."""
+        gates = self.gates.distance
+        ratio = rng.uniform(gates.ratio_min, gates.ratio_max ** (1 / (count - 1)))
+        rank = int(rng.integers(count))
+        truth = fact.truth_candidate
+        rungs = [
+            truth if k == rank else Candidate(f"rung:{k - rank}", self.rounded(truth.value * ratio ** (k - rank)))
+            for k in range(count)
+        ]
+        return rungs, rank
+
+    def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
+        """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""
+        return Candidate("perturbed", self.rounded(fact.truth_candidate.value * (1 + rng.uniform(-0.5, 0.5))))
+
+    def pictures(self, fact: Fact) -> tuple[Picture, ...]:
+        """The frame with both objects framed."""
+        show = fact.truth_candidate.show
+        ops = tuple(
+            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": color, "label": ""}
+            for side, color in zip("ab", _colors(fact), strict=True)
+        )
+        return (Picture(fact.pictures[fact.frame_ids[0]], ops),)
+
+    def slots(self, fact: Fact) -> dict[str, str]:
+        """Both regions with their colours, and the camera."""
+        named: dict[str, str] = {}
+        for side, color in zip("ab", _colors(fact), strict=True):
+            named[f"color_{side}"] = word(f"color.{color}")
+            named[f"region_{side}"] = numbers.rect(fact.truth_candidate.show[f"rect_{side}"])
+        return named | camera_slots(fact.cameras[fact.frame_ids[0]])
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """See `Task.choice`."""
+        return Presentation(
+            self.pictures(fact), self.slots(fact), tuple(self.printed(option.value) for option in options.options)
+        )
+
+    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+        """As for every scalar; None where either number could not be a true one, which would give it away."""
+        twins = super().twins(fact, rng)
+        gates = self.gates.distance
+        if twins is None or twins.false.separation < 1:
+            return None
+        possible = all(gates.min_m <= claim.value[0] <= gates.max_m for claim in (twins.true, twins.false))
+        return twins if possible else None
+
+    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float:
+        # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
+        # would tell true from false.
+        factor = float(rng.uniform(FALSE_RATIO_MIN, FALSE_RATIO_MAX))
+        return float(fact.truth_candidate.value[0]) * (factor if rng.random() < 0.5 else 1 / factor)
+
+    def _problem(self, pair: _Pair) -> tuple[str, float, float] | None:
+        gates, margins = self.gates.distance, pair.margins
+        overlap = boxes.rect_iou(pair.a.projected_px, pair.b.projected_px)
+        if not margins.at_least("min", pair.distance_m, gates.min_m):
+            return "distance_near", pair.distance_m, gates.min_m
+        if not margins.at_most("max", pair.distance_m, gates.max_m):
+            return "distance_far", pair.distance_m, gates.max_m
+        if not margins.at_most("rects", overlap, gates.rect_iou_max):
+            return "rects_overlap", overlap, gates.rect_iou_max
+        shared = boxes.intersection_volume(pair.a.world_box, pair.b.world_box)
+        volumes = [float(found.world_box.size_m.prod()) for found in (pair.a, pair.b)]
+        part = shared / min(volumes)
+        if part >= PART_OF_MIN:
+            return "part_of", part, PART_OF_MIN
+        iou = shared / (sum(volumes) - shared)
+        if not margins.at_most("boxes", iou, gates.box_iou_max):
+            return "boxes_overlap", iou, gates.box_iou_max
+        return None
+
+    def _candidate(self, pair: _Pair) -> Candidate:
+        sides = {"a": pair.a, "b": pair.b}
+        return Candidate(
+            f"objects:{pair.key}",
+            self.rounded(np.array([pair.distance_m])),
+            show={f"rect_{side}": list(found.rect_px) for side, found in sides.items()},
+            evidence={
+                side: {
+                    "instance_id": found.instance_id,
+                    "label": found.label,
+                    "corners_m": boxes.corners(found.box).tolist(),
+                    "visible": round(found.visible, 4),
+                }
+                for side, found in sides.items()
+            },
+        )
+
+    def _fact(self, pair: _Pair, others: Sequence[_Pair], view: SceneView, rng: np.random.Generator) -> Fact:
+        ratios = (
+            {f"a_{name}": value for name, value in pair.a.margins.items()}
+            | {f"b_{name}": value for name, value in pair.b.margins.items()}
+            | pair.margins.ratios
+        )
+        rest = [others[i] for i in rng.permutation(len(others)) if others[i] is not pair][: self.pool_size - 1]
+        truth = self._candidate(pair)
+        return Fact(
+            task=self.name,
+            task_version=self.version,
+            ask="",
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key=f"{pair.frame.id}/{truth.key}",
+            frame_ids=(pair.frame.id,),
+            candidates=(truth, *(self._candidate(other) for other in rest)),
+            truth=0,
+            second_value=truth.value,
+            margin=min(ratios.values()),
+            evidence={
+                "world_from_camera": {pair.frame.id: pair.frame.world_from_camera.ravel().tolist()},
+                "margins": ratios,
+            },
+            licence=view.licence,
+        )
+
+
+def _colors(fact: Fact) -> tuple[str, ...]:
+    # By hash, so that every format and seed of this fact shows the same picture and no colour means "nearer".
+    swapped = int(stable_hash(fact.dataset, fact.scene_id, fact.key), 16) % 2
+    return COLORS[::-1] if swapped else COLORS

@@ -1,0 +1,304 @@
+"""Where a framed object is: the eight corners of its box in the camera frame, metres.
+
+The image fixes the answer. Options are the whole box scaled about the camera (`benchmark-validity` 3.4, task 7), so
+that all of them project onto the same rectangle; the truth's rank among them is uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.geometry import boxes
+from vgbench_gen.geometry.poses import transform
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
+from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
+from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
+from vgbench_gen.tasks._scalar import evidence_rect
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Claim, Presentation, Task, Twins, camera_slots, reject, tasks
+from vgbench_gen.text import numbers
+from vgbench_gen.text.render import word
+
+MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
+DECIMALS = 2
+RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are rounded to 2 decimals
+DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (`benchmark-validity` 3.6.4)
+TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
+_TRUE_NOISE = 0.03  # of the box's sides, in place and in size
+_PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
+_POOL_FACTOR = 4
+_REJECTS_FACTOR = 5
+
+
+@tasks.register("object_location")
+class ObjectLocation(Task):
+    """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
+
+    name = "object_location"
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
+    unit = "m"
+    category, subcategory = "Object Localization", "3D Localization"
+    category_origin: ClassVar[Mapping[str, str]] = {
+        "multi-choice": "object_location_multiple_choice_vqa",
+        "judgment": "object_location_yes_no_vqa",
+    }
+    convention: ClassVar[Mapping[str, str]] = {
+        "frame": "camera",
+        "axes": "opencv",
+        "unit": "m",
+        "corners": "--- +-- ++- -+- --+ +-+ +++ -++",
+        "regions": "xyxy_inclusive",
+    }
+    needs_objects = True
+
+    # --- measuring -------------------------------------------------------------------------------------------------
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """Gated objects whose ladder exists, log-depth strata in turn, new objects before repeated ones."""
+        targets: list[tuple[ViewFrame, GatedObject, float]] = []
+        spare = _REJECTS_FACTOR * limit
+        for i in rng.permutation(len(view.frames)):
+            frame = view.frames[i]
+            if len(targets) >= _POOL_FACTOR * limit:
+                break
+            objects = gated_objects(frame, view)
+            refused = list(objects.dropped)
+            for found in objects.found:
+                needed = self.needed_ratio(found.box)
+                if needed is None:
+                    limit_iou = self.gates.box.iou_max
+                    overlap = boxes.iou_3d(found.box, boxes.scaled_about_camera(found.box, self.ratio_max))
+                    refused.append((found.instance_id, "ladder_overlap", overlap, limit_iou))
+                else:
+                    targets.append((frame, found, needed))
+            if not refused and not objects.found:
+                refused.append(("", "objects_too_few", 0, 1))
+            for name, reason, value, bar in refused[: max(spare, 0)]:
+                spare -= 1
+                yield reject(self, view, f"{frame.id}/object:{name}", reason, value, bar)
+        order = in_strata([t[1].depth_m for t in targets], [t[1].instance_id for t in targets], rng)
+        made: list[tuple[ViewFrame, GatedObject]] = []
+        for k in order:
+            if len(made) >= limit:
+                return
+            frame, found, needed = targets[k]
+            beside = [other for there, other in made if there is frame]
+            apart = [np.linalg.norm(other.box.center_m - found.box.center_m) for other in beside]
+            if len(beside) >= PER_FRAME or any(distance < TARGETS_APART_M for distance in apart):
+                continue
+            made.append((frame, found))
+            yield self._fact(frame, found, needed, view, rng)
+
+    @property
+    def ratio_max(self) -> float:
+        """Largest ratio of neighbouring rungs of a ladder of four."""
+        gates = self.gates.box
+        return min(gates.ladder_ratio_max, float((gates.depth_ratio_max * _PRINT_SLACK) ** (1 / 3)))
+
+    def needed_ratio(self, box: OrientedBox) -> float | None:
+        """Smallest allowed ratio at which the box and its scaled copy overlap little enough, or None.
+
+        The overlap depends on the ratio alone, not on which rung the box is.
+        """
+        gates = self.gates.box
+        limit = gates.iou_max * _PRINT_SLACK
+
+        def overlap(ratio: float) -> float:
+            return boxes.iou_3d(box, boxes.scaled_about_camera(box, ratio))
+
+        low, high = gates.ladder_ratio_min, self.ratio_max
+        if overlap(high) > limit:
+            return None
+        if overlap(low) <= limit:
+            return low
+        for _ in range(8):
+            middle = (low + high) / 2
+            low, high = (low, middle) if overlap(middle) <= limit else (middle, high)
+        return high
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """Corners by the second route, in the truth's order, once the box is seen to project onto what was drawn."""
+        frame, truth = view.frame(fact.frame_ids[0]), fact.truth_candidate
+        name = truth.evidence["instance_id"]
+        corners = second_corners(frame, view, name)
+        item = next(item for item in view.objects if item.instance_id == name)
+        x1, y1, x2, y2 = evidence_rect(truth.show)
+        projected = full_projection_rect(frame, boxes.corners(item.box))
+        overlap = boxes.rect_iou((x1, y1, x2, y2), projected)
+        if overlap < DRAWN_IOU_MIN:
+            raise GeometryError(f"{fact.key}: the corners project onto the drawn rectangle by {overlap:.2f} only")
+        return in_order(corners, truth.value)
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """Stored world corners solved into the camera frame."""
+        pose = np.array(evidence["fact"]["world_from_camera"][evidence["frame_ids"][0]]).reshape(4, 4)
+        return self.rounded(solved(pose, np.array(evidence["truth"]["evidence"]["world_corners_m"])))
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Mean distance of corners over a fifth of the smallest step between rungs."""
+        truth = fact.truth_candidate.value
+        step = (self.gates.box.ladder_ratio_min - 1) * float(np.linalg.norm(truth.mean(axis=0)))
+        return self.metric(truth, second, fact) / (SECOND_ROUTE_SHARE * step)
+
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """Mean distance of corresponding corners, metres."""
+        return float(np.linalg.norm(a - b, axis=1).mean())
+
+    # --- answer space ----------------------------------------------------------------------------------------------
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """To the printed decimals."""
+        flat = [float(numbers.fixed(x, DECIMALS)) for x in np.asarray(value, dtype=np.float64).ravel().tolist()]
+        return np.array(flat).reshape(value.shape)
+
+    def printed(self, value: FloatArray) -> str:
+        """The eight corners on one line."""
+        return word("option.box", box=numbers.corners_line(value, DECIMALS))
+
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """(1 - IoU) / (1 - the largest IoU allowed), so >= 1 exactly where the printed boxes overlap little enough."""
+        try:
+            iou = boxes.iou_3d(boxes.from_corners(a.value), boxes.from_corners(b.value))
+        except GeometryError:
+            return 0.0
+        return (1 - iou) / (1 - self.gates.box.iou_max)
+
+    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Log-ratio of the depths of the centres over the ceiling."""
+        near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
+        return float(np.log(far / near) / np.log(self.gates.box.depth_ratio_max)) if near > 0 else float("inf")
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """A cuboid in front of the camera at a depth that could have been asked."""
+        value = candidate.value
+        if value.shape != (8, 3) or not np.isfinite(value).all() or not (value[:, 2] > 0).all():
+            return False
+        if not self.gates.depth.near_m <= value[:, 2].mean() <= self.gates.object.depth_max_m:
+            return False
+        try:
+            boxes.from_corners(value)
+        except GeometryError:
+            return False
+        return boxes.cuboid_residual_m(value) <= RESIDUAL_MAX_M
+
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
+        """The box at `count` depths; ratio and the truth's rank are drawn without looking at where the box is."""
+        truth = fact.truth_candidate
+        ratio = rng.uniform(max(truth.evidence["needed_ratio"], self.gates.box.ladder_ratio_min), self.ratio_max)
+        rank = int(rng.integers(count))
+        exact = np.array(truth.evidence["corners_m"])
+        rungs = [
+            truth if k == rank else Candidate(f"rung:{k - rank}", self.rounded(exact * ratio ** (k - rank)))
+            for k in range(count)
+        ]
+        return rungs, rank
+
+    def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
+        """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""
+        box = boxes.from_corners(np.array(fact.truth_candidate.evidence["corners_m"]), "camera")
+        center, size = box.center_m + rng.uniform(-0.1, 0.1, 3), box.size_m * rng.uniform(0.9, 1.1, 3)
+        noisy = OrientedBox(center, size, box.rotation, box.frame)
+        return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
+
+    # --- asking ----------------------------------------------------------------------------------------------------
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """See `Task.choice`."""
+        texts = tuple(self.printed(option.value) for option in options.options)
+        return Presentation(self._pictures(fact), self._slots(fact), texts)
+
+    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+        """The true claim is the box with slight noise, the false one that same box nearer or farther."""
+        truth = fact.truth_candidate
+        box = boxes.from_corners(np.array(truth.evidence["corners_m"]), "camera")
+        shift, grow = rng.uniform(-_TRUE_NOISE, _TRUE_NOISE, (2, 3))
+        noisy = boxes.corners(
+            OrientedBox(box.center_m + box.rotation @ (shift * box.size_m), box.size_m * (1 + grow), box.rotation)
+        )
+        low, high = truth.evidence["needed_ratio"], self.gates.box.depth_ratio_max * _PRINT_SLACK
+        # The noise may bring the boxes nearer to each other, by about its share of the step.
+        ratio = float(np.exp(rng.uniform(np.log(1 + (low - 1) * (1 + 2 * _TRUE_NOISE)), np.log(high))))
+        scale = ratio if rng.random() < 0.5 else 1 / ratio
+        claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
+        off = [self.separation(truth, claim, fact) for claim in claims]
+        most = (1 - TRUE_IOU_MIN) / (1 - self.gates.box.iou_max)
+        if not all(self.valid(claim, fact) for claim in claims) or off[0] > most or off[1] < 1:
+            return None
+        true, false = (
+            Claim({"box": numbers.corners_line(claim.value, DECIMALS)}, claim.value, value)
+            for claim, value in zip(claims, off, strict=True)
+        )
+        return Twins(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
+
+    def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
+        rect = evidence_rect(fact.truth_candidate.show)
+        op = {"op": "region", "rect": rect, "color": self._color(fact), "label": ""}
+        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
+
+    def _slots(self, fact: Fact) -> dict[str, str]:
+        return {
+            "color": word(f"color.{self._color(fact)}"),
+            "region": numbers.rect(evidence_rect(fact.truth_candidate.show)),
+        } | camera_slots(fact.cameras[fact.frame_ids[0]])
+
+    def _color(self, fact: Fact) -> str:
+        # By hash, so that every format and seed of this fact shows the same picture.
+        return MARK_COLORS[int(stable_hash(fact.dataset, fact.scene_id, fact.key), 16) % len(MARK_COLORS)]
+
+    def _fact(
+        self, frame: ViewFrame, found: GatedObject, needed: float, view: SceneView, rng: np.random.Generator
+    ) -> Fact:
+        corners = boxes.corners(found.box)
+        truth = Candidate(
+            f"object:{found.instance_id}",
+            self.rounded(corners),
+            show={"rect": list(found.rect_px)},
+            evidence={
+                "instance_id": found.instance_id,
+                "label": found.label,
+                "corners_m": corners.tolist(),
+                "world_corners_m": boxes.corners(found.world_box).tolist(),
+                "needed_ratio": round(needed, 6),
+                "visible": round(found.visible, 4),
+            },
+        )
+        ratios = dict(found.margins) | {"ladder": round((self.ratio_max - 1) / (needed - 1), 4)}
+        return Fact(
+            task=self.name,
+            task_version=self.version,
+            ask="",
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key=f"{frame.id}/{truth.key}",
+            frame_ids=(frame.id,),
+            candidates=(truth, *self._others(frame, found, view, rng)),
+            truth=0,
+            second_value=truth.value,
+            margin=min(ratios.values()),
+            evidence={"world_from_camera": {frame.id: frame.world_from_camera.ravel().tolist()}, "margins": ratios},
+            licence=view.licence,
+        )
+
+    def _others(
+        self, frame: ViewFrame, found: GatedObject, view: SceneView, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Boxes of other objects of the scene in this camera, for the paper's random values."""
+        others: list[Candidate] = []
+        for i in rng.permutation(len(view.objects)):
+            item = view.objects[i]
+            if len(others) >= self.pool_size - 1:
+                break
+            corners = transform(frame.camera_from_world, boxes.corners(item.box))
+            if item.instance_id == found.instance_id or not may_be_asked(item.label) or not (corners[:, 2] > 0).all():
+                continue
+            others.append(Candidate(f"object:{item.instance_id}", self.rounded(corners)))
+        return others

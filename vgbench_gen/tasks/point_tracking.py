@@ -1,0 +1,283 @@
+"""Which marked point of image 2 is the marked point of image 1 (VGBench, SpatialScore section D.2).
+
+The pool is a set of points that both frames see; one of them is drawn and marked in image 1, the others give the
+options. With even odds one option lies at the query's own pixel. Gates and margins: `benchmark-validity` 3.4 row 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, valid_sets
+from vgbench_gen.geometry import projection
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _poses, _tracks
+from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
+from vgbench_gen.tasks.base import (
+    SECOND_ROUTE_SHARE,
+    Claim,
+    Presentation,
+    Task,
+    Twins,
+    camera_from_record,
+    camera_record,
+    camera_slots,
+    reject,
+    tasks,
+)
+from vgbench_gen.text.numbers import point
+from vgbench_gen.text.render import word
+
+QUERY_COLORS = ("orange", "sky_blue", "yellow", "reddish_purple")
+TARGET_COLOR = "orange"
+SAME_PIXEL_ODDS = 0.5
+_DRAWN = 18  # points that go through the second route, of which about a third fails
+
+
+@tasks.register("point_tracking")
+class PointTracking(Task):
+    """See the module. Values are (2,) integer pixels of image 2."""
+
+    name = "point_tracking"
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
+    unit = "px"
+    input_modality = "multi-images"
+    category, subcategory = "Point and Object Tracking", "3D Tracking"
+    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
+    convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """One fact per unordered pair, its direction drawn."""
+        table = pair_table(view)
+        used: list[tuple[int, int]] = []
+        for first, second in table.proposals(view.gates.pair, rng)[: 6 * limit]:
+            if len(used) >= limit:
+                return
+            i, j = (first, second) if rng.random() < 0.5 else (second, first)
+            key = f"{view.frames[i].id}-{view.frames[j].id}"
+            problem = table.problem(i, j, view.gates.pair)
+            if problem is None and table.taken(i, j, used):
+                problem = ("pair_alike", float("nan"), float("nan"))
+            draft = problem if problem is not None else self._draft(table, view, i, j, rng)
+            if isinstance(draft, Fact):
+                used.append((i, j))
+                yield draft
+            else:
+                yield reject(self, view, key, *draft)
+
+    def _draft(self, table: PairTable, view: SceneView, i: int, j: int, rng: np.random.Generator) -> Fact | Problem:
+        a, b = view.frames[i], view.frames[j]
+        tracks = _tracks.tracks(a, b, view, self.gates.track)
+        gap_px = self.gates.track.gap_min_d / 100 * np.array([a.camera.diagonal_px, b.camera.diagonal_px])
+        drawn = _tracks.spread_out(tracks, gap_px, self.gates.track.gap_min_m, _DRAWN, rng)
+        if len(drawn) < 4:
+            return f"points_{tracks.scarce}" if len(tracks.uv_a) < 4 else "points_apart", float(len(drawn)), 4.0
+        # Every member passes the second route, not only the one drawn later: all could have been asked.
+        picked = [k for k in drawn if self._confirmed(tracks, k, a, view)][: self.pool_size - 1]
+        if len(picked) < 4:
+            return "points_unconfirmed", float(len(picked)), 4.0
+        candidates = tuple(self._candidate(tracks, k) for k in picked)
+        fact = Fact(
+            task=self.name,
+            task_version=self.version,
+            ask="",
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key="",
+            frame_ids=(a.id, b.id),
+            candidates=candidates,
+            truth=0,
+            second_value=candidates[0].value,
+            margin=1.0,
+            evidence={"diagonal_px": b.camera.diagonal_px},
+            licence=view.licence,
+        )
+        truth = draw_truth(compatibility(candidates, fact, self), 4, rng)
+        if truth is None:
+            return "no_option_set", float(len(candidates)), 4.0
+        if rng.random() < SAME_PIXEL_ODDS:
+            same = self._same_pixel(candidates[truth], tracks, b.camera.size == a.camera.size, view)
+            candidates = (*candidates, same) if same is not None else candidates
+        margins = table.margins(i, j, self.gates)
+        margins.at_least("motion", tracks.motion_d[picked[truth]], self.gates.track.motion_min_d)
+        margins.at_most("cycle", tracks.cycle_px_at_640[picked[truth]], self.gates.track.cycle_max_px_at_640)
+        poses_and_cameras = {
+            "world_from_camera": pose_evidence(a, b),
+            "camera_1": camera_record(a.camera),
+            "camera_2": camera_record(b.camera),
+            "pair": table.evidence(i, j),
+            "margins": margins.ratios,
+        }
+        return replace(
+            fact,
+            key=f"{a.id}-{b.id}/{candidates[truth].key}",
+            candidates=candidates,
+            truth=truth,
+            second_value=candidates[truth].value,
+            margin=margins.smallest,
+            evidence={**fact.evidence, **poses_and_cameras},
+        )
+
+    def _candidate(self, tracks: _tracks.Tracks, k: int) -> Candidate:
+        u, v = (int(x) for x in tracks.uv_a[k])
+        evidence = {
+            "z_1_m": float(tracks.z_a[k]),
+            "uv_2_px": tracks.uv_b[k].tolist(),
+            "point_2_m": np.round(tracks.points_b_m[k], 4).tolist(),
+            "cycle_px_at_640": round(float(tracks.cycle_px_at_640[k]), 4),
+            "motion_d": round(float(tracks.motion_d[k]), 3),
+        }
+        return Candidate(f"point:{u},{v}", self.rounded(tracks.uv_b[k]), (), {"query": [u, v]}, evidence)
+
+    def _same_pixel(
+        self, truth: Candidate, tracks: _tracks.Tracks, same_size: bool, view: SceneView
+    ) -> Candidate | None:
+        """The decoy at the query's own pixel, where image 2 has that pixel and knows its depth; never the truth."""
+        uv = np.array(truth.show["query"], dtype=np.float64)
+        frame = tracks.second
+        z_m = float(frame.depth_at(uv))
+        if not same_size or not view.near_m <= z_m <= view.far_m:
+            return None
+        place = np.round(projection.back_project(frame.camera, uv, np.array(z_m)), 4)
+        show = {"query": None, "same_pixel_of": truth.key}
+        return Candidate(f"same:{truth.key}", uv, (), show, {"point_2_m": place.tolist()})
+
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
+        """Where the fact has a same-pixel decoy the set holds it; the others are drawn uniformly from the pool."""
+        same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
+        if not same:
+            return None
+        sets = valid_sets(compatibility(fact.candidates, fact, self), count)
+        sets = sets[(sets == fact.truth).any(axis=1)]
+        holding = sets[(sets == same[0]).any(axis=1)]
+        sets = holding if len(holding) else sets
+        if not len(sets):
+            return None
+        members = sets[int(rng.integers(len(sets)))].tolist()
+        return [fact.candidates[k] for k in members], members.index(fact.truth)
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """Where the pixels themselves put the query in image 2, after the second frame's depth has led back to it."""
+        a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
+        truth = fact.truth_candidate
+        return self._second(a, b, np.array(truth.show["query"], dtype=np.float64), truth.value, view)
+
+    def _second(self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView) -> FloatArray:
+        allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * a.camera.diagonal_px
+        seen = _tracks.seen_from(b, a, target)
+        where = f"{a.id}-{b.id}: pixel {target.tolist()}"
+        if not np.linalg.norm(seen.uv_back - query) <= allowed_px:
+            raise GeometryError(f"{where}: the second depth image leads elsewhere in the first image")
+        z_query_m = float(a.depth_at(query))
+        if not abs(seen.z_back_m - z_query_m) <= view.tolerance.of(z_query_m):
+            raise GeometryError(f"{where}: the first image shows another surface there")
+        return _tracks.matched_pixel(a, b, query, target, seen)
+
+    def _confirmed(self, tracks: _tracks.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
+        target = self.rounded(tracks.uv_b[k])
+        try:
+            second = self._second(a, tracks.second, tracks.uv_a[k], target, view)
+        except GeometryError:
+            return False
+        allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * tracks.second.camera.diagonal_px
+        return bool(np.linalg.norm(second - target) <= allowed_px)
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """Homogeneous pixels: x2 ~ K2 (R K1^-1 x1 z + t), the pose composed by quaternions."""
+        fact, truth = evidence["fact"], evidence["truth"]
+        first, second = (fact["world_from_camera"][frame_id] for frame_id in evidence["frame_ids"])
+        motion = _poses.from_stored(first, second)
+        K_1, K_2 = (camera_from_record(fact[name]).K for name in ("camera_1", "camera_2"))
+        x_1 = np.array([*truth["show"]["query"], 1.0])
+        x_2 = K_2 @ (motion[:, :3] @ np.linalg.solve(K_1, x_1) * truth["evidence"]["z_1_m"] + motion[:, 3])
+        return self.rounded(x_2[:2] / x_2[2])
+
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """Distance in image 2, pixels."""
+        return float(np.linalg.norm(a - b))
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """Integer pixels; adding 0 turns a negative zero into zero."""
+        nearest: FloatArray = np.floor(np.asarray(value, dtype=np.float64) + 0.5) + 0.0
+        return nearest
+
+    def printed(self, value: FloatArray) -> str:
+        """ "(u, v)"."""
+        return point(value)
+
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Apart in image 2 and in space, both over their margins."""
+        gates = self.gates.track
+        gap_m = np.linalg.norm(np.subtract(a.evidence["point_2_m"], b.evidence["point_2_m"]))
+        return min(self._gap(a.value, b.value, fact), float(gap_m) / gates.gap_min_m)
+
+    def _gap(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        gap_d = 100 * float(np.linalg.norm(a - b)) / float(fact.evidence["diagonal_px"])
+        return gap_d / self.gates.track.gap_min_d
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Pixels apart over a fifth of the margin."""
+        return self._gap(fact.truth_candidate.value, second, fact) / SECOND_ROUTE_SHARE
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """Numbers in image 2 are shuffled on their own, so that no number goes with a letter."""
+        shown, numbers = self._numbered(options.options, rng)
+        texts = tuple(word("option.point", n=str(n)) for n in numbers)
+        return Presentation(self._pictures(fact, shown), self._slots(fact, shown), texts)
+
+    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+        """Two numbered points; the true claim names the target's number, the false one the other's."""
+        fits = np.flatnonzero(compatibility(fact.candidates, fact, self)[fact.truth])
+        decoys = fits[fits != fact.truth]
+        if not len(decoys):
+            return None
+        truth, decoy = fact.truth_candidate, fact.candidates[int(rng.choice(decoys))]
+        shown, numbers = self._numbered((truth, decoy), rng)
+        true, false = (
+            Claim({"number": str(n)}, member.value, separation, member.key)
+            for member, n, separation in zip(
+                (truth, decoy), numbers, (0.0, self.separation(truth, decoy, fact)), strict=True
+            )
+        )
+        return Twins(self._pictures(fact, shown), self._slots(fact, shown), true, false, 0.0)
+
+    @staticmethod
+    def _numbered(
+        members: tuple[Candidate, ...], rng: np.random.Generator
+    ) -> tuple[list[tuple[int, FloatArray]], list[int]]:
+        """([(number, pixel)] in the order of numbers, the number of each member)."""
+        numbers = [int(n) + 1 for n in rng.permutation(len(members))]
+        places = [member.value for member in members]
+        return sorted(zip(numbers, places, strict=True), key=lambda shown: shown[0]), numbers
+
+    def _pictures(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> tuple[Picture, ...]:
+        query = list(fact.truth_candidate.show["query"])
+        first = ({"op": "point", "uv": query, "color": self._color(fact), "label": ""},)
+        second = tuple(
+            {"op": "point", "uv": [int(x) for x in uv], "color": TARGET_COLOR, "label": str(n)} for n, uv in shown
+        )
+        return Picture(fact.pictures[fact.frame_ids[0]], first), Picture(fact.pictures[fact.frame_ids[1]], second)
+
+    def _slots(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> dict[str, str]:
+        places = word("list.separator").join(word("list.point", n=str(n), point=point(uv)) for n, uv in shown)
+        first, second = (fact.cameras[frame_id] for frame_id in fact.frame_ids)
+        return {
+            "color": word(f"color.{self._color(fact)}"),
+            "point": point(fact.truth_candidate.show["query"]),
+            "points": places,
+            **camera_slots(first, intrinsics=False),
+            **camera_slots(second, "_2", intrinsics=False),
+        }
+
+    @staticmethod
+    def _color(fact: Fact) -> str:
+        # By place, so that every format and seed of this fact shows the same first picture.
+        return QUERY_COLORS[sum(fact.truth_candidate.show["query"]) % len(QUERY_COLORS)]

@@ -1,0 +1,270 @@
+"""Rotation and translation between two views: `X2 = R X1 + t`, metres (VGBench, SpatialScore section D.2).
+
+Options are the motions of other frame pairs of the same scene with about the same angle and length, so that neither
+size nor form tells the truth. Gates and margins: `benchmark-validity` 3.2 and 3.4 row 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
+from vgbench_gen.geometry import poses
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
+from vgbench_gen.tasks.base import (
+    SECOND_ROUTE_SHARE,
+    Claim,
+    Presentation,
+    Task,
+    Twins,
+    camera_record,
+    camera_slots,
+    reject,
+    tasks,
+)
+from vgbench_gen.text.numbers import fixed
+
+CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
+CLAIM_TRANSLATION_M = 0.10
+SECOND_TRANSLATION_MIN_M = 0.05  # two routes never agree better than the reference poses themselves (1.3)
+_POINTS = 32
+_FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twice over
+
+
+@tasks.register("relative_pose")
+class RelativePose(Task):
+    """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
+
+    name = "relative_pose"
+    formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
+    unit = "m"
+    input_modality = "multi-images"
+    category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
+    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "pose_estimation_vqa")
+    convention: ClassVar[Mapping[str, str]] = {
+        "pose": "second_from_first",
+        "equation": "X2 = R X1 + t",
+        "axes": "opencv",
+        "unit": "m",
+    }
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """One fact per unordered pair; every proposed pair is a fact or a reject."""
+        table = pair_table(view)
+        proposed = table.proposals(view.gates.pair, rng)
+        problems = {pair: self._problem(table, *pair, view) for pair in proposed}
+        gated = [pair for pair, problem in problems.items() if problem is None]
+        used: list[tuple[int, int]] = []
+        attempts = 0
+        for first, second in proposed:
+            if len(used) >= limit or attempts >= 6 * limit:
+                return
+            attempts += 1
+            key = f"{view.frames[first].id}-{view.frames[second].id}"
+            problem = problems[first, second]
+            if problem is not None:
+                yield reject(self, view, key, *problem)
+                continue
+            seed = (first, second) if rng.random() < 0.5 else (second, first)
+            draft = self._draft(table, view, self._pool(table, gated, seed, rng), used, rng)
+            yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
+
+    def _problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
+        margins, turn, shift = self.gates.pose, float(table.rotation_deg[i, j]), float(table.baseline_m[i, j])
+        if shift > margins.norm_max_m:
+            return "translation_long", shift, margins.norm_max_m
+        if turn > margins.rotation_max_deg:
+            return "rotation_large", turn, margins.rotation_max_deg
+        return table.problem(i, j, view.gates.pair, planes=True)
+
+    def _pool(
+        self, table: PairTable, gated: list[tuple[int, int]], seed: tuple[int, int], rng: np.random.Generator
+    ) -> list[tuple[int, int]]:
+        """The seed and ordered pairs that turn and move about as much; one direction and its inverse may both be in."""
+        within = self.gates.pose.matched_within
+        ordered = np.array([pair for i, j in gated for pair in ((i, j), (j, i))])
+        alike = np.ones(len(ordered), dtype=bool)
+        for sizes in (table.rotation_deg, table.baseline_m):
+            size, own = sizes[ordered[:, 0], ordered[:, 1]], sizes[seed]
+            alike &= np.abs(size - own) <= within * own
+        alike &= ~(ordered == seed).all(axis=1)
+        others = ordered[alike]
+        others = others[rng.permutation(len(others))[: self.pool_size - 1]]
+        return [seed, *((int(i), int(j)) for i, j in others)]
+
+    def _draft(
+        self,
+        table: PairTable,
+        view: SceneView,
+        pool: list[tuple[int, int]],
+        used: list[tuple[int, int]],
+        rng: np.random.Generator,
+    ) -> Fact | Problem:
+        if len(pool) < 4:
+            return "few_alike", float(len(pool)), 4.0
+        candidates = tuple(self._candidate(table, i, j) for i, j in pool)
+        fact = Fact(
+            task=self.name,
+            task_version=self.version,
+            ask="",
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key="",
+            frame_ids=(),
+            candidates=candidates,
+            truth=0,
+            second_value=candidates[0].value,
+            margin=1.0,
+            evidence={},
+            licence=view.licence,
+        )
+        eligible = np.array([not table.taken(i, j, used) for i, j in pool])
+        truth = draw_truth(compatibility(candidates, fact, self), 4, rng, eligible)
+        if truth is None:
+            return "no_option_set", float(len(pool)), 4.0
+        i, j = pool[truth]
+        gates, turn = self.gates.pose, table.relative[i, j, :3, :3]
+        found = _registration.essential_rotation(view.frames[i], view.frames[j])
+        if found is not None and found[1] >= gates.pnp_inliers_min:
+            off = float(poses.rotation_angle_deg(found[0] @ turn.T))
+            if off > gates.pnp_rotation_max_deg:
+                return "essential_rotation", off, gates.pnp_rotation_max_deg
+        used.append((i, j))
+        margins = table.margins(i, j, self.gates, planes=True)
+        return replace(
+            fact,
+            key=candidates[truth].key,
+            truth=truth,
+            second_value=candidates[truth].value,
+            margin=margins.smallest,
+            evidence={"margins": margins.ratios, "essential_inliers": found[1] if found else 0},
+        )
+
+    def _candidate(self, table: PairTable, i: int, j: int) -> Candidate:
+        pair = table.pair(i, j)
+        seen = pair.seen_m[0 if i < j else 1] if pair else np.zeros((0, 3))
+        first, second = table.frames[i], table.frames[j]
+        points = poses.transform(poses.invert(first.world_from_camera), thinned(seen, _POINTS))
+        evidence = {
+            "points_m": np.round(points, 3).tolist(),
+            "camera_2": camera_record(second.camera),
+            "world_from_camera": pose_evidence(first, second),
+            "pair": table.evidence(i, j),
+        }
+        value = self.rounded(table.relative[i, j, :3])
+        return Candidate(f"frames:{first.id}-{second.id}", value, (first.id, second.id), {}, evidence)
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """From matches and depth, or from the two depth images; never from the product of the pose files."""
+        first, second = (view.frame(frame_id) for frame_id in fact.truth_candidate.frame_ids)
+        return _registration.second_route(first, second, view)
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """By quaternions and camera centres."""
+        truth = evidence["truth"]
+        stored = truth["evidence"]["world_from_camera"]
+        first, second = truth["frame_ids"]
+        return _poses.from_stored(stored[first], stored[second])
+
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """Mean distance, metres, between where both poses put the points that the truth's frames share."""
+        return _poses.mean_displacement_m(a, b, np.array(fact.truth_candidate.evidence["points_m"]))
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """R to three decimals, t to two."""
+        return _poses.rounded(value)
+
+    def printed(self, value: FloatArray) -> str:
+        """R row by row, then t."""
+        return _poses.printed(value)
+
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Clear in rotation or in direction of translation, and visible in the image, all over their margins."""
+        gates = self.gates.pose
+        shift = self._shift_d(a, b.value) / gates.reprojection_gap_min_d
+        turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
+        return min(max(turn, self._direction(a.value, b.value)), shift)
+
+    def _direction(self, a: FloatArray, b: FloatArray) -> float:
+        gates = self.gates.pose
+        if min(np.linalg.norm(a[:, 3]), np.linalg.norm(b[:, 3])) < gates.direction_norm_min_m:
+            return 0.0
+        return _poses.direction_between_deg(a, b) / gates.direction_gap_min_deg
+
+    def _shift_d(self, a: Candidate, value: FloatArray) -> float:
+        return _poses.median_shift_d(a.evidence["camera_2"], a.value, value, np.array(a.evidence["points_m"]))
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """A rotation within print precision, and within the ceilings."""
+        value, gates = candidate.value, self.gates.pose
+        return (
+            _poses.is_pose(value)
+            and _poses.rotation_between_deg(value, np.eye(3, 4)) <= gates.rotation_max_deg
+            and float(np.linalg.norm(value[:, 3])) <= gates.norm_max_m
+        )
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Rotation, translation and reprojection must each agree within a fifth of their margin."""
+        gates, truth = self.gates.pose, fact.truth_candidate
+        norm = float(np.linalg.norm(truth.value[:, 3]))
+        chord = 2 * norm * np.sin(np.radians(gates.direction_gap_min_deg) / 2)
+        allowed_m = max(SECOND_TRANSLATION_MIN_M, SECOND_ROUTE_SHARE * chord)
+        gaps = (
+            _poses.rotation_between_deg(truth.value, second) / (SECOND_ROUTE_SHARE * gates.rotation_gap_min_deg),
+            float(np.linalg.norm(truth.value[:, 3] - second[:, 3])) / allowed_m,
+            self._shift_d(truth, second) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
+        )
+        return float(max(gaps))
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """The truth's two frames; the options are printed poses."""
+        texts = tuple(self.printed(option.value) for option in options.options)
+        return Presentation(self._pictures(fact), self._slots(fact), texts)
+
+    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+        """True: the pose with noise inside half the tolerance. False: a compatible member of the pool."""
+        truth = fact.truth_candidate
+        # Rounding t to two decimals moves it by up to 9 mm, which must fit into the half as well.
+        value = self.rounded(
+            _poses.noisy(truth.value, 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng)
+        )
+        others = [
+            other
+            for other, fits in zip(fact.candidates, compatibility(fact.candidates, fact, self)[fact.truth], strict=True)
+            if fits and other is not truth and self.claim_error(truth.value, other.value) >= _FALSE_CLAIM_MIN
+        ]
+        if not others or self.claim_error(truth.value, value) > 0.5:
+            return None
+        false = others[int(rng.integers(len(others)))]
+        claims = [
+            Claim(_poses.slots(claimed), claimed, self.separation(truth, replace(truth, value=claimed), fact), key)
+            for claimed, key in ((value, truth.key), (false.value, false.key))
+        ]
+        slots = self._slots(fact) | {
+            "tolerance_deg": fixed(CLAIM_ROTATION_DEG, 0),
+            "tolerance_m": fixed(CLAIM_TRANSLATION_M, 2),
+        }
+        return Twins(self._pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
+
+    def claim_error(self, truth: FloatArray, claimed: FloatArray) -> float:
+        """How far a claimed pose is off, over the stated tolerances; <= 1 makes the claim true."""
+        return max(
+            _poses.rotation_between_deg(truth, claimed) / CLAIM_ROTATION_DEG,
+            float(np.linalg.norm(truth[:, 3] - claimed[:, 3])) / CLAIM_TRANSLATION_M,
+        )
+
+    def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
+        return tuple(Picture(fact.pictures[frame_id]) for frame_id in fact.truth_candidate.frame_ids)
+
+    def _slots(self, fact: Fact) -> dict[str, str]:
+        first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
+        return camera_slots(first) | camera_slots(second, "_2")

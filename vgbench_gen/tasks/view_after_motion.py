@@ -1,0 +1,245 @@
+"""Which image is seen after a given camera motion `X2 = R X1 + t` (VGBench, SpatialScore section D.2).
+
+The source is camera 1; the candidates are frames that see about as much of what the source sees. Gates and margins:
+`benchmark-validity` 3.4 row 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
+from vgbench_gen.geometry import poses
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
+from vgbench_gen.tasks.base import (
+    SECOND_ROUTE_SHARE,
+    Margins,
+    Presentation,
+    Task,
+    camera_record,
+    camera_slots,
+    reject,
+    tasks,
+)
+from vgbench_gen.text.render import word
+
+_POINTS = 48
+_ROUNDS = 3  # facts per source frame, each with another true frame
+
+
+@tasks.register("view_after_motion")
+class ViewAfterMotion(Task):
+    """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
+
+    name = "view_after_motion"
+    formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
+    unit = "m"
+    input_modality = "multi-images"
+    category, subcategory = "Camera and Image Transformation", "2D Transformation"
+    category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "reconstruction_vqa")
+    convention: ClassVar[Mapping[str, str]] = {
+        "pose": "second_from_first",
+        "equation": "X2 = R X1 + t",
+        "axes": "opencv",
+        "unit": "m",
+    }
+
+    def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
+        """Sources in random order, at most `_ROUNDS` times each; the pool of one is a window of similar overlap."""
+        table = pair_table(view)
+        sources = rng.permutation(len(view.frames))
+        gated: dict[int, tuple[list[int], Problem]] = {}
+        used: list[tuple[int, int]] = []
+        attempts, done = 0, set[int]()
+        for turn in range(_ROUNDS):
+            for source in (int(s) for s in sources if int(s) not in done):
+                if len(used) >= limit or attempts >= 6 * limit:
+                    return
+                attempts += 1
+                if source not in gated:
+                    gated[source] = self._gated(table, source)
+                frames, most = gated[source]
+                draft: Fact | Problem
+                if len(frames) < 4:
+                    draft = (f"views_{most[0]}", float(len(frames)), 4.0)
+                else:
+                    draft = self._draft(table, view, source, self._pool(table, source, frames, rng), used, rng)
+                if isinstance(draft, Fact):
+                    yield draft
+                else:
+                    done.add(source)
+                    yield reject(self, view, f"{view.frames[source].id}/{turn}", *draft)
+
+    def _gated(self, table: PairTable, source: int) -> tuple[list[int], Problem]:
+        """Frames that may stand beside the source, and what most others failed."""
+        kept, failed = [], []
+        for j in range(len(table.frames)):
+            if j != source:
+                problem = self._problem(table, source, j)
+                if problem is None:
+                    kept.append(j)
+                elif table.overlap[source, j] > 0:
+                    failed.append(problem)
+        names = [problem[0] for problem in failed]
+        most = max(failed, key=lambda problem: (names.count(problem[0]), problem[0]), default=("overlap_low", 0.0, 0.0))
+        return kept, most
+
+    def _problem(self, table: PairTable, source: int, j: int) -> Problem | None:
+        gates = self.gates.view
+        turn, shift = float(table.rotation_deg[source, j]), float(table.baseline_m[source, j])
+        if turn < gates.motion_min_deg and shift < gates.motion_min_m:
+            return "motion_small", max(turn / gates.motion_min_deg, shift / gates.motion_min_m), 1.0
+        if table.overlap[source, j] < gates.overlap_min - 0.1:
+            return "overlap_low", float(table.overlap[source, j]), gates.overlap_min
+        pair = table.pair(source, j)
+        if pair is None or pair.overlap < gates.overlap_min:
+            return "overlap_low", pair.overlap if pair else 0.0, gates.overlap_min
+        return None
+
+    def _pool(self, table: PairTable, source: int, frames: list[int], rng: np.random.Generator) -> list[int]:
+        """A random frame and others whose overlap with the source is alike."""
+        overlap = np.array([_overlap(table, source, j) for j in frames])
+        seed = int(rng.integers(len(frames)))
+        alike = np.flatnonzero(np.abs(overlap - overlap[seed]) <= self.gates.view.overlap_spread_max)
+        others = rng.permutation(alike[alike != seed])[: self.pool_size - 1]
+        return [frames[seed], *(frames[int(k)] for k in others)]
+
+    def _draft(
+        self,
+        table: PairTable,
+        view: SceneView,
+        source: int,
+        pool: list[int],
+        used: list[tuple[int, int]],
+        rng: np.random.Generator,
+    ) -> Fact | Problem:
+        if len(pool) < 4:
+            return "few_alike", float(len(pool)), 4.0
+        frame = view.frames[source]
+        uv_px, seen_m = frame.samples
+        z_m = frame.depth_at(uv_px)
+        points = thinned(seen_m[(z_m >= view.near_m) & (z_m <= view.far_m)], _POINTS)
+        camera_points = poses.transform(poses.invert(frame.world_from_camera), points)
+        candidates = tuple(self._candidate(table, source, j) for j in pool)
+        fact = Fact(
+            task=self.name,
+            task_version=self.version,
+            ask="",
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key="",
+            frame_ids=(frame.id,),
+            candidates=candidates,
+            truth=0,
+            second_value=candidates[0].value,
+            margin=1.0,
+            evidence={
+                "points_m": np.round(camera_points, 3).tolist(),
+                "world_from_camera": pose_evidence(frame),
+            },
+            licence=view.licence,
+        )
+        eligible = np.array([not table.taken(source, j, used) for j in pool])
+        truth = draw_truth(compatibility(candidates, fact, self), 4, rng, eligible)
+        if truth is None:
+            return "no_option_set", float(len(pool)), 4.0
+        used.append((source, pool[truth]))
+        margins, gates = Margins(), self.gates.view
+        margins.at_least("overlap", _overlap(table, source, pool[truth]), gates.overlap_min)
+        turn = float(table.rotation_deg[source, pool[truth]]) / gates.motion_min_deg
+        shift = float(table.baseline_m[source, pool[truth]]) / gates.motion_min_m
+        margins.at_least("motion", max(turn, shift), 1.0)
+        return replace(
+            fact,
+            key=f"{frame.id}/{candidates[truth].key}",
+            truth=truth,
+            second_value=candidates[truth].value,
+            margin=margins.smallest,
+            evidence={**fact.evidence, "margins": margins.ratios},
+        )
+
+    def _candidate(self, table: PairTable, source: int, j: int) -> Candidate:
+        frame = table.frames[j]
+        evidence = {
+            "camera": camera_record(frame.camera),
+            "world_from_camera": pose_evidence(frame),
+            "pair": table.evidence(source, j),
+        }
+        value = self.rounded(table.relative[source, j, :3])
+        return Candidate(f"frame:{frame.id}", value, (frame.id,), {}, evidence)
+
+    def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
+        """From matches and depth, or from the two depth images; never from the product of the pose files."""
+        source, frame = view.frame(fact.frame_ids[0]), view.frame(fact.truth_candidate.frame_ids[0])
+        return _registration.second_route(source, frame, view)
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """By quaternions and camera centres."""
+        first = evidence["fact"]["world_from_camera"][evidence["frame_ids"][0]]
+        truth = evidence["truth"]
+        return _poses.from_stored(first, truth["evidence"]["world_from_camera"][truth["frame_ids"][0]])
+
+    def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
+        """Mean distance, metres, between where both motions put the points that the source sees."""
+        return _poses.mean_displacement_m(a, b, np.array(fact.evidence["points_m"]))
+
+    def rounded(self, value: FloatArray) -> FloatArray:
+        """R to three decimals, t to two."""
+        return _poses.rounded(value)
+
+    def printed(self, value: FloatArray) -> str:
+        """R row by row, then t; options of this task are images."""
+        return _poses.printed(value)
+
+    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Two views stand apart in turn or place of the camera, and in the image, all over their margins."""
+        gates = self.gates.view
+        turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
+        place = _poses.centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
+        return min(max(turn, place), self._shift_d(a, b.value, fact) / gates.image_gap_min_d)
+
+    def _shift_d(self, a: Candidate, value: FloatArray, fact: Fact) -> float:
+        points = np.array(fact.evidence["points_m"])
+        return _poses.median_shift_d(a.evidence["camera"], a.value, value, points, inside=True)
+
+    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        """Difference in overlap with the source over what is allowed, so that overlap does not tell."""
+        gap = abs(a.evidence["pair"]["overlap"] - b.evidence["pair"]["overlap"])
+        return float(gap / self.gates.view.overlap_spread_max)
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """A rotation within print precision."""
+        return _poses.is_pose(candidate.value)
+
+    def agreement(self, second: FloatArray, fact: Fact) -> float:
+        """Turn, place and image shift must each agree within a fifth of their margin."""
+        gates, truth = self.gates.view, fact.truth_candidate
+        return (
+            max(
+                _poses.rotation_between_deg(truth.value, second) / gates.rotation_gap_min_deg,
+                _poses.centre_distance_m(truth.value, second) / gates.shift_gap_min_m,
+                self._shift_d(truth, second, fact) / gates.image_gap_min_d,
+            )
+            / SECOND_ROUTE_SHARE
+        )
+
+    def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
+        """The source, then the candidates in the order of the options."""
+        shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
+        texts = tuple(word("option.image", n=str(i + 2)) for i in range(len(options.options)))
+        slots = _poses.slots(fact.truth_candidate.value) | camera_slots(fact.cameras[fact.frame_ids[0]])
+        return Presentation(tuple(Picture(fact.pictures[frame_id]) for frame_id in shown), slots, texts)
+
+
+def _overlap(table: PairTable, i: int, j: int) -> float:
+    pair = table.pair(i, j)
+    return pair.overlap if pair else 0.0
