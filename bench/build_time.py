@@ -29,7 +29,7 @@ def rows(root: Path, scratch: Path) -> list[Row]:
     decoded_s, frames = 0.0, 0
     for ref in find_scenes(root):
         with loaders[ref.dataset].open(ref) as scene:
-            used = [scene.frames[i] for i in keyframe_indices(scene.frames, recipe.gates)]
+            used = [scene.frames[i] for i in keyframe_indices(scene.frames, recipe.gates.frame)]
             began = time.perf_counter()
             for frame in used:
                 frame.color(), frame.depth_m()

@@ -61,12 +61,12 @@ def look_at(eye: Sequence[float], target: Sequence[float], roll_deg: float = 0.0
 
 
 def ramp(size: tuple[int, int], index: int) -> Array:
-    """RGB picture whose red and green give the pixel's own column and row (times 0.7) and whose blue the frame."""
+    """RGB picture: red and green are the pixel's own column and row, times 0.7, blue is the frame, times 40."""
     width, height = size
     out = np.zeros((height, width, 3), np.uint8)
     out[..., 0] = np.rint(np.arange(width) * 0.7)
     out[..., 1] = np.rint(np.arange(height) * 0.7)[:, None]
-    out[..., 2] = index
+    out[..., 2] = 40 * index
     return out
 
 

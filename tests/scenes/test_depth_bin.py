@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import lz4.block
 import numpy as np
 import pytest
 
@@ -131,6 +132,9 @@ def packed(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
+short_lz4 = lz4.block.compress(b"\x01" * 98_300, store_size=False)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -141,6 +145,7 @@ def packed(data: bytes) -> bytes:
         # One frame too small, one too large, a bomb, and a frame of random bits.
         struct.pack("<I", len(packed(b"\x00" * 98_302))) + packed(b"\x00" * 98_302),
         struct.pack("<I", len(packed(b"\x00" * 50_000_000))) + packed(b"\x00" * 50_000_000),
+        struct.pack("<I", len(short_lz4)) + short_lz4,
         packed(b"\x00" * 196_000),
         packed(np.random.default_rng(0).bytes(196_608)),
     ],

@@ -15,8 +15,8 @@ from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, measure_scene,
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef
-from vgbench_gen.store.provenance import BuildLock, code_version, write_manifest
 from vgbench_gen.store.files import clean_temporary
+from vgbench_gen.store.provenance import BuildLock, code_version, write_manifest
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -117,7 +117,7 @@ def _judgments(
                 answer=word("answer.yes" if holds else "answer.no"),
                 polarity="true" if holds else "false",
                 tolerance=twins.tolerance,
-                extra={"claim": claim_record(claim, holds)},
+                extra={"claim": claim_record(claim, holds, entry.fact)},
             )
         )
     return rows
@@ -217,6 +217,8 @@ def candidate_record(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def claim_record(claim: Claim, holds: bool) -> dict[str, Any]:
-    """A claim as evidence."""
-    return {"value": claim.value.tolist(), "holds": holds, "separation": claim.separation, "key": claim.key}
+def claim_record(claim: Claim, holds: bool, fact: Fact) -> dict[str, Any]:
+    """A claim as evidence: a candidate of the pool with the claimed value, where it is about one."""
+    about = next((c for c in fact.candidates if c.key == claim.key), Candidate(claim.key, claim.value))
+    record = candidate_record(replace(about, value=claim.value))
+    return record | {"holds": holds, "separation": claim.separation}

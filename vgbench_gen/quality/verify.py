@@ -19,18 +19,20 @@ from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import orthonormality_deviation
+from vgbench_gen.quality import _shown
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task, camera_from_record, tasks
-from vgbench_gen.text import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import word
 
 LETTERS = "ABCD"
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
+# What reading a damaged row back can raise.
+_UNREADABLE = (VGBenchError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
             found += _claim_problems(item, fact, task)
         else:
             found += _open_problems(item, fact)
-    except (VGBenchError, KeyError, IndexError, TypeError, ValueError) as error:
+    except _UNREADABLE as error:
         # A row that cannot even be read back is a problem of that row, whatever is wrong with it.
         found = [("evidence", f"{type(error).__name__}: {error}")]
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
@@ -122,9 +124,12 @@ def verify_set(items: Iterable[Item]) -> list[Problem]:
     yes, no = word("answer.yes"), word("answer.no")
     for twin_id, members in twins.items():
         answers = sorted(member.answer for member in members)
-        if not twin_id or answers != sorted((yes, no)) or len({member.images for member in members}) != 1:
+        shared = {(member.group_id, member.images, member.context) for member in members}
+        if not twin_id or answers != sorted((yes, no)) or len(shared) != 1:
             first = members[0]
-            problems.append(Problem(first.id, first.task, "twins", f"twin {twin_id!r} has answers {answers}"))
+            problems.append(
+                Problem(first.id, first.task, "twins", f"twin {twin_id!r} has answers {answers}, {len(shared)} groups")
+            )
     return problems
 
 
@@ -176,7 +181,7 @@ def _raw_problems(item: Item, view: SceneView) -> list[Problem]:
             if name != fact.pictures[frame_id]:
                 found.append(("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {name}"))
         found += _agreement("raw_route", task.recheck(fact, view), fact, task)
-    except (VGBenchError, KeyError, TypeError, ValueError) as error:
+    except _UNREADABLE as error:
         found.append(("raw_route", f"{type(error).__name__}: {error}"))
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
 
@@ -217,23 +222,20 @@ def _option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
         found.append(("options", "two options read alike"))
     if len(item.distractors) != len(LETTERS) - 1:
         found.append(("options", f"{len(item.distractors)} distractor records"))
+    shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
     for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
-        printed = parse_numbers(text)
-        # Options that name an image, a point or a region carry one small number that is not the value.
-        if printed.size == option.value.size and not _names_a_thing(text):
-            if not np.array_equal(printed, task.rounded(option.value).ravel()):
-                found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
-        elif not _names_a_thing(text):
-            found.append(("option_text", f"{letter} reads {text!r} for {option.value.size} numbers"))
+        thing = _shown.named_thing(text)
+        if thing is not None:
+            if not _shown.is_shown(thing, option, item, shown):
+                found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
+        elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)):
+            found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
+    wrong = [option for i, option in enumerate(fact.candidates) if i != fact.truth]
+    for record, option in zip(item.distractors, wrong, strict=False):
+        off = task.separation(fact.truth_candidate, option, fact)
+        if record.key != option.key or not np.isclose(record.separation, off, rtol=1e-6):
+            found.append(("distractors", f"{record.key!r} at {record.separation:.3f}, options say {off:.3f} margins"))
     return found
-
-
-def _names_a_thing(text: str) -> bool:
-    number = parse_numbers(text)
-    if number.size != 1:
-        return False
-    named = {word(f"option.{kind}", n=f"{number[0]:.0f}") for kind in ("image", "point", "region")}
-    return text in named
 
 
 def _claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
@@ -242,10 +244,13 @@ def _claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]
     found = []
     if item.answer != word("answer.yes" if holds else "answer.no"):
         found.append(("claim", f"answer {item.answer!r} for a claim that {'holds' if holds else 'does not hold'}"))
-    claimed = Candidate(str(claim["key"]), _array(claim["value"]))
+    claimed = candidate_from_record(claim)
     off = task.claim_separation(claimed, fact)
     if (off < 1) != holds or (holds and off > 0.5):
         found.append(("claim", f"claimed value is {off:.2f} margins from the truth but is marked holds={holds}"))
+    unsaid = _shown.claim_text_problem(item, claimed, task)
+    if unsaid:
+        found.append(("claim_text", unsaid))
     return found
 
 
@@ -257,7 +262,8 @@ def _open_problems(item: Item, fact: Fact) -> list[tuple[str, str]]:
 
 
 def _text_problems(item: Item) -> list[tuple[str, str]]:
-    return [("text", problem) for problem in lint.lint(item.question, item.context, item.options)]
+    found = [("text", problem) for problem in _shown.text_problems(item)]
+    return found + [("marks", problem) for problem in _shown.mark_problems(item)]
 
 
 def _image_problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import FormatError, PoseError, SceneError
+from vgbench_gen.core.errors import FrameError, PoseError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.scenes import _depth_bin
@@ -261,6 +261,6 @@ def _usual_camera(colmap: ColmapModel) -> int:
 
 
 def _png_depth(path: Path, size: tuple[int, int]) -> DepthArray:
-    data = read_bytes(path, path, MAX_PICTURE_BYTES, FormatError)
+    data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
     depth: DepthArray = decode_depth_u16(data, path, size) * np.float32(0.001)
     return depth

@@ -73,6 +73,8 @@ class ScanNetPP(Loader):
 
 def _scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
     """Folders with an `iphone` or `dslr` folder in them, at most `levels` below; not inside one another."""
+    if not _inside(root, folder):
+        return
     try:
         with os.scandir(folder) as entries:
             names = []
@@ -82,8 +84,6 @@ def _scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
                 if entry.is_dir():
                     names.append(entry.name)
     except OSError:
-        return
-    if not _inside(root, folder):
         return
     if any(device in names for device in _DEVICES) and _SCENE_NAME.fullmatch(folder.name):
         yield folder

@@ -160,7 +160,7 @@ class SceneView:
         self.rejected: list[Rejected] = []
         self._spool = _Spool()
         if frame_ids is None:
-            chosen = [scene.frames[i] for i in keyframe_indices(scene.frames, gates)]
+            chosen = [scene.frames[i] for i in keyframe_indices(scene.frames, gates.frame)]
         else:
             wanted = set(frame_ids)
             chosen = [frame for frame in scene.frames if frame.id in wanted]
@@ -239,6 +239,21 @@ class SceneView:
             np.array([frame.camera.size for frame in self.frames], dtype=np.float64),
         )
 
+    def distinct_frames(self, rng: np.random.Generator) -> list[ViewFrame]:
+        """Keyframes in random order without near-duplicates of earlier ones: two groups of a single-image task must
+        differ by more than `gates.pair.distinct_turn_deg` or `distinct_shift_m`."""
+        limits = self.gates.pair
+        picked: list[ViewFrame] = []
+        for i in rng.permutation(len(self.frames)):
+            frame = self.frames[i]
+            if picked:
+                others = np.stack([other.world_from_camera for other in picked])
+                turn_deg, shift_m = _turn_and_shift(frame.world_from_camera, others)
+                if ((turn_deg <= limits.distinct_turn_deg) & (shift_m <= limits.distinct_shift_m)).any():
+                    continue
+            picked.append(frame)
+        return picked
+
     def pose_agreement(self) -> tuple[float, float, int]:
         """(median cycle error in pixels at 640 wide, share of co-visible samples within tolerance, pairs used).
 
@@ -296,18 +311,14 @@ def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
     return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
 
 
-def keyframe_indices(frames: Sequence[Frame], all_gates: Gates) -> IntArray:
-    """Frames at least a turn or a shift apart from the last kept one and no near-duplicate of any kept one, thinned
-    by farthest point to the maximum."""
+def keyframe_indices(frames: Sequence[Frame], gates: FrameGates) -> IntArray:
+    """Frames at least a turn or a shift apart from the last kept one, thinned by farthest point to the maximum."""
     if not frames:
         return np.zeros(0, dtype=np.int64)
-    gates, distinct = all_gates.frame, all_gates.pair
     world_from_camera = np.stack([frame.world_from_camera for frame in frames])
     kept = [0]
     for i in range(1, len(frames)):
-        turn_deg, shift_m = _turn_and_shift(world_from_camera[i], world_from_camera[kept])
-        moved_on = turn_deg[-1] >= gates.keyframe_turn_deg or shift_m[-1] >= gates.keyframe_shift_m
-        if moved_on and ((turn_deg > distinct.distinct_turn_deg) | (shift_m > distinct.distinct_shift_m)).all():
+        if _distance(world_from_camera[kept[-1]], world_from_camera[i : i + 1], gates)[0] >= 1:
             kept.append(i)
     if len(kept) <= gates.max_keyframes:
         return np.array(kept, dtype=np.int64)

@@ -241,10 +241,9 @@ class HomographyTask(Task):
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Up to two facts per frame, each with a pool of its own."""
         made = 0
-        for i in rng.permutation(len(view.frames)):
+        for frame in view.distinct_frames(rng):
             if made >= limit:
                 return
-            frame = view.frames[i]
             needed = self.gates.homography.keypoints_min
             if frame.corner_count < needed:
                 yield reject(self, view, frame.id, "keypoints", frame.corner_count, needed)
@@ -297,9 +296,10 @@ class HomographyTask(Task):
         )
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
-        """Least squares (DLT) over what the warp does to coordinates."""
+        """Least squares (DLT) over what the warp that is shown does to coordinates."""
         width, height = view.frame(fact.frame_ids[0]).camera.size
-        source, target = warped_correspondences(fact.truth_candidate.value, width, height)
+        shown = np.array(fact.truth_candidate.show["H"], dtype=np.float64).reshape(3, 3)
+        source, target = warped_correspondences(shown, width, height)
         return homography.from_points(source, target)
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:

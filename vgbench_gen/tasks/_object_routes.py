@@ -22,6 +22,7 @@ _LIST_IOU_MIN = 0.8
 # The middle of the annotated surface must lie in this share of the box along each horizontal axis. Surfaces are seen
 # from one side, so it is wide; upwards nothing can be asked of it (of a table only the top may be scanned).
 _CENTRAL = 0.9
+_CELL_M = 0.03  # scans keep a vertex every 2 cm or closer
 
 
 def second_corners(frame: ViewFrame, view: SceneView, instance_id: str) -> FloatArray:
@@ -129,8 +130,22 @@ def _measured_scale(frame: ViewFrame, view: SceneView, item: SceneObject) -> flo
     """Median of measured over annotated depth of the surface points that face the frame."""
     points = solved(frame.world_from_camera, np.asarray(item.points_m))
     uv_px, z_m = projection.project(frame.camera, points)
+    uv_px, z_m = uv_px[z_m > 0], z_m[z_m > 0]
+    facing = _facing(uv_px, z_m, frame.camera.fx * _CELL_M, view)
+    uv_px, z_m = uv_px[facing], z_m[facing]
     measured = frame.depth_at(uv_px)
     near = (measured > 0) & (np.abs(measured - z_m) <= 3 * view.tolerance.of(z_m))
     if near.sum() < _POINTS_MIN:
         raise GeometryError(f"{frame.id}: {int(near.sum())} surface points of object {item.instance_id} are measured")
     return float(np.median(measured[near] / z_m[near]))
+
+
+def _facing(uv_px: FloatArray, z_m: FloatArray, cell_px_m: float, view: SceneView) -> BoolArray:
+    """Which points are not behind another one in the same cell; otherwise the back of a mug counts as its front."""
+    if not len(z_m):
+        return np.zeros(0, dtype=bool)
+    cells = np.floor(uv_px / (cell_px_m / np.median(z_m))).astype(np.int64)
+    _, cell = np.unique(cells, axis=0, return_inverse=True)
+    nearest = np.full(len(z_m), np.inf)
+    np.minimum.at(nearest, cell.ravel(), z_m)
+    return np.asarray(z_m <= nearest[cell.ravel()] + view.tolerance.absolute_m / 2)

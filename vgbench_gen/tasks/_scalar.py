@@ -75,6 +75,17 @@ class ScalarTask(Task):
         x, y = float(a.value[0]), float(b.value[0])
         return float(abs(np.log(x / y)) / np.log(self.ratio_max(fact))) if min(x, y) > 0 else np.inf
 
+    def claim_noise_max(self, fact: Fact) -> float:
+        """How far a true claim may be off in the task's unit: half the stated tolerance, and its own rounding."""
+        return CLAIM_TOLERANCE / 2 * float(fact.truth_candidate.value[0]) + 0.5 * 10.0**-self.decimals
+
+    def claim_separation(self, claimed: Candidate, fact: Fact) -> float:
+        """As between options; a claim beyond its noise and within the margin is neither true nor false (above 0.5)."""
+        off = self.separation(fact.truth_candidate, claimed, fact)
+        error = abs(float(claimed.value[0] - fact.truth_candidate.value[0]))
+        neither = off < 1 and error > self.claim_noise_max(fact) + 1e-9
+        return max(off, 0.75) if neither else off
+
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Positive and finite."""
         return candidate.value.shape == (1,) and bool(np.isfinite(candidate.value[0]) and candidate.value[0] > 0)

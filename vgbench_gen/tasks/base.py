@@ -167,6 +167,10 @@ class Task(abc.ABC):
     def printed(self, value: FloatArray) -> str:
         """The value as an option text."""
 
+    def printed_numbers(self, value: FloatArray) -> FloatArray:
+        """The numbers of `printed` in the order in which they stand there."""
+        return self.rounded(value).ravel()
+
     @abc.abstractmethod
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the required margin."""

@@ -54,11 +54,11 @@ class CameraParameters(ScalarTask):
         """One fact per frame; the six kinds take turns in random order."""
         made = 0
         turns: list[str] = []
-        for i in rng.permutation(len(view.frames)):
+        for frame in view.distinct_frames(rng):
             if made >= limit:
                 return
             turns = turns or [self.asks[k] for k in rng.permutation(len(self.asks))]
-            draft = self._draft(view.frames[i], view, turns.pop(), rng)
+            draft = self._draft(frame, view, turns.pop(), rng)
             made += isinstance(draft, Fact)
             yield draft
 
@@ -221,6 +221,15 @@ class CameraParameters(ScalarTask):
         value = fixed(float(fact.truth_candidate.value[0]), _decimals(fact.ask))
         answer = word(f"answer.{self.unit_key(fact)}", value=value)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
+
+    def claim_noise_max(self, fact: Fact) -> float:
+        """Principal points are claimed to within pixels, everything else to within a share."""
+        truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -_decimals(fact.ask)
+        if fact.ask in CENTRES:
+            within = float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
+        else:
+            within = CLAIM_TOLERANCE * truth
+        return within / 2 + last_digit / 2
 
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """The false value belongs to another member of a random option set, so either could have been the true one."""

@@ -54,10 +54,9 @@ class MetricDepth(ScalarTask):
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One or two facts per frame: a pool of disjoint regions, the asked one drawn."""
         made = 0
-        for i in rng.permutation(len(view.frames)):
+        for frame in view.distinct_frames(rng):
             if made >= limit:
                 return
-            frame = view.frames[i]
             found, dropped = regions(frame, view, rng)
             used: list[Region] = []
             for turn in range(min(PER_FRAME, limit - made)):
@@ -76,11 +75,7 @@ class MetricDepth(ScalarTask):
     def _draft(
         self, frame: ViewFrame, view: SceneView, found: list[Region], used: list[Region], rng: np.random.Generator
     ) -> Fact | None:
-        # Out of the whole pool, not only out of the draw: a member that could not be asked would never be the truth.
-        free = [r for r in found if all(np.linalg.norm(r.point_m - u.point_m) >= TARGETS_APART_M for u in used)]
-        if not free:
-            return None
-        picked = _spread_over_depth(free, self.pool_size, rng)
+        picked = _spread_over_depth(found, self.pool_size, rng)
         pool = tuple(
             Candidate(
                 "region:" + ",".join(map(str, region.rect_px)),
@@ -106,7 +101,10 @@ class MetricDepth(ScalarTask):
             evidence={},
             licence=view.licence,
         )
-        truth = draw_truth(compatibility(pool, fact, self), 4, rng)
+        eligible = np.array(
+            [all(np.linalg.norm(r.point_m - u.point_m) >= TARGETS_APART_M for u in used) for r in picked]
+        )
+        truth = draw_truth(compatibility(pool, fact, self), 4, rng, eligible)
         if truth is None:
             return None
         region, gates = picked[truth], view.gates.region

@@ -89,8 +89,7 @@ class ObjectDistance(ScalarTask):
         """Pairs of gated objects, log-distance strata in turn, new pairs of objects before repeated ones."""
         pairs: list[_Pair] = []
         spare = _REJECTS_FACTOR * limit
-        for i in rng.permutation(len(view.frames)):
-            frame = view.frames[i]
+        for frame in view.distinct_frames(rng):
             if len(pairs) >= _POOL_FACTOR * limit:
                 break
             objects = gated_objects(frame, view)

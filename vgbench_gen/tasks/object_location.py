@@ -65,8 +65,7 @@ class ObjectLocation(Task):
         """Gated objects whose ladder exists, log-depth strata in turn, new objects before repeated ones."""
         targets: list[tuple[ViewFrame, GatedObject, float]] = []
         spare = _REJECTS_FACTOR * limit
-        for i in rng.permutation(len(view.frames)):
-            frame = view.frames[i]
+        for frame in view.distinct_frames(rng):
             if len(targets) >= _POOL_FACTOR * limit:
                 break
             objects = gated_objects(frame, view)

@@ -47,8 +47,7 @@ class RelativeDepth(Task):
         """One fact per kind of question and frame."""
         made = 0
         used_ranks = {ask: np.zeros(DECOYS + 1, dtype=np.int64) for ask in self.asks}
-        for i in rng.permutation(len(view.frames)):
-            frame = view.frames[i]
+        for frame in view.distinct_frames(rng):
             found, dropped = regions(frame, view, rng)
             targets: list[Region] = []
             for ask in self.asks:
@@ -86,7 +85,9 @@ class RelativeDepth(Task):
         """A fact whose truth is one of `free` and has `rank` decoys above it in every option set, and its truth."""
         for t in rng.permutation(len(free)):
             truth = free[t]
-            decoys = [region for region in found if region is not truth and self._decided(truth, region, ask)]
+            # One region per depth: sensors count in millimetres, and options with equal values never stand together.
+            distinct = {region.median_m: region for region in found}.values()
+            decoys = [region for region in distinct if region is not truth and self._decided(truth, region, ask)]
             above = [r for r in decoys if _middle(r) < _middle(truth)]
             below = [r for r in decoys if _middle(r) > _middle(truth)]
             if len(above) >= rank and len(below) >= DECOYS - rank:

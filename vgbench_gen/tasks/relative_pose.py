@@ -187,6 +187,11 @@ class RelativePose(Task):
         """R row by row, then t."""
         return _poses.printed(value)
 
+    def printed_numbers(self, value: FloatArray) -> FloatArray:
+        """R row by row, then t."""
+        printed = self.rounded(value)
+        return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
+
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Clear in rotation or in direction of translation, and visible in the image, all over their margins."""
         gates = self.gates.pose
@@ -201,7 +206,8 @@ class RelativePose(Task):
         return _poses.direction_between_deg(a, b) / gates.direction_gap_min_deg
 
     def _shift_d(self, a: Candidate, value: FloatArray) -> float:
-        return _poses.median_shift_d(a.evidence["camera_2"], a.value, value, np.array(a.evidence["points_m"]))
+        points = np.array(a.evidence["points_m"]).reshape(-1, 3)
+        return _poses.median_shift_d(a.evidence["camera_2"], a.value, value, points)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""

@@ -1,0 +1,123 @@
+"""The room of `scene_factory` on disk, as a CA-1M tar and a WildRGB-D folder, so that builds run without captures."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from tests.scene_factory import RoomScene
+from vgbench_gen.core.types import Camera, OrientedBox
+from vgbench_gen.geometry.boxes import clip_rect, moved, project_rect
+from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.poses import invert, make_pose
+
+
+def write_ca1m(root: Path, room: RoomScene, video: str = "90000001") -> Path:
+    """`ca1m-val-<video>.tar` below `root/ca1m`; laser depth at the room's depth size."""
+    members: dict[str, bytes] = {}
+    for frame in room.frames:
+        T = frame.world_from_camera
+        head = f"{video}/{1_000_000_000 + 100_000_000 * int(frame.id)}"
+        camera, depth_camera = frame.camera, frame.depth_camera
+        sensor = resized(camera, camera.width // 4, camera.height // 4)
+        depth_mm = _millimetres(frame.depth_m())
+        sensor_mm = cv2.resize(depth_mm, sensor.size, interpolation=cv2.INTER_NEAREST)
+        objects = [_instance(o.instance_id, o.label, moved(o.box, invert(T), "camera"), camera) for o in room.objects]
+        members |= {
+            f"{head}.wide/image.png": _png(frame.color()[..., ::-1]),
+            f"{head}.wide/image/K.json": _json(camera.K),
+            f"{head}._wide/image/size": _json(np.array(camera.size)),
+            f"{head}.wide/depth.png": _png(sensor_mm),
+            f"{head}.wide/depth/K.json": _json(sensor.K),
+            f"{head}._wide/depth/size": _json(np.array(sensor.size)),
+            f"{head}.wide/T_gravity.json": _json(_gravity(T)),
+            f"{head}.wide/instances.json": json.dumps([o for o in objects if o is not None]).encode(),
+            f"{head}.gt/RT.json": _json(T),
+            f"{head}.gt/depth.png": _png(depth_mm),
+            f"{head}.gt/depth/K.json": _json(depth_camera.K),
+            f"{head}._gt/depth/size": _json(np.array(depth_camera.size)),
+        }
+    world = [_instance(o.instance_id, o.label, o.box, None) for o in room.objects]
+    members[f"{video}/world.gt/instances.json"] = json.dumps(world).encode()
+    path = root / "ca1m" / f"ca1m-val-{video}.tar"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:") as archive:
+        for name, data in members.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            archive.addfile(header, io.BytesIO(data))
+    return path
+
+
+def write_wildrgbd(root: Path, room: RoomScene, category: str = "box", name: str = "scenes_000") -> Path:
+    """One WildRGB-D scene below `root/wildrgbd`, in the frame of its first camera; depth at colour size."""
+    folder = root / "wildrgbd" / category / "scenes" / name
+    for part in ("rgb", "depth", "masks"):
+        (folder / part).mkdir(parents=True)
+    first_from_world = invert(room.frames[0].world_from_camera)
+    lines = []
+    for number, frame in enumerate(room.frames):
+        depth = cv2.resize(frame.depth_m(), frame.camera.size, interpolation=cv2.INTER_NEAREST)
+        mask = np.zeros(depth.shape, np.uint8)
+        mask[depth.shape[0] // 3 : -depth.shape[0] // 3, depth.shape[1] // 3 : -depth.shape[1] // 3] = 255
+        (folder / "rgb" / f"{number:05d}.png").write_bytes(_png(frame.color()[..., ::-1]))
+        (folder / "depth" / f"{number:05d}.png").write_bytes(_png(_millimetres(depth)))
+        (folder / "masks" / f"{number:05d}.png").write_bytes(_png(mask))
+        pose = first_from_world @ frame.world_from_camera
+        lines.append(" ".join([str(number), *(f"{value:.12g}" for value in pose.ravel())]))
+    camera = room.frames[0].camera
+    K_by_columns = camera.K.T.ravel().tolist()
+    (folder / "metadata").write_text(json.dumps({"w": camera.width, "h": camera.height, "K": K_by_columns}))
+    (folder / "cam_poses.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _instance(name: str, label: str, box: OrientedBox, camera: Camera | None) -> dict[str, Any] | None:
+    rotation, size = box.rotation, box.size_m
+    if camera is not None:
+        # Frame lists have the vertical extent second (y down); world lists third.
+        rotation = np.stack([rotation[:, 0], -rotation[:, 2], rotation[:, 1]], axis=1)
+        size = size[[0, 2, 1]]
+    entry = {
+        "id": name,
+        "category": label,
+        "position": box.center_m.tolist(),
+        "scale": size.tolist(),
+        "R": rotation.tolist(),
+    }
+    if camera is None:
+        return entry
+    rect = project_rect(camera, box)
+    if rect is None:
+        return None
+    clipped = clip_rect(rect, camera.width, camera.height)
+    if clipped[0] >= clipped[2] or clipped[1] >= clipped[3]:
+        return None
+    return entry | {"box_2d_proj": list(rect), "box_2d_rend": list(clipped)}
+
+
+def _gravity(T: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """camera_from_level: the level camera looks along the heading with y down along gravity."""
+    down = T[:3, :3].T @ np.array([0.0, 0.0, -1.0])
+    forward = np.array([0.0, 0.0, 1.0]) - down[2] * down
+    forward /= np.linalg.norm(forward)
+    return make_pose(np.stack([np.cross(down, forward), down, forward], axis=1), np.zeros(3))[:3, :3]
+
+
+def _millimetres(depth_m: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
+    return np.clip(np.round(depth_m * 1000), 0, 65535).astype(np.uint16)
+
+
+def _png(pixels: npt.NDArray[Any]) -> bytes:
+    return cv2.imencode(".png", np.ascontiguousarray(pixels))[1].tobytes()
+
+
+def _json(array: npt.NDArray[Any]) -> bytes:
+    return json.dumps(array.tolist()).encode()

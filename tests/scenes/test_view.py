@@ -1,0 +1,331 @@
+from __future__ import annotations
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.scene_factory import RoomScene, render
+from tests.small_room import as_jpeg, other_world, small_room, small_view, stored
+from vgbench_gen.core.errors import FrameError
+from vgbench_gen.core.gates import FrameGates, Gates, PairGates
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry.poses import make_pose
+from vgbench_gen.geometry.visibility import VISIBLE, classify
+from vgbench_gen.scenes.view import SceneView, delivered_camera, keyframe_indices
+
+
+def loose() -> Gates:
+    """Every frame is a keyframe."""
+    apart = {"distinct_turn_deg": 1e-3, "distinct_shift_m": 1e-3}
+    return Gates(frame=FrameGates(keyframe_turn_deg=1e-3, keyframe_shift_m=1e-3), pair=PairGates(**apart))
+
+
+def turned_about_z(angle_deg: float, center: FloatArray) -> FloatArray:
+    c, s = np.cos(np.radians(angle_deg)), np.sin(np.radians(angle_deg))
+    return make_pose(np.array([[c, -s, 0], [s, c, 0], [0, 0, 1.0]]), center)
+
+
+def scene_with_poses(poses: list[FloatArray]) -> RoomScene:
+    scene = small_room(frames=1)
+    frame = scene.frames[0]
+    frames = []
+    for i, pose in enumerate(poses):
+        copy = object.__new__(type(frame))
+        copy.__dict__.update(frame.__dict__ | {"id": str(i), "world_from_camera": pose})
+        frames.append(copy)
+    scene.frames = frames
+    return scene
+
+
+def separations(poses: list[FloatArray], turn_deg: float, shift_m: float) -> FloatArray:
+    """(n, n) turn or shift over its limit, by the trace formula."""
+    table = np.zeros((len(poses), len(poses)))
+    for i, a in enumerate(poses):
+        for j, b in enumerate(poses):
+            cosine = np.clip((np.trace(a[:3, :3].T @ b[:3, :3]) - 1) / 2, -1, 1)
+            shift = np.linalg.norm(a[:3, 3] - b[:3, 3]) / shift_m
+            table[i, j] = max(np.degrees(np.arccos(cosine)) / turn_deg, shift)
+    return table
+
+
+def walk(count: int, seed: int = 0) -> list[FloatArray]:
+    """A camera that wanders, and comes back to where it was."""
+    rng = np.random.default_rng(seed)
+    out = [turned_about_z(3.0 * i, np.array([0.05 * i, 0, 0])) for i in range(count)]
+    return out + [p @ turned_about_z(0.2, rng.normal(0, 0.003, 3)) for p in out[::-1]]
+
+
+def test_keyframes_are_apart_from_all_others_and_leave_no_gap() -> None:
+    gates = Gates()
+    poses = walk(60)
+    kept = keyframe_indices(scene_with_poses(poses).frames, gates)
+    table = separations(poses, gates.frame.keyframe_turn_deg, gates.frame.keyframe_shift_m)
+    assert table[kept[:-1], kept[1:]].min() >= 1 - 1e-9
+    distinct = separations(poses, gates.pair.distinct_turn_deg, gates.pair.distinct_shift_m)
+    assert (distinct[np.ix_(kept, kept)] + 10 * np.eye(len(kept))).min() > 1
+    assert table[:, kept].min(axis=1).max() < 1 + 1e-9  # whatever was dropped is near something kept
+    assert 10 < len(kept) < 30
+    assert list(kept) == sorted(kept)
+
+
+def test_either_a_turn_or_a_shift_is_enough() -> None:
+    gates = Gates()
+    for pose, count in (
+        (turned_about_z(9.9, np.zeros(3)), 1),
+        (turned_about_z(10.1, np.zeros(3)), 2),
+        (turned_about_z(0, np.array([0, 0.19, 0])), 1),
+        (turned_about_z(0, np.array([0, 0.21, 0])), 2),
+    ):
+        assert len(keyframe_indices(scene_with_poses([np.eye(4), pose]).frames, gates)) == count
+
+
+def test_too_many_keyframes_are_thinned_by_farthest_point() -> None:
+    gates = Gates(frame=FrameGates(max_keyframes=5))
+    poses = [turned_about_z(0, np.array([x, 0, 0])) for x in (0, 0.25, 0.5, 0.75, 1.0, 4.0, 8.0, 12.0)]
+    kept = keyframe_indices(scene_with_poses(poses).frames, gates).tolist()
+    assert len(kept) == 5
+    assert {0, 5, 6, 7} <= set(kept)
+
+
+@pytest.mark.parametrize("most", [200, 7])
+def test_keyframes_do_not_depend_on_the_world_frame(most: int) -> None:
+    gates = Gates(frame=FrameGates(max_keyframes=most))
+    rng = np.random.default_rng(1)
+    poses = [turned_about_z(float(rng.uniform(0, 90)), rng.uniform(-1, 1, 3)) for _ in range(40)]
+    moved = [other_world() @ pose for pose in poses]
+    expected = keyframe_indices(scene_with_poses(poses).frames, gates).tolist()
+    assert keyframe_indices(scene_with_poses(moved).frames, gates).tolist() == expected
+    assert len(expected) > 5
+
+
+def test_no_frames_no_keyframes() -> None:
+    assert len(keyframe_indices([], Gates())) == 0
+
+
+def test_delivered_size_keeps_the_rays() -> None:
+    scene = small_room()
+    camera = scene.frames[0].camera
+    assert delivered_camera(camera, 320) is camera
+    assert delivered_camera(camera, 1024) is camera  # never enlarged
+    small = delivered_camera(camera, 160)
+    assert small.size == (160, 120)
+    # The ray through the image's left edge stays the ray through the left edge.
+    assert (-0.5 - small.cx) / small.fx == pytest.approx((-0.5 - camera.cx) / camera.fx)
+    assert (119.5 - small.cy) / small.fy == pytest.approx((239.5 - camera.cy) / camera.fy)
+
+
+@pytest.mark.parametrize("depth_scale", [0.5, 1.0])
+@pytest.mark.parametrize("long_side", [320, 160])
+def test_depth_and_points_against_the_analytic_room(depth_scale: float, long_side: int) -> None:
+    scene = small_room(frames=2, depth_scale=depth_scale)
+    view = SceneView(scene, Gates(frame=FrameGates(long_side_px=long_side)), [f.id for f in scene.frames])
+    frame = view.frames[0]
+    assert max(frame.camera.size) == long_side
+    exact, _ = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)
+    v, u = np.mgrid[5 : frame.camera.height - 5 : 7, 5 : frame.camera.width - 5 : 7]
+    uv = np.stack([u.ravel(), v.ravel()], axis=-1).astype(np.float64)
+    truth = exact[v.ravel(), u.ravel()]
+    error = np.abs(frame.depth_at(uv) - truth) / truth
+    assert np.median(error) < 0.006  # half a depth pixel of slope
+    assert np.quantile(error, 0.9) < 0.03
+    points = frame.points_at(uv)
+    rays = np.stack([(uv[:, 0] - frame.camera.cx) / frame.camera.fx, (uv[:, 1] - frame.camera.cy) / frame.camera.fy])
+    in_camera = np.concatenate([rays, np.ones((1, len(uv)))]).T * truth[:, None]
+    world = in_camera @ frame.world_from_camera[:3, :3].T + frame.world_from_camera[:3, 3]
+    assert np.median(np.linalg.norm(points - world, axis=1)) < 0.02
+    view.close()
+
+
+def test_depth_patch_takes_the_pixels_whose_centres_lie_inside() -> None:
+    frame = small_view().frames[0]
+    # Depth is half as large: delivered pixels 2k and 2k + 1 belong to depth pixel k.
+    assert np.array_equal(frame.depth_patch([20, 10, 39, 29]), frame.depth_m[5:15, 10:20])
+    # A depth pixel's centre lies on the border between two delivered pixels, and borders count.
+    assert np.array_equal(frame.depth_patch([21, 11, 38, 28]), frame.depth_m[5:15, 10:20])
+    assert np.array_equal(frame.depth_patch([22, 12, 37, 27]), frame.depth_m[6:14, 11:19])
+    assert np.array_equal(frame.depth_patch([-30, -30, 9, 9]), frame.depth_m[0:5, 0:5])
+    assert frame.depth_patch([-30, -30, -10, -10]).size == 0
+    assert frame.depth_patch([900, 900, 910, 910]).size == 0
+
+
+def test_unknown_depth_has_no_point() -> None:
+    scene = small_room(frames=1)
+    depth = stored(scene)[0].stored_depth_m.copy()
+    depth[:10] = 0
+    stored(scene)[0].stored_depth_m = depth
+    frame = SceneView(scene, Gates()).frames[0]
+    uv = np.array([[100.0, 6.0], [100.0, 100.0], [-5.0, 10.0]])
+    assert frame.depth_at(uv)[[0, 2]].tolist() == [0, 0]
+    assert np.isnan(frame.points_at(uv)).all(axis=1).tolist() == [True, False, True]
+    assert frame.depth_valid == pytest.approx(1 - 10 / 120)
+
+
+def test_masked_colour_loses_its_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = small_room(frames=1)
+    mask = np.ones((240, 320), dtype=bool)
+    mask[:, :160] = False
+    monkeypatch.setattr(scene.frames[0], "valid_mask", lambda: mask, raising=False)
+    frame = SceneView(scene, Gates(), [scene.frames[0].id]).frames[0]
+    assert not frame.depth_m[:, :80].any()
+    assert frame.depth_m[:, 80:].all()
+
+
+def test_jpeg_bytes_pass_through_untouched() -> None:
+    scene = as_jpeg(small_room(frames=2))
+    view = SceneView(scene, Gates())
+    for frame, source in zip(view.frames, stored(scene), strict=True):
+        data, suffix = frame.base_image()
+        assert suffix == "jpg"
+        assert source.jpeg is not None
+        assert bytes_digest(data) == bytes_digest(source.jpeg)
+
+
+def test_resized_jpeg_is_kept_without_loss() -> None:
+    scene = as_jpeg(small_room(frames=1))
+    view = SceneView(scene, Gates(frame=FrameGates(long_side_px=200)))
+    data, suffix = view.frames[0].base_image()
+    expected = cv2.resize(stored(scene)[0].stored_color, (200, 150), interpolation=cv2.INTER_AREA)
+    assert suffix == "png"
+    assert np.array_equal(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB), expected)
+
+
+def test_frames_without_original_bytes_are_kept_without_loss() -> None:
+    scene = small_room(frames=3)
+    view = SceneView(scene, loose())
+    assert len(view.frames) == 3
+    for frame, source in reversed(list(zip(view.frames, stored(scene), strict=True))):
+        data, suffix = frame.base_image()
+        assert suffix == "png"
+        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+        assert np.array_equal(decoded, source.stored_color)
+
+
+def test_blurred_and_depth_poor_frames_are_rejected_with_value_and_limit() -> None:
+    scene = small_room(frames=5)
+    frames = stored(scene)
+    sharp = [float(cv2.Laplacian(cv2.cvtColor(f.stored_color, cv2.COLOR_RGB2GRAY), cv2.CV_64F).var()) for f in frames]
+    blurred = np.asarray(cv2.GaussianBlur(frames[1].stored_color, (0, 0), 4), dtype=np.uint8)
+    frames[1].stored_color = blurred
+    poor = frames[3].stored_depth_m.copy()
+    poor[:60] = 0
+    frames[3].stored_depth_m = poor
+    view = SceneView(scene, loose())
+    assert [f.id for f in view.frames] == [frames[i].id for i in (0, 2, 4)]
+    by_id = {r.key: r for r in view.rejected}
+    soft = float(cv2.Laplacian(cv2.cvtColor(blurred, cv2.COLOR_RGB2GRAY), cv2.CV_64F).var())
+    median = float(np.median([sharp[0], soft, sharp[2], sharp[3], sharp[4]]))
+    first, second = by_id[frames[1].id], by_id[frames[3].id]
+    assert (first.reason, second.reason) == ("blurred", "depth_coverage")
+    assert first.value == pytest.approx(soft)
+    assert first.limit == pytest.approx(max(15.0, 0.4 * median))
+    assert (second.value, second.limit) == pytest.approx((0.5, 0.6))
+    with pytest.raises(FrameError, match=frames[1].id):
+        view.frame(frames[1].id)
+
+
+def test_asked_frames_are_loaded_ungated() -> None:
+    scene = small_room(frames=4)
+    flat = stored(scene)[2]
+    flat.stored_color = np.full_like(flat.stored_color, 120)
+    view = SceneView(scene, Gates(), [flat.id])
+    assert [f.id for f in view.frames] == [flat.id]
+
+
+def test_an_unreadable_frame_costs_itself_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = small_room(frames=3)
+
+    def damaged() -> None:
+        raise FrameError("frame", "noise", "a JPEG", "Copy it again.")
+
+    monkeypatch.setattr(scene.frames[1], "color", damaged)
+    view = SceneView(scene, loose())
+    assert len(view.frames) == 2
+    assert [(r.key, r.reason) for r in view.rejected] == [(scene.frames[1].id, "unreadable")]
+
+
+def test_overlap_against_every_pixel() -> None:
+    view = small_view()
+    table = view.overlap
+    assert not np.diag(table).any()
+    worst = 0.0
+    for i, a in enumerate(view.frames):
+        v, u = np.mgrid[: a.depth_m.shape[0], : a.depth_m.shape[1]]
+        z = a.depth_m.astype(np.float64)
+        K = a.depth_camera.K
+        points = np.stack([(u - K[0, 2]) / K[0, 0] * z, (v - K[1, 2]) / K[1, 1] * z, z], axis=-1).reshape(-1, 3)
+        world = points @ a.world_from_camera[:3, :3].T + a.world_from_camera[:3, 3]
+        for j, b in enumerate(view.frames):
+            if i == j:
+                continue
+            there = (world - b.world_from_camera[:3, 3]) @ b.world_from_camera[:3, :3]
+            uv = there[:, :2] / there[:, 2:] * [b.depth_camera.fx, b.depth_camera.fy]
+            uv = uv + [b.depth_camera.cx, b.depth_camera.cy]
+            uv[there[:, 2] <= 0] = np.nan
+            state = classify(b.depth_camera, b.depth_m, uv, there[:, 2], view.tolerance)
+            worst = max(worst, abs((state == VISIBLE).sum() / (state != 0).sum() - table[i, j]))
+    assert worst < 0.06
+    assert np.array_equal(view.mutual_overlap, np.minimum(table, table.T))
+    assert table.max() > 0.5
+    assert table.min() < 0.35
+
+
+def test_relative_maps_the_first_camera_to_the_second() -> None:
+    view = small_view()
+    point = np.array([0.3, -0.2, 2.0, 1.0])
+    first, second = view.frames[1], view.frames[4]
+    expected = np.linalg.inv(second.world_from_camera) @ first.world_from_camera @ point
+    assert np.allclose(view.relative[1, 4] @ point, expected)
+
+
+def test_projecting_to_all_frames_is_projecting_to_each() -> None:
+    view = small_view()
+    points = np.concatenate([view.frames[0].samples[1][:40], [[3.0, -50.0, 1.0]]])
+    uv, z, inside = view.project_to_all(points)
+    for j, frame in enumerate(view.frames):
+        there = (np.linalg.inv(frame.world_from_camera) @ np.c_[points, np.ones(len(points))].T)[:3]
+        pixels = (frame.camera.K @ there)[:2] / there[2]
+        seen = (there[2] > 0) & (pixels[0] >= -0.5) & (pixels[0] < 319.5) & (pixels[1] >= -0.5) & (pixels[1] < 239.5)
+        assert np.array_equal(inside[j], seen)
+        assert np.allclose(uv[j][seen], pixels.T[seen])
+        assert np.allclose(z[j], there[2])
+
+
+def changed_poses(change: str) -> RoomScene:
+    scene = small_room(noise_m=0.004)
+    rng = np.random.default_rng(5)
+    for frame in scene.frames:
+        pose = frame.world_from_camera.copy()
+        if change == "inverted":
+            pose = np.linalg.inv(pose)
+        elif change == "shifted":
+            direction = rng.normal(size=3)
+            pose[:3, 3] += 0.10 * direction / np.linalg.norm(direction)
+        elif change == "turned":
+            pose = pose @ make_pose(cv2.Rodrigues(rng.normal(size=3) * 0.03)[0], np.zeros(3))
+        frame.world_from_camera = pose
+    return scene
+
+
+def test_true_poses_agree_with_depth() -> None:
+    view = SceneView(changed_poses(""), Gates())
+    cycle_px, share, pairs = view.pose_agreement()
+    gates = view.gates.scene
+    assert pairs == 20
+    assert cycle_px < 0.5 * gates.cycle_median_px_at_640
+    assert share > 0.9
+    assert view.pose_agreement() == (cycle_px, share, pairs)
+
+
+@pytest.mark.parametrize("change", ["inverted", "shifted", "turned"])
+def test_wrong_poses_do_not_agree_with_depth(change: str) -> None:
+    view = SceneView(changed_poses(change), Gates())
+    cycle_px, share, pairs = view.pose_agreement()
+    gates = view.gates.scene
+    assert pairs == 0 or share < gates.agree_share_min or cycle_px > gates.cycle_median_px_at_640
+
+
+def test_a_shifted_frame_is_noticed_not_only_missed() -> None:
+    _, share, pairs = SceneView(changed_poses("shifted"), Gates()).pose_agreement()
+    assert pairs > 5
+    assert share < 0.70

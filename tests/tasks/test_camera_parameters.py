@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.scene_factory import looking_at, room_scene
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import CameraGates, Gates
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, strategies, valid_sets
+from vgbench_gen.geometry import cameras
+from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.scenes import open_scenes
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store import pictures
+from vgbench_gen.tasks import camera_parameters
+from vgbench_gen.tasks._crops import crop_camera
+from vgbench_gen.tasks.base import camera_record
+from vgbench_gen.tasks.camera_parameters import CameraParameters, parameter
+from vgbench_gen.text.lint import lint
+from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
+
+TASK = CameraParameters()
+NAME = "0" * 32 + ".png"
+BASE = Camera(np.array([[576.0, 0, 322.5], [0, 570.0, 237.5], [0, 0, 1]]), 640, 480)
+
+
+@pytest.fixture(scope="module")
+def view() -> SceneView:
+    return SceneView(room_scene(frames=2), Gates())
+
+
+@pytest.fixture(scope="module")
+def facts(view: SceneView) -> list[Fact]:
+    """One per kind of question, all on the first frame."""
+    found = []
+    for ask in TASK.asks:
+        draft = TASK._draft(view.frames[0], view, ask, rng_for(0, ask))
+        assert isinstance(draft, Fact)
+        checked = confirmed(TASK, draft, view)
+        assert isinstance(checked, Fact), checked
+        found.append(_stored(checked, view))
+    return found
+
+
+def _stored(fact: Fact, view: SceneView) -> Fact:
+    frame = view.frame(fact.frame_ids[0])
+    return replace(fact, pictures={frame.id: NAME}, cameras={frame.id: camera_record(frame.camera)})
+
+
+def _evidence(fact: Fact) -> dict[str, Any]:
+    truth = fact.truth_candidate
+    record = {
+        "ask": fact.ask,
+        "fact": fact.evidence,
+        "frame_ids": fact.frame_ids,
+        "cameras": fact.cameras,
+        "truth": {"value": truth.value.tolist(), "show": truth.show, "evidence": truth.evidence},
+    }
+    loaded: dict[str, Any] = json.loads(json.dumps(record, allow_nan=False))
+    return loaded
+
+
+def _bare(ask: str, *values: float) -> Fact:
+    pool = tuple(Candidate(str(i), np.array([v])) for i, v in enumerate(values))
+    evidence = {"size": [640, 480]}
+    return Fact("camera_parameters", 1, ask, "d", "s", "val", "k", ("0",), pool, 0, pool[0].value, 1.0, evidence, "l")
+
+
+def test_hand_worked_crop() -> None:
+    """A 320x240 crop at (100, 50), doubled: focal lengths double, centres move by the corner and the half pixel."""
+    camera = crop_camera(BASE, (100, 50, 320, 240), (640, 480))
+    expected = {
+        "fx": 1152.0,
+        "fy": 1140.0,
+        "cx": (322.5 - 100 + 0.5) * 2 - 0.5,  # 445.5
+        "cy": (237.5 - 50 + 0.5) * 2 - 0.5,  # 375.5
+        "hfov": math.degrees(math.atan(446 / 1152) + math.atan(194 / 1152)),
+        "vfov": math.degrees(math.atan(376 / 1140) + math.atan(104 / 1140)),
+    }
+    evidence = {
+        "frame_ids": ["7"],
+        "cameras": {"7": camera_record(BASE)},
+        "truth": {"show": {"rect": [100, 50, 320, 240], "size": [640, 480]}},
+    }
+    for ask, value in expected.items():
+        assert parameter(camera, ask) == pytest.approx(value, abs=1e-9)
+        recomputed = TASK.recompute({**evidence, "ask": ask})
+        assert recomputed[0] == pytest.approx(round(value, 1 if "fov" in ask else 0), abs=1e-9)
+
+
+def test_margins_by_what_is_asked() -> None:
+    for ask, a, b in (("fx", 800, 1000), ("fy", 1000, 800), ("cx", 300, 351.2), ("cy", 238.4, 200), ("hfov", 50, 43)):
+        fact = _bare(ask, a, b)
+        assert TASK.separation(fact.candidates[0], fact.candidates[1], fact) == pytest.approx(1), ask
+    wide = _bare("cx", 100, 200)
+    narrow, long = (replace(c, evidence={"fx": f}) for c, f in zip(wide.candidates, (600, 1440), strict=True))
+    assert TASK.spread(narrow, long, wide) == pytest.approx(1)  # focal ratio 2.4, though cx is asked
+
+
+def test_every_kind_is_confirmed_and_recomputed(view: SceneView, facts: list[Fact]) -> None:
+    for fact in facts:
+        truth = fact.truth_candidate
+        assert TASK.agreement(fact.second_value, fact) <= 0.51, fact.ask  # rounding and nothing else
+        np.testing.assert_array_equal(TASK.recompute(_evidence(fact)), truth.value)
+        assert abs(truth.value[0] - truth.evidence[fact.ask]) <= (0.05 if "fov" in fact.ask else 0.5) + 1e-9
+        assert fact.margin >= 1
+        assert TASK.unit_for(fact) == ("deg" if "fov" in fact.ask else "px")
+
+
+def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
+    for fact in facts:
+        for candidate in fact.candidates:
+            x0, y0, width, height = candidate.show["rect"]
+            assert candidate.show["size"] == [640, 480]
+            assert x0 >= 0 <= y0
+            assert x0 + width <= 640
+            assert y0 + height <= 480
+            assert abs(height - width * 0.75) <= 0.5
+            assert 1 <= candidate.evidence["zoom"] <= 3.001
+        sets = valid_sets(compatibility(fact.candidates, fact, TASK), 4)
+        assert (sets == fact.truth).any()
+        for members in sets:
+            focal = [fact.candidates[i].evidence["fx"] for i in members]
+            assert max(focal) / min(focal) <= 2.4
+            for i, j in itertools.combinations(members, 2):
+                a, b = (float(fact.candidates[k].value[0]) for k in (i, j))
+                if fact.ask in ("fx", "fy"):
+                    assert max(a, b) / min(a, b) >= 1.25
+                elif fact.ask in ("hfov", "vfov"):
+                    assert abs(a - b) >= 7
+                else:
+                    assert abs(a - b) >= 0.08 * (640 if fact.ask == "cx" else 480)
+    for fact, side in zip(facts[2:4], (640, 480), strict=True):
+        offset = np.array([c.evidence[fact.ask] for c in fact.candidates]) - (side - 1) / 2
+        assert (np.abs(offset) >= 0.1 * side).all()
+        assert (offset > 0).any()
+        assert (offset < 0).any()
+
+
+def test_the_rank_of_the_truth_is_uniform(view: SceneView) -> None:
+    # Every crop counts as deep: what is shown does not matter here, and counting lines takes long.
+    task = CameraParameters(Gates(camera=CameraGates(depth_spread_min=0.5)))
+    ranks = []
+    for turn in range(60):
+        rng = rng_for(turn, "rank")
+        for ask in ("fx", "vfov"):
+            draft = task._draft(view.frames[turn % 2], view, ask, rng)
+            if isinstance(draft, Fact):
+                options = strategies["set_first"].options(draft, task, rng)
+                ranks.append(sorted(float(o.value[0]) for o in options.options).index(_truth_value(options)))
+    counts = np.bincount(ranks, minlength=4)
+    assert len(ranks) > 100
+    assert ((counts - len(ranks) / 4) ** 2).sum() / (len(ranks) / 4) < 16.3  # chi-square, 3 degrees, p = 0.001
+
+
+def _truth_value(options: OptionSet) -> float:
+    return float(options.options[options.truth].value[0])
+
+
+def test_a_break_in_the_first_route_sinks_the_draft(view: SceneView, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shifted(camera: Camera, x0: int, y0: int, width: int, height: int) -> Camera:
+        K = camera.K - np.array([[0, 0, x0 + 3], [0, 0, y0 + 3], [0, 0, 0]])
+        return Camera(K, width, height)
+
+    def stretched(camera: Camera, width: int, height: int) -> Camera:
+        s = (width - 1) / (camera.width - 1)
+        K = np.array([[camera.fx * s, 0, camera.cx * s], [0, camera.fy * s, camera.cy * s], [0, 0, 1]])
+        return Camera(K, width, height)
+
+    for name, broken, asks in (("cropped", shifted, ("cx", "cy")), ("resized", stretched, ("fx", "fy"))):
+        with monkeypatch.context() as patch:
+            patch.setattr(cameras, name, broken)
+            for ask in asks:
+                outcomes = []
+                for turn in range(4):
+                    draft = TASK._draft(view.frames[0], view, ask, rng_for(turn, "break"))
+                    if isinstance(draft, Fact):
+                        outcomes.append(confirmed(TASK, draft, view))
+                assert any(isinstance(o, Rejected) and o.reason == "second_route_disagrees" for o in outcomes), name
+
+
+def test_a_break_in_the_second_route_sinks_the_draft(
+    view: SceneView, facts: list[Fact], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = camera_parameters._resize_map
+
+    def half_the_zoom(*args: Any, **kwargs: Any) -> tuple[FloatArray, FloatArray]:
+        out, base = whole(*args, **kwargs)
+        return out, base * 1.01
+
+    monkeypatch.setattr(camera_parameters, "_resize_map", half_the_zoom)
+    assert all(isinstance(confirmed(TASK, fact, view), Rejected) for fact in facts)
+
+
+def test_no_depth_no_second_route(view: SceneView, facts: list[Fact], monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = view.frame(facts[0].frame_ids[0])
+    monkeypatch.setattr(frame, "depth_m", np.zeros_like(frame.depth_m))
+    with pytest.raises(GeometryError, match="too little known depth"):
+        TASK.recheck(facts[0], view)
+
+
+def test_the_picture_shows_the_crop_of_the_stated_camera(facts: list[Fact], view: SceneView) -> None:
+    """A point in front of the camera, drawn into the base image, is found in the picture where the values say."""
+    by_ask = {fact.ask: fact for fact in facts}
+    fact = by_ask["cx"]
+    frame, truth = view.frame(fact.frame_ids[0]), fact.truth_candidate
+    x0, y0, width, height = truth.show["rect"]
+    middle = np.array([x0 + width // 2, y0 + height // 2])
+    image = np.zeros((480, 640, 3), np.uint8)
+    image[middle[1] - 2 : middle[1] + 3, middle[0] - 2 : middle[0] + 3] = 255
+    ray = np.linalg.solve(frame.camera.K, [*middle, 1.0])
+    shown = pictures.apply(TASK.pictures(fact)[0], image)
+    assert shown.shape == (480, 640, 3)
+    v, u = np.nonzero(shown[..., 0] > 120)
+    e = truth.evidence
+    np.testing.assert_allclose(
+        [u.mean(), v.mean()], [e["fx"] * ray[0] + e["cx"], e["fy"] * ray[1] + e["cy"]], atol=0.75
+    )
+
+
+def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
+    for fact in facts:
+        truth = float(fact.truth_candidate.value[0])
+        options = strategies["set_first"].options(fact, TASK, rng_for(0, "o"))
+        choice = TASK.choice(fact, options, rng_for(0, "c"))
+        assert [parse_numbers(text)[0] for text in choice.options] == [o.value[0] for o in options.options]
+        unit = "degrees" if "fov" in fact.ask else "pixels"
+        assert all(text.endswith(unit) for text in choice.options)
+        opened = TASK.open_ended(fact)
+        assert opened.answer.endswith(unit)
+        assert parse_numbers(opened.answer).tolist() == [truth]
+        twins = TASK.twins(fact, rng_for(0, "t"))
+        assert twins is not None
+        assert (choice.slots["width"], choice.slots["height"]) == ("640", "480")
+        for form, slots, texts in (
+            ("multi-choice", choice.slots, choice.options),
+            ("open-ended", opened.slots, ()),
+            ("judgment", {**twins.slots, **twins.false.slots}, ()),
+        ):
+            for phrasing in phrasings(TASK.name, form):
+                question, context = render(phrasing, slots)
+                assert lint(question, context, texts, phrasing.states) == []
+
+
+def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
+    for fact in facts:
+        truth = float(fact.truth_candidate.value[0])
+        digit = 0.1 if "fov" in fact.ask else 1.0
+        side = fact.evidence["size"][fact.ask == "cy"]
+        band = round(0.04 * side) if fact.ask in ("cx", "cy") else 0.10 * truth
+        above, keys = 0, set()
+        for seed in range(60):
+            twins = TASK.twins(fact, rng_for(seed, "t"))
+            assert twins is not None
+            assert abs(twins.true.value[0] - truth) <= band / 2 + digit
+            assert abs(twins.false.value[0] - truth) > band
+            assert twins.true.separation < 1 <= twins.false.separation
+            assert parse_numbers(twins.false.slots["claim"]).tolist() == twins.false.value.tolist()
+            above += twins.true.value[0] > truth
+            keys.add(twins.false.key)
+        assert 12 <= above <= 48
+        assert fact.truth_candidate.key not in keys
+        assert keys <= {c.key for c in fact.candidates}
+
+
+def test_the_published_noise(facts: list[Fact]) -> None:
+    for fact in facts:
+        for seed in range(20):
+            noisy = TASK.perturbed(fact, rng_for(seed, "p"))
+            assert noisy is not None
+            off = abs(noisy.value[0] / fact.truth_candidate.value[0] - 1)
+            assert 0.045 < off < 0.155
+
+
+def test_turns_limit_determinism_and_world(view: SceneView) -> None:
+    facts, rejects = measure_task(TASK, view, 5, 10)
+    assert len(facts) + len(rejects) == len(view.frames)
+    assert len({fact.ask for fact in facts}) == len(facts)
+    assert len(measure_task(TASK, view, 5, 1)[0]) == 1
+    again = measure_task(TASK, view, 5, 10)[0]
+    assert [f.truth_candidate.key for f in again] == [f.truth_candidate.key for f in facts]
+    pose = looking_at(np.array([1.0, -2, 3]), np.array([0.0, 1, 0]))
+    both = [room_scene(frames=2, width=400, height=300, world_from_room=world) for world in (None, pose)]
+    here, there = (measure_task(TASK, SceneView(scene, Gates()), 5, 10)[0] for scene in both)
+    assert here
+    assert [f.truth_candidate.value[0] for f in here] == [f.truth_candidate.value[0] for f in there]
+
+
+def test_rejects_say_what_was_missing(view: SceneView) -> None:
+    plain = CameraParameters(Gates(camera=CameraGates(corners_min=10**6)))
+    flat = CameraParameters(Gates(camera=CameraGates(lines_min=10**6, depth_spread_min=1e3)))
+    narrow = CameraParameters(Gates(camera=CameraGates(zoom_max=1.2)))
+    for task, ask, reason in (
+        (plain, "cx", "crops_corners"),
+        (plain, "fx", "crops_corners"),
+        (flat, "vfov", "crops_structure"),
+        (narrow, "hfov", "crops_none"),
+    ):
+        draft = task._draft(view.frames[0], view, ask, rng_for(0, "r"))
+        assert isinstance(draft, Rejected)
+        assert (draft.reason, draft.value, draft.limit) == (reason, 0, 4)
+
+
+def test_real_captures_give_every_kind(captures: Path) -> None:
+    with next(iter(open_scenes(captures, datasets=["wildrgbd"]))) as scene:
+        view = SceneView(scene, Gates())
+        frame = view.frames[0]
+        for ask in TASK.asks:
+            draft = TASK._draft(frame, view, ask, rng_for(0, ask))
+            assert isinstance(draft, Fact), draft
+            outcome = confirmed(TASK, draft, view)
+            assert isinstance(outcome, Fact), outcome
+            np.testing.assert_array_equal(TASK.recompute(_evidence(_stored(outcome, view))), draft.second_value)
+            assert cameras.fov_deg(frame.camera)[0] > max(c.evidence["hfov"] for c in draft.candidates)
+        view.close()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.scene_factory import room_scene
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Fact
+from vgbench_gen.distractors.base import strategies
+from vgbench_gen.pipeline.measure import measure_task
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store import pictures
+from vgbench_gen.tasks.base import camera_record
+from vgbench_gen.tasks.homography_to_image import HomographyToImage
+from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
+from vgbench_gen.text.lint import lint
+from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
+
+TASK = HomographyToImage()
+NAME = "0" * 32 + ".png"
+
+
+@pytest.fixture(scope="module")
+def view() -> SceneView:
+    return SceneView(room_scene(frames=2, width=480, height=360), Gates())
+
+
+@pytest.fixture(scope="module")
+def facts(view: SceneView) -> list[Fact]:
+    kept, dropped = measure_task(TASK, view, 0, 10)
+    assert not dropped
+    return [
+        replace(
+            fact,
+            pictures={fact.frame_ids[0]: NAME},
+            cameras={fact.frame_ids[0]: camera_record(view.frame(fact.frame_ids[0]).camera)},
+        )
+        for fact in kept
+    ]
+
+
+def test_candidates_stand_in_the_order_of_the_options(view: SceneView, facts: list[Fact]) -> None:
+    """Only the picture that the answer names is the source warped by the matrix of the question."""
+    assert len(facts) == 2 * len(view.frames)
+    places = set()
+    for turn, fact in enumerate(facts):
+        image = pictures.decode(view.frame(fact.frame_ids[0]).base_image()[0])
+        options = strategies["set_first"].options(fact, TASK, rng_for(turn, "o"))
+        shown = TASK.choice(fact, options, rng_for(0, "c"))
+        assert shown.options == ("image 2", "image 3", "image 4", "image 5")
+        H = parse_numbers(shown.slots["matrix"]).reshape(3, 3)
+        # Looked up pixel by pixel, unlike the warp of the pictures.
+        v, u = np.mgrid[:360, :480].astype(np.float64)
+        source = np.stack([u, v, np.ones_like(u)], axis=-1) @ np.linalg.inv(H).T
+        expected = cv2.remap(
+            image,
+            (source[..., 0] / source[..., 2]).astype(np.float32),
+            (source[..., 1] / source[..., 2]).astype(np.float32),
+            cv2.INTER_LINEAR,
+        )
+        differences = [
+            float(np.abs(pictures.apply(p, image).astype(float) - expected).mean()) for p in shown.pictures[1:]
+        ]
+        assert int(np.argmin(differences)) == options.truth
+        assert differences[options.truth] < 1 < min(d for i, d in enumerate(differences) if i != options.truth) / 3
+        assert pictures.size(shown.pictures[1], (480, 360)) == (480, 360)
+        places.add(options.truth)
+        for phrasing in phrasings(TASK.name, "multi-choice"):
+            question, context = render(phrasing, shown.slots)
+            assert lint(question, context, shown.options, phrasing.states) == []
+    assert len(places) > 1
+
+
+def test_the_two_directions_ask_about_other_warps(view: SceneView, facts: list[Fact]) -> None:
+    others, _ = measure_task(HomographyToMatrix(), view, 0, 10)
+    assert {f.truth_candidate.key for f in others}.isdisjoint(f.truth_candidate.key for f in facts)

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.scene_factory import render
+from tests.small_room import other_world, small_room, small_view
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
+from vgbench_gen.distractors.base import compatibility
+from vgbench_gen.pipeline.measure import confirmed
+from vgbench_gen.pipeline.write import candidate_record
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks import _regions
+from vgbench_gen.tasks._regions import measure, propose_rects, regions
+from vgbench_gen.tasks._scalar import evidence_rect
+from vgbench_gen.tasks.base import camera_record
+from vgbench_gen.tasks.metric_depth import MetricDepth
+
+TASK = MetricDepth()
+
+
+def drafts(view: SceneView, seed: int = 0, limit: int = 100) -> list[Fact | Rejected]:
+    return list(TASK.drafts(view, np.random.default_rng(seed), limit))
+
+
+def facts_of(view: SceneView, seed: int = 0, limit: int = 100) -> list[Fact]:
+    return [draft for draft in drafts(view, seed, limit) if isinstance(draft, Fact)]
+
+
+@pytest.fixture(scope="module")
+def facts() -> list[Fact]:
+    return facts_of(small_view())
+
+
+def shown(fact: Fact) -> Fact:
+    """As the pipeline completes it."""
+    camera = camera_record(small_view().frame(fact.frame_ids[0]).camera)
+    names = dict.fromkeys(fact.frame_ids, "0" * 32 + ".png")
+    return replace(fact, pictures=names, cameras=dict.fromkeys(fact.frame_ids, camera))
+
+
+def test_every_candidate_is_the_mean_depth_of_the_analytic_room(facts: list[Fact]) -> None:
+    view, scene = small_view(), small_room()
+    assert len(facts) >= 8
+    rendered: dict[str, Any] = {}
+    checked = 0
+    for fact in facts:
+        frame = view.frame(fact.frame_ids[0])
+        if frame.id not in rendered:
+            rendered[frame.id] = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)[0]
+        for candidate in fact.candidates:
+            x1, y1, x2, y2 = evidence_rect(candidate.show)
+            exact = rendered[frame.id][y1 : y2 + 1, x1 : x2 + 1]
+            assert candidate.value[0] == pytest.approx(exact.mean(), rel=0.006, abs=0.006)
+            assert np.ptp(np.quantile(exact, [0.25, 0.75])) <= 0.12 * np.median(exact)
+            assert abs(exact.mean() / np.median(exact) - 1) < 0.035
+            checked += 1
+    assert checked > 60
+
+
+def test_pool_and_draw(facts: list[Fact]) -> None:
+    for fact in facts:
+        rects = [evidence_rect(candidate.show) for candidate in fact.candidates]
+        assert 4 <= len(rects) <= TASK.pool_size
+        for i, a in enumerate(rects):
+            assert a[2] - a[0] + 1 >= 32
+            assert a[3] - a[1] + 1 >= 32
+            assert 6 <= a[0] <= a[2] <= 313
+            assert 4 <= a[1] <= a[3] <= 235
+            for b in rects[:i]:
+                assert a[2] < b[0] or b[2] < a[0] or a[3] < b[1] or b[3] < a[1]
+        assert compatibility(fact.candidates, fact, TASK)[fact.truth].sum() >= 4
+        assert fact.margin >= 1
+        assert fact.evidence["margins"]
+
+
+def test_two_targets_of_a_frame_are_apart_and_keys_are_unique(facts: list[Fact]) -> None:
+    assert len({fact.key for fact in facts}) == len(facts)
+    view = small_view()
+    by_frame: dict[str, list[np.ndarray]] = {}
+    for fact in facts:
+        frame = view.frame(fact.frame_ids[0])
+        x1, y1, x2, y2 = evidence_rect(fact.truth_candidate.show)
+        uv = np.array([[(x1 + x2) / 2, (y1 + y2) / 2]])
+        by_frame.setdefault(frame.id, []).append(frame.points_at(uv)[0])
+    pairs = [points for points in by_frame.values() if len(points) == 2]
+    assert len(pairs) >= 3
+    assert max(map(len, by_frame.values())) == 2
+    assert min(np.linalg.norm(a - b) for a, b in pairs) > 0.25  # 0.3 at the region's median depth
+
+
+def test_the_truth_is_any_member_of_the_pool_by_its_sets() -> None:
+    values = [1.0, 1.3, 1.35, 1.7, 2.2, 2.9, 2.95]
+    pool = tuple(Candidate(str(i), np.array([v])) for i, v in enumerate(values))
+    fact = replace(facts_of(small_view(), limit=1)[0], candidates=pool, truth=0)
+    table = compatibility(pool, fact, TASK)
+    # ratio >= 1.25, gap >= 0.15 m, ratio <= 3
+    expected = [
+        [
+            i == j or (max(a, b) / min(a, b) >= 1.25 and abs(a - b) >= 0.15 and max(a, b) / min(a, b) <= 3)
+            for j, b in enumerate(values)
+        ]
+        for i, a in enumerate(values)
+    ]
+    assert table.tolist() == expected
+    near = [Candidate(str(v), np.array([v])) for v in (0.5, 0.64)]
+    assert TASK.separation(near[0], near[1], fact) == pytest.approx(0.14 / 0.15)
+
+
+def test_another_world_frame_gives_equal_facts(facts: list[Fact]) -> None:
+    moved = facts_of(SceneView(small_room(other_world()), Gates()))
+    assert [fact.key for fact in moved] == [fact.key for fact in facts]
+    for a, b in zip(moved, facts, strict=True):
+        assert [c.value[0] for c in a.candidates] == [c.value[0] for c in b.candidates]
+        assert a.truth == b.truth
+
+
+def test_drafts_are_deterministic_and_bounded(facts: list[Fact]) -> None:
+    assert [fact.key for fact in facts_of(small_view())] == [fact.key for fact in facts]
+    assert [fact.key for fact in facts_of(small_view(), seed=1)] != [fact.key for fact in facts]
+    for limit in (1, 3):
+        assert len(facts_of(small_view(), limit=limit)) == limit
+
+
+def test_both_routes_and_the_evidence_agree(facts: list[Fact]) -> None:
+    for fact in facts:
+        checked = confirmed(TASK, fact, small_view())
+        assert isinstance(checked, Fact)
+        assert checked.second_value[0] == pytest.approx(fact.truth_candidate.value[0], rel=0.035, abs=0.01)
+        assert checked.second_value[0] != fact.truth_candidate.value[0]
+        record = {"truth": candidate_record(fact.truth_candidate)}
+        assert TASK.recompute(record) == fact.truth_candidate.value
+
+
+def test_a_wrong_depth_mapping_sinks_the_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The depth image is cropped but its K is not: the first route reads depth elsewhere than the cloud lands."""
+    view = SceneView(small_room(), Gates())
+    good = facts_of(view)
+    assert all(isinstance(confirmed(TASK, fact, view), Fact) for fact in good)
+    for frame in view.frames:
+        K = frame.depth_camera.K.copy()
+        K[0, 2] += 25
+        frame.depth_camera = Camera(K, frame.depth_camera.width, frame.depth_camera.height)
+    outcomes = [confirmed(TASK, fact, view) for fact in good]
+    wrong = [o for o in outcomes if isinstance(o, Rejected)]
+    assert len(wrong) >= len(good) / 3  # flat regions have equal depth beside them
+    assert {r.reason for r in wrong} == {"second_route_disagrees"}
+    assert min(r.value for r in wrong) > 1
+
+
+def test_a_region_without_cloud_has_no_second_route(facts: list[Fact]) -> None:
+    fact = facts[0]
+    away = Candidate("away", np.array([1.0]), show={"rect": [5000, 5000, 5040, 5040]})
+    with pytest.raises(GeometryError):
+        TASK.recheck(replace(fact, candidates=(away,), truth=0), small_view())
+
+
+def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
+    noisy = SceneView(small_room(noise_m=0.02), Gates())
+    quiet = small_view()
+    offs = []
+    for fact in facts_of(noisy):
+        frame = quiet.frame(fact.frame_ids[0])
+        exact = measure(frame, quiet, np.array(evidence_rect(fact.truth_candidate.show)))
+        assert isinstance(confirmed(TASK, fact, noisy), Fact)
+        if exact is not None:
+            offs.append(fact.truth_candidate.value[0] - exact.mean_m)
+    assert len(offs) > 4
+    assert max(map(abs, offs)) < 0.012
+
+
+def test_gates_refuse_what_they_name() -> None:
+    view = small_view()
+    frame = view.frames[0]
+    flat = next(r for r in regions(frame, view, np.random.default_rng(0))[0])
+    rect = np.array(flat.rect_px)
+
+    def measured(depth_m: np.ndarray) -> object:
+        fake = object.__new__(type(frame))
+        fake.__dict__.update(frame.__dict__ | {"depth_m": depth_m.astype(np.float32)})
+        return measure(fake, view, rect)
+
+    inside = np.ones_like(frame.depth_m) * 2.0
+    assert measured(inside) is not None
+    holes = inside.copy()
+    holes.ravel()[::8] = 0
+    assert measured(holes) is None  # 12.5 % unknown
+    holes = inside.copy()
+    holes.ravel()[::16] = 0
+    assert measured(holes) is not None
+    step = inside.copy()
+    step[:, : (rect[0] + rect[2]) // 4] = 2.3
+    assert measured(step) is None  # half of it 15 % farther: quartiles 2.0 and 2.3
+    for z in (0.35, 8.5):
+        assert measured(inside * z / 2) is None
+
+
+def test_cheap_statistics_are_the_exact_ones() -> None:
+    view = small_view()
+    frame = view.frames[0]
+    depth = frame.depth_m.copy()
+    depth[30:50, 40:80] = 0
+    fake = object.__new__(type(frame))
+    fake.__dict__.update(frame.__dict__ | {"depth_m": depth})
+    rects = propose_rects(fake, view, np.random.default_rng(0))
+    known, mean, std = _regions._integral_stats(fake, rects)
+    for k in range(0, len(rects), 20):
+        patch = fake.depth_patch(rects[k].tolist()).astype(np.float64)
+        values = patch[patch > 0]
+        assert known[k] == pytest.approx(values.size / patch.size)
+        if values.size:
+            assert (mean[k], std[k]) == pytest.approx((values.mean(), values.std()), abs=1e-6)
+
+
+def test_every_flat_proposal_survives_the_cheap_gates() -> None:
+    """Regions come from proposals that pass; a filter that mixes rows up loses most of them."""
+    view = small_view()
+    frame = view.frames[2]
+    depth = frame.depth_m.copy()
+    depth[:, :80] = 0  # half of the proposals fail the first gate
+    fake = object.__new__(type(frame))
+    fake.__dict__.update(frame.__dict__ | {"depth_m": depth})
+    rng = np.random.default_rng(4)
+    rects = propose_rects(fake, view, np.random.default_rng(4))
+    known, mean, std = _regions._integral_stats(fake, rects)
+    found, dropped = regions(fake, view, rng)
+    assert dropped["valid"] == (known < 0.9).sum()
+    passing = (known >= 0.9) & (mean >= view.near_m) & (mean <= view.far_m) & (std <= 0.12 * mean)
+    allowed = {tuple(rect) for rect in rects[passing].tolist()}
+    assert {region.rect_px for region in found} <= allowed
+    considered = dropped["overlapping"] + dropped["cross_view"] + len(found)
+    assert considered <= passing.sum()
+    assert considered >= 0.7 * passing.sum()
+
+
+def test_a_surface_that_moves_with_the_viewpoint_is_refused() -> None:
+    """Mirrors: depth of one frame that no other frame confirms."""
+    view = SceneView(small_room(), Gates())
+    frame = view.frames[0]
+    assert regions(frame, view, np.random.default_rng(0))[1]["cross_view"] == 0
+    frame.depth_m = (frame.depth_m * 0.8).astype(np.float32)  # floats in front of what the others see
+    found, dropped = regions(frame, view, np.random.default_rng(0))
+    assert dropped["cross_view"] > 10
+    assert len(found) < 6
+
+
+def test_twins_stand_on_either_side_of_the_margin() -> None:
+    trues, falses, truths = [], [], []
+    fact = shown(facts_of(small_view(), limit=1)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(600):
+        values = np.round(np.exp(rng.uniform(np.log(0.8), np.log(4.0), 10)), 2)
+        pool = tuple(Candidate(str(i), np.array([v]), show={"rect": [0, 0, 40, 40]}) for i, v in enumerate(values))
+        asked = replace(fact, candidates=pool, truth=int(rng.integers(10)))
+        twins = TASK.twins(asked, rng)
+        if twins is None or twins.false.separation < 1:
+            continue
+        truth = float(asked.truth_candidate.value[0])
+        true, false = float(twins.true.value[0]), float(twins.false.value[0])
+        assert abs(true - truth) <= 0.05 * truth + 0.00501
+        assert max(false / truth, truth / false) >= 1.25
+        assert abs(false - truth) >= 0.15
+        assert max(false / truth, truth / false) <= 3 * 1.06
+        assert twins.true.slots["claim"] == f"{true:.2f}"
+        assert twins.false.slots["claim"] == f"{false:.2f}"
+        assert TASK.claim_separation(Candidate("", twins.true.value), asked) <= 0.5
+        assert TASK.claim_separation(Candidate("", twins.false.value), asked) >= 1
+        trues.append(true)
+        falses.append(false)
+        truths.append(truth)
+    assert len(trues) > 500
+    assert np.std(np.array(trues) / truths - 1) > 0.02  # true claims carry noise, too
+    # A threshold on the number alone tells next to nothing.
+    assert stats.ks_2samp(trues, falses).statistic < 0.12
+
+
+def test_a_claim_between_noise_and_margin_is_neither_true_nor_false() -> None:
+    fact = replace(facts_of(small_view(), limit=1)[0], candidates=(Candidate("t", np.array([2.0])),), truth=0)
+    for claimed, low, high in ((2.1, 0, 0.5), (2.11, 0.51, 0.99), (2.22, 0.51, 0.99), (2.5, 1, 9)):
+        assert low <= TASK.claim_separation(Candidate("", np.array([claimed])), fact) <= high
+
+
+def test_open_answer_and_options_print_the_value(facts: list[Fact]) -> None:
+    fact = shown(facts[0])
+    value = fact.truth_candidate.value[0]
+    asked = TASK.open_ended(fact)
+    assert asked.answer == f"{value:.2f} meters"
+    (picture,) = asked.pictures
+    assert [op["rect"] for op in picture.ops] == [fact.truth_candidate.show["rect"]]
+    x1, y1, x2, y2 = fact.truth_candidate.show["rect"]
+    assert asked.slots["region"] == f"[{x1}, {y1}, {x2}, {y2}]"

@@ -1,0 +1,242 @@
+"""Distances between framed objects: answers by hand, both routes, and options that do not tell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.tasks.object_scenes import board_view, cuboid, depth_of, room_view, thing
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Fact, Rejected
+from vgbench_gen.distractors.base import set_problem, strategies
+from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.scenes import open_scenes
+from vgbench_gen.scenes.base import FrameObject, SceneObject
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks.base import camera_record, tasks
+from vgbench_gen.tasks.object_distance import ObjectDistance
+from vgbench_gen.text.numbers import parse_numbers
+
+TASK = ObjectDistance()
+LEFT = thing("left", [-0.6, 0.0, 2.0], [0.4, 0.4, 0.3])
+RIGHT = thing("right", [0.6, 0.3, 2.4], [0.4, 0.4, 0.3])
+
+
+def board(*objects: SceneObject, listed: tuple[FrameObject, ...] = ()) -> SceneView:
+    return board_view(depth_of(objects), objects, listed)
+
+
+def drafts(view: SceneView, limit: int = 10) -> list[Fact | Rejected]:
+    return list(TASK.drafts(view, rng_for(0, "distance"), limit))
+
+
+def one_fact(view: SceneView) -> Fact:
+    (fact,) = drafts(view)
+    assert isinstance(fact, Fact)
+    return replace(
+        fact,
+        pictures={"0": "0" * 32 + ".png"},
+        cameras={"0": camera_record(view.frames[0].camera)},
+    )
+
+
+def item_evidence(fact: Fact) -> dict[str, object]:
+    truth = fact.truth_candidate
+    return {"fact": fact.evidence, "truth": {"value": truth.value.tolist(), "evidence": truth.evidence}}
+
+
+def with_distance(fact: Fact, metres: float) -> Fact:
+    return replace(fact, candidates=(replace(fact.truth_candidate, value=np.array([metres])),))
+
+
+def test_the_answer_is_the_distance_of_the_centres() -> None:
+    fact = one_fact(board(LEFT, RIGHT))
+    # sqrt(1.2^2 + 0.3^2 + 0.4^2) = 1.3
+    assert TASK.printed(fact.truth_candidate.value) == "1.30 m"
+    assert fact.key == "0/objects:left+right"
+    assert TASK.recompute(item_evidence(fact)) == [1.3]
+    assert TASK.open_ended(fact).answer == "1.30 meters"
+
+
+def test_each_region_is_named_by_the_colour_it_is_drawn_in() -> None:
+    fact = one_fact(board(LEFT, RIGHT))
+    show, words = TASK.open_ended(fact), {"orange": "orange", "blue": "dark blue"}
+    drawn = {words[op["color"]]: op["rect"] for op in show.pictures[0].ops}
+    named = {show.slots[f"color_{s}"]: parse_numbers(show.slots[f"region_{s}"]).tolist() for s in "ab"}
+    assert drawn == named
+    assert set(drawn) == {"orange", "dark blue"}
+    # 159.5 - 300 * 0.8 / 1.85 = 29.8 on the near face, 159.5 - 300 * 0.4 / 2.15 = 103.7 on the far one
+    left = parse_numbers(show.slots["region_a"])
+    assert np.abs(left - [29.8, 87.1, 103.7, 151.9]).max() <= 0.6
+
+
+def test_either_object_may_have_either_colour() -> None:
+    fact = one_fact(board(LEFT, RIGHT))
+    first = Counter(TASK.slots(replace(fact, key=f"{k}"))["color_a"] for k in range(200))
+    assert all(70 <= count <= 130 for count in first.values())
+    assert len(first) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        ([-0.15, 0, 2.0], [0.16, 0, 2.0], "distance_near"),
+        ([-0.1, 0, 1.5], [0.0, 0.0, 2.3], "rects_overlap"),
+    ],
+)
+def test_pairs_that_cannot_be_told_are_rejected_with_numbers(
+    first: list[float], second: list[float], reason: str
+) -> None:
+    a, b = thing("a", first, [0.25, 0.25, 0.2]), thing("b", second, [0.5, 0.5, 0.2])
+    rejected = [draft for draft in drafts(board(a, b)) if isinstance(draft, Rejected)]
+    assert [draft.reason for draft in rejected] == [reason]
+    assert np.isfinite([rejected[0].value, rejected[0].limit]).all()
+
+
+def test_too_few_objects_say_what_was_dropped() -> None:
+    (draft,) = drafts(board(LEFT, thing("far", [0, 0, 6.0], [1, 1, 1])))
+    assert isinstance(draft, Rejected)
+    assert (draft.reason, draft.value, draft.limit) == ("objects_too_few", 1, 2)
+    assert "object_far" in draft.detail
+
+
+def test_the_second_route_agrees_in_a_room_and_in_another_world_frame() -> None:
+    answers = []
+    for view in (room_view(), room_view(moved=True)):
+        facts, rejected = measure_task(TASK, view, 0, 12)
+        assert len(facts) >= 6
+        assert not [r for r in rejected if "route" in r.reason]
+        answers.append([(fact.key, fact.truth_candidate.value[0]) for fact in facts])
+        for fact in facts:
+            assert fact.second_value[0] == pytest.approx(fact.truth_candidate.value[0], abs=0.006)
+            assert TASK.recompute(item_evidence(fact)) == fact.truth_candidate.value
+    assert answers[0] == answers[1]
+
+
+def test_a_box_that_is_not_where_the_depth_is_sinks_the_draft() -> None:
+    view = board(LEFT, RIGHT)
+    fact = one_fact(view)
+    assert isinstance(confirmed(TASK, fact, view), Fact)
+    view.objects = [LEFT, replace(RIGHT, box=cuboid([0.72, 0.36, 2.9], [0.4, 0.4, 0.3]))]
+    assert isinstance(confirmed(TASK, fact, view), Rejected)
+    wrong = with_distance(fact, 1.4)
+    view.objects = [LEFT, RIGHT]
+    result = confirmed(TASK, wrong, view)
+    assert isinstance(result, Rejected)
+    assert result.reason == "second_route_disagrees"
+    assert result.value > 1
+
+
+def test_annotated_surface_that_contradicts_the_box_sinks_the_draft() -> None:
+    rng = np.random.default_rng(0)
+    faces = rng.uniform(-0.5, 0.5, (800, 3))
+    faces[:400, 2] = faces[400:, 0] = -0.5  # the face towards the camera and one beside it
+    front = RIGHT.box.center_m + faces * RIGHT.box.size_m
+    view = board(LEFT, replace(RIGHT, points_m=front))
+    fact = one_fact(view)
+    assert isinstance(confirmed(TASK, fact, view), Fact)
+    spread = front + np.where(np.arange(800)[:, None] % 3 == 0, [0, 0, 0.4], 0) * np.sign(faces[:, 2:])
+    for points in (spread, front + np.array([0.3, 0, 0]), front * np.array([0.02, 1, 1]) + np.array([0.78, 0, 0])):
+        view.objects = [LEFT, replace(RIGHT, points_m=points)]
+        with pytest.raises(GeometryError, match="surface points lie"):
+            TASK.recheck(fact, view)
+    # The frame measures the same face 3 % nearer than the mesh has it.
+    near = replace(RIGHT, points_m=front * 1.03, box=cuboid(RIGHT.box.center_m * 1.03, RIGHT.box.size_m * 1.03))
+    view.objects = [LEFT, near]
+    assert TASK.recheck(fact, view)[0] == pytest.approx(1.3, abs=0.01)
+
+
+def test_the_frames_own_list_is_an_independent_route() -> None:
+    own = tuple(
+        FrameObject(
+            item.instance_id, "crate", cuboid(item.box.center_m + np.array([0.01, 0, 0]), item.box.size_m, "camera")
+        )
+        for item in (LEFT, RIGHT)
+    )
+    view = board(LEFT, RIGHT, listed=own)
+    fact = one_fact(view)
+    off = (
+        own[0],
+        replace(own[1], box=cuboid(own[1].box.center_m + np.array([0.02, 0, 0]), own[1].box.size_m, "camera")),
+    )
+    assert TASK.recheck(fact, board(LEFT, RIGHT, listed=off))[0] == pytest.approx(np.sqrt(1.22**2 + 0.25), abs=1e-9)
+    elsewhere = (own[0], replace(own[1], box=cuboid([0.7, 0.3, 2.4], [0.4, 0.4, 0.3], "camera")))
+    with pytest.raises(GeometryError, match="overlaps"):
+        TASK.recheck(fact, board(LEFT, RIGHT, listed=elsewhere))
+
+
+def test_the_truth_has_every_rank_of_its_ladder_alike() -> None:
+    """Log-uniform truths: among sets that pass, each member is as often the true one."""
+    fact, ranks = one_fact(board(LEFT, RIGHT)), Counter[int]()
+    rng = np.random.default_rng(5)
+    for _ in range(4000):
+        asked = with_distance(fact, float(np.exp(rng.uniform(np.log(0.4), np.log(5.0)))))
+        rungs, rank = TASK.ladder(asked, 4, rng)
+        assert rungs[rank].value == asked.truth_candidate.value
+        if not set_problem(rungs, 4, asked, TASK):
+            ranks[rank] += 1
+    counts = np.array([ranks[k] for k in range(4)])
+    expected = counts.mean()
+    assert counts.sum() > 1000
+    assert ((counts - expected) ** 2 / expected).sum() < 16.3  # chi-square, 3 degrees of freedom, p = 0.001
+
+
+def test_a_ladder_that_leaves_the_gated_distances_is_refused() -> None:
+    fact, rng = one_fact(board(LEFT, RIGHT)), np.random.default_rng(1)
+    near = with_distance(fact, 0.42)
+    results = {
+        rank: set_problem(rungs, 4, near, TASK) for rungs, rank in (TASK.ladder(near, 4, rng) for _ in range(60))
+    }
+    assert {results[rank] for rank in (1, 2, 3)} == {"invalid_member"}
+
+
+def test_options_print_and_parse_and_do_not_depend_on_the_rest_of_the_pool() -> None:
+    fact = one_fact(board(LEFT, RIGHT))
+    options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
+    texts = TASK.choice(fact, options, np.random.default_rng(0)).options
+    values = [parse_numbers(text)[0] for text in texts]
+    assert values == [option.value[0] for option in options.options]
+    assert values[options.truth] == 1.3
+    ratios = np.sort(values)[1:] / np.sort(values)[:-1]
+    assert ratios.min() >= 1.3
+    assert max(values) / min(values) <= 3.0
+
+
+def test_false_claims_lie_on_both_sides_and_nothing_outside_the_gates_is_claimed() -> None:
+    fact = one_fact(board(LEFT, RIGHT))
+    found = [TASK.twins(fact, np.random.default_rng(k)) for k in range(300)]
+    above = [twins.false.value[0] > 1.3 for twins in found if twins is not None]
+    assert len(above) == 300
+    assert 120 < sum(above) < 180
+    assert all(t.true.separation < 0.5 and t.false.separation >= 1 for t in found if t is not None)
+    far = with_distance(fact, 4.5)
+    claims = [t for t in (TASK.twins(far, np.random.default_rng(k)) for k in range(50)) if t is not None]
+    assert claims
+    assert all(t.false.value[0] < 4.5 for t in claims)
+
+
+def test_drafts_repeat_and_respect_the_limit() -> None:
+    view = room_view()
+    first, second = drafts(view, 5), drafts(view, 5)
+    keys = [draft.key for draft in first]
+    assert keys == [draft.key for draft in second]
+    facts = [draft for draft in first if isinstance(draft, Fact)]
+    assert len(facts) == 5
+    assert len(set(keys)) == len(keys)
+    assert max(Counter(fact.frame_ids[0] for fact in facts).values()) <= 2
+
+
+def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> None:
+    for scene in open_scenes(captures, datasets=["ca1m"]):
+        with scene:
+            facts, rejected = measure_task(tasks["object_distance"], SceneView(scene, Gates()), 0, 6)
+        assert facts
+        assert not [r for r in rejected if "route" in r.reason]
+        for fact in facts:
+            assert TASK.recompute(item_evidence(fact)) == fact.truth_candidate.value

@@ -1,0 +1,324 @@
+"""Boxes of framed objects: corners by hand and by OpenCV, both routes, and options along the same rays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.tasks.object_scenes import board_view, cuboid, depth_of, room_view, thing
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Candidate, Fact, OrientedBox, Rejected
+from vgbench_gen.distractors.base import set_problem, strategies
+from vgbench_gen.geometry import boxes
+from vgbench_gen.geometry.poses import quaternion_to_matrix
+from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.scenes import open_scenes
+from vgbench_gen.scenes.base import FrameObject, SceneObject
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._object_routes import in_order
+from vgbench_gen.tasks.base import camera_record, tasks
+from vgbench_gen.tasks.object_location import ObjectLocation
+from vgbench_gen.text.numbers import parse_numbers
+
+TASK = ObjectLocation()
+CRATE = thing("crate", [0.2, 0.1, 2.0], [0.5, 0.4, 0.3])
+
+
+def board(*objects: SceneObject, listed: tuple[FrameObject, ...] = ()) -> SceneView:
+    return board_view(depth_of(objects), objects, listed)
+
+
+def drafts(view: SceneView, limit: int = 10) -> list[Fact | Rejected]:
+    return list(TASK.drafts(view, rng_for(0, "location"), limit))
+
+
+def one_fact(view: SceneView) -> Fact:
+    (fact,) = drafts(view)
+    assert isinstance(fact, Fact)
+    return shown(fact, view)
+
+
+def shown(fact: Fact, view: SceneView) -> Fact:
+    return replace(
+        fact,
+        pictures=dict.fromkeys(fact.frame_ids, "0" * 32 + ".png"),
+        cameras={name: camera_record(view.frame(name).camera) for name in fact.frame_ids},
+    )
+
+
+def item_evidence(fact: Fact) -> dict[str, object]:
+    truth = {"evidence": fact.truth_candidate.evidence}
+    return {"fact": fact.evidence, "truth": truth, "frame_ids": list(fact.frame_ids)}
+
+
+def iou(a: Candidate, b: Candidate) -> float:
+    return boxes.iou_3d(boxes.from_corners(a.value), boxes.from_corners(b.value))
+
+
+def test_the_answer_lists_one_face_and_then_the_opposite_one() -> None:
+    fact = one_fact(board(CRATE))
+    assert TASK.printed(fact.truth_candidate.value) == (
+        "(-0.05, -0.10, 1.85), (0.45, -0.10, 1.85), (0.45, 0.30, 1.85), (-0.05, 0.30, 1.85), "
+        "(-0.05, -0.10, 2.15), (0.45, -0.10, 2.15), (0.45, 0.30, 2.15), (-0.05, 0.30, 2.15)"
+    )
+    assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+
+
+def test_answers_project_onto_the_drawn_rectangle_by_opencv() -> None:
+    view = room_view()
+    facts = [draft for draft in drafts(view, 12) if isinstance(draft, Fact)]
+    assert len(facts) >= 4
+    for fact in facts:
+        camera = view.frame(fact.frame_ids[0]).camera
+        corners = np.array(fact.truth_candidate.evidence["corners_m"])
+        uv = cv2.projectPoints(corners, np.zeros(3), np.zeros(3), camera.K, None)[0][:, 0]
+        size = np.array([camera.width, camera.height])
+        expected = np.concatenate([np.clip(uv.min(axis=0), 1, size - 2), np.clip(uv.max(axis=0), 1, size - 2)])
+        (op,) = TASK._pictures(shown(fact, view))[0].ops
+        assert np.abs(expected - op["rect"]).max() <= 0.5
+        slots = TASK._slots(shown(fact, view))
+        assert parse_numbers(slots["region"]).tolist() == op["rect"]
+        assert np.abs(np.array(fact.truth_candidate.value) - corners).max() <= 0.005 + 1e-9
+
+
+def test_both_routes_agree_in_a_room_and_in_another_world_frame() -> None:
+    answers = []
+    for view in (room_view(), room_view(moved=True)):
+        facts, rejected = measure_task(TASK, view, 0, 12)
+        assert len(facts) >= 4
+        assert not [r for r in rejected if "route" in r.reason]
+        for fact in facts:
+            assert TASK.agreement(fact.second_value, fact) < 0.2
+            assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+        answers.append({fact.key: fact.truth_candidate.value for fact in facts})
+    assert answers[0].keys() == answers[1].keys()
+    assert all(np.abs(answers[0][key] - answers[1][key]).max() < 0.011 for key in answers[0])
+
+
+def test_depth_that_is_elsewhere_sinks_the_draft() -> None:
+    fact = one_fact(board(CRATE))
+    assert isinstance(confirmed(TASK, fact, board(CRATE)), Fact)
+    for scale in (0.8, 1.25):
+        with pytest.raises(GeometryError, match="support"):
+            TASK.recheck(fact, board_view(depth_of([CRATE]) * scale, [CRATE]))
+
+
+def test_depth_that_is_elsewhere_for_half_of_the_object_sinks_the_draft() -> None:
+    fact, depth = one_fact(board(CRATE)), depth_of([CRATE])
+    x1, _, x2, _ = fact.truth_candidate.show["rect"]
+    for share, passes in ((0.3, True), (0.6, False)):
+        partly = depth.copy()
+        partly[:, : int(x1 + share * (x2 - x1))] *= 1.35
+        if passes:
+            assert isinstance(confirmed(TASK, fact, board_view(partly, [CRATE])), Fact)
+            continue
+        with pytest.raises(GeometryError, match="support"):
+            TASK.recheck(fact, board_view(partly, [CRATE]))
+
+
+def test_a_wrong_answer_or_rectangle_sinks_the_draft() -> None:
+    view = board(CRATE)
+    fact = one_fact(view)
+    truth = fact.truth_candidate
+    nearer = replace(fact, candidates=(replace(truth, value=TASK.rounded(truth.value * 0.95)),))
+    result = confirmed(TASK, nearer, view)
+    assert isinstance(result, Rejected)
+    assert result.reason == "second_route_disagrees"
+    x1, y1, x2, y2 = truth.show["rect"]
+    shifted = replace(fact, candidates=(replace(truth, show={"rect": [x1 + 8, y1, x2 + 8, y2]}),))
+    with pytest.raises(GeometryError, match="drawn rectangle"):
+        TASK.recheck(shifted, view)
+
+
+def test_surface_points_measure_how_far_the_box_is() -> None:
+    faces = np.random.default_rng(0).uniform(-0.5, 0.5, (8000, 3))
+    # The face towards the camera, and a larger number of points that it hides.
+    faces[:, 2] = np.where(np.arange(8000) < 2000, -0.5, np.where(np.arange(8000) < 7000, -0.3, 0.3))
+    front = CRATE.box.center_m + faces * CRATE.box.size_m
+    fact = one_fact(board(CRATE))
+    far = board_view(depth_of([CRATE]) * 1.02, [replace(CRATE, points_m=front)])
+    second = TASK.recheck(fact, far)
+    assert second.mean(axis=0) == pytest.approx(np.array([0.2, 0.1, 2.0]) * 1.02, abs=0.004)
+    few = board_view(np.zeros((240, 320)), [replace(CRATE, points_m=front)])
+    with pytest.raises(GeometryError, match="are measured"):
+        TASK.recheck(fact, few)
+
+
+def test_the_frames_own_box_counts_whatever_the_order_of_its_corners() -> None:
+    turned = OrientedBox(
+        np.array([0.2, 0.1, 2.01]), np.array([0.3, 0.4, 0.5]), np.array([[0, 0, -1.0], [0, 1, 0], [1, 0, 0]]), "camera"
+    )
+    own = FrameObject("crate", "crate", turned)
+    view = board(CRATE, listed=(own,))
+    fact = one_fact(view)
+    assert TASK.metric(fact.truth_candidate.value, TASK.recheck(fact, view), fact) == pytest.approx(0.01, abs=1e-9)
+    off = replace(own, box=cuboid([0.3, 0.1, 2.0], [0.5, 0.4, 0.3], "camera"))
+    with pytest.raises(GeometryError, match="overlaps"):
+        TASK.recheck(fact, board(CRATE, listed=(off,)))
+
+
+def test_corners_are_put_in_the_order_of_the_reference() -> None:
+    corners = boxes.corners(cuboid([0, 0, 2], [0.3, 0.5, 0.7]))
+    shuffled = corners[np.random.default_rng(0).permutation(8)] + 0.01
+    assert np.array_equal(in_order(shuffled, corners), corners + 0.01)
+
+
+def test_separation_is_one_exactly_at_the_overlap_limit() -> None:
+    fact = one_fact(board(CRATE))
+    a = Candidate("", boxes.corners(cuboid([0, 0, 2.0], [1, 1, 1])))
+    # Shifted by d, two unit cubes overlap by (1 - d) / (1 + d): 0.15 at d = 0.85 / 1.15.
+    d = 0.85 / 1.15
+    for shift, passes in ((d + 1e-6, True), (d - 1e-6, False)):
+        b = Candidate("", boxes.corners(cuboid([shift, 0, 2.0], [1, 1, 1])))
+        assert (TASK.separation(a, b, fact) >= 1) is passes
+    assert TASK.spread(a, Candidate("", a.value * 2.2), fact) == pytest.approx(1.0)
+
+
+def test_every_option_is_the_box_on_the_same_rays_and_overlaps_little() -> None:
+    view = room_view()
+    asked = 0
+    for k, draft in enumerate(4 * drafts(view, 12)):
+        if not isinstance(draft, Fact):
+            continue
+        rungs, rank = TASK.ladder(draft, 4, np.random.default_rng(k))
+        assert rungs[rank] is draft.truth_candidate
+        camera = view.frame(draft.frame_ids[0]).camera
+        if set_problem(rungs, 4, draft, TASK):
+            continue
+        asked += 1
+        assert max(iou(a, b) for a, b in combinations(rungs, 2)) <= 0.15
+        exact = np.array(draft.truth_candidate.evidence["corners_m"])
+        uv = cv2.projectPoints(exact, np.zeros(3), np.zeros(3), camera.K, None)[0][:, 0]
+        for rung in rungs:
+            same = cv2.projectPoints(rung.value, np.zeros(3), np.zeros(3), camera.K, None)[0][:, 0]
+            nearest = rung.value[:, 2].min()
+            assert np.abs(same - uv).max() <= 2 * 0.005 * camera.fx / nearest * 1.5
+            assert boxes.cuboid_residual_m(rung.value) <= 0.012
+    assert asked >= 8
+
+
+def test_the_needed_ratio_is_the_smallest_that_keeps_the_boxes_apart() -> None:
+    box = cuboid([0, 0, 2.0], [0.6, 0.6, 0.6], "camera")
+    needed = TASK.needed_ratio(box)
+    assert needed is not None
+    assert 1.2 < needed < 1.3
+    limit = 0.15
+    assert boxes.iou_3d(box, boxes.scaled_about_camera(box, needed)) <= limit
+    assert boxes.iou_3d(box, boxes.scaled_about_camera(box, needed - 0.004)) > limit * 0.97
+    assert TASK.needed_ratio(cuboid([0, 0, 2.0], [0.1, 0.1, 0.1], "camera")) == 1.2
+    assert TASK.needed_ratio(cuboid([0, 0, 2.0], [1.0, 1.0, 1.5], "camera")) is None
+
+
+def test_boxes_too_large_for_a_ladder_are_rejected_with_their_overlap() -> None:
+    deep = thing("deep", [0, 0, 2.4], [0.8, 0.8, 1.4])
+    (draft,) = drafts(board(deep))
+    assert isinstance(draft, Rejected)
+    assert draft.reason == "ladder_overlap"
+    assert draft.value > draft.limit == 0.15
+
+
+def test_the_truth_has_every_rank_of_its_ladder_alike() -> None:
+    fact, ranks = one_fact(board(CRATE)), Counter[int]()
+    rng = np.random.default_rng(5)
+    exact = np.array(fact.truth_candidate.evidence["corners_m"])
+    for _ in range(1200):
+        scale = float(np.exp(rng.uniform(np.log(0.4), np.log(5.0)))) / 2.0
+        truth = replace(
+            fact.truth_candidate,
+            value=TASK.rounded(exact * scale),
+            evidence=dict(fact.truth_candidate.evidence) | {"corners_m": (exact * scale).tolist()},
+        )
+        asked = replace(fact, candidates=(truth,))
+        rungs, rank = TASK.ladder(asked, 4, rng)
+        if all(TASK.valid(rung, asked) for rung in rungs):
+            ranks[rank] += 1
+    counts = np.array([ranks[k] for k in range(4)])
+    assert counts.sum() > 400
+    assert ((counts - counts.mean()) ** 2 / counts.mean()).sum() < 16.3  # chi-square, p = 0.001
+
+
+def test_options_print_and_parse() -> None:
+    fact = one_fact(board(CRATE))
+    options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
+    show = TASK.choice(fact, options, np.random.default_rng(0))
+    for text, option in zip(show.options, options.options, strict=True):
+        assert np.array_equal(parse_numbers(text).reshape(8, 3), option.value)
+    assert options.options[options.truth] is fact.truth_candidate
+
+
+def test_only_cuboids_in_front_of_the_camera_are_options() -> None:
+    fact = one_fact(board(CRATE))
+    good = fact.truth_candidate
+    assert TASK.valid(good, fact)
+    bent = good.value.copy()
+    bent[0] += 0.05
+    for value in (bent, good.value[::-1] * [1, 1, -1], good.value * 3, good.value[[1, 0, 2, 3, 4, 5, 6, 7]]):
+        assert not TASK.valid(replace(good, value=value), fact)
+
+
+def test_twins_are_one_box_near_the_truth_and_its_copy_elsewhere() -> None:
+    fact = one_fact(board(CRATE))
+    sides = Counter[bool]()
+    for k in range(150):
+        twins = TASK.twins(fact, np.random.default_rng(k))
+        assert twins is not None
+        true, false = (Candidate("", claim.value) for claim in (twins.true, twins.false))
+        assert 0.75 <= iou(true, fact.truth_candidate) < 1
+        assert iou(false, fact.truth_candidate) <= 0.15
+        assert np.array_equal(parse_numbers(twins.false.slots["box"]).reshape(8, 3), false.value)
+        ratio = false.value[:, 2].mean() / true.value[:, 2].mean()
+        assert 1 / 2.25 < ratio < 2.25
+        assert np.abs(false.value / ratio - true.value).max() < 0.02
+        sides[ratio > 1] += 1
+    assert 50 < sides[True] < 100
+
+
+def test_a_false_claim_that_overlaps_the_truth_is_never_made() -> None:
+    fact = one_fact(board(CRATE))
+    truth = fact.truth_candidate
+    hasty = replace(fact, candidates=(replace(truth, evidence=dict(truth.evidence) | {"needed_ratio": 1.01}),))
+    found = [TASK.twins(hasty, np.random.default_rng(k)) for k in range(60)]
+    assert any(twins is None for twins in found)
+    assert all(iou(truth, Candidate("", twins.false.value)) <= 0.15 for twins in found if twins is not None)
+
+
+def test_the_papers_rules_stand_beside_it() -> None:
+    other = thing("other", [-0.5, -0.2, 2.6], [0.4, 0.4, 0.4])
+    fact = next(draft for draft in drafts(board(CRATE, other)) if isinstance(draft, Fact))
+    assert {candidate.key for candidate in fact.candidates} == {"object:crate", "object:other"}
+    noisy = TASK.perturbed(fact, np.random.default_rng(0))
+    assert noisy is not None
+    assert TASK.valid(noisy, fact)
+    assert 0 < TASK.metric(noisy.value, fact.truth_candidate.value, fact) < 0.25
+
+
+def test_drafts_repeat() -> None:
+    first, second = drafts(room_view(), 4), drafts(room_view(), 4)
+    assert [draft.key for draft in first] == [draft.key for draft in second]
+    assert sum(isinstance(draft, Fact) for draft in first) == 4
+
+
+def test_printed_corners_of_a_turned_box_are_still_a_cuboid() -> None:
+    rng = np.random.default_rng(4)
+    fact = one_fact(board(CRATE))
+    for _ in range(50):
+        box = OrientedBox(np.array([0.1, 0, 1.5]), rng.uniform(0.05, 0.8, 3), quaternion_to_matrix(rng.normal(size=4)))
+        assert TASK.valid(Candidate("", TASK.rounded(boxes.corners(box))), fact)
+
+
+def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> None:
+    for scene in open_scenes(captures, datasets=["ca1m"]):
+        with scene:
+            facts, rejected = measure_task(tasks["object_location"], SceneView(scene, Gates()), 0, 6)
+        assert len(facts) >= 3
+        assert not [r for r in rejected if "route" in r.reason]
+        for fact in facts:
+            assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.scene_factory import render as ray_cast
+from tests.tasks.two_view_scenes import (
+    drawn,
+    item_evidence,
+    posed,
+    room,
+    room_view,
+    same,
+    with_pictures,
+    with_truth_value,
+)
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates, TrackGates
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Camera
+from vgbench_gen.distractors.base import set_problem
+from vgbench_gen.distractors.set_first import SetFirst
+from vgbench_gen.scenes.base import loaders
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks import _tracks
+from vgbench_gen.tasks.point_tracking import PointTracking
+from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
+
+TASK = PointTracking()
+
+
+def test_targets_are_where_a_ray_through_the_query_hits_the_room() -> None:
+    view = room_view()
+    facts, _ = drawn(TASK, view, limit=4)
+    assert len(facts) == 4
+    for fact in facts:
+        a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
+        for candidate in fact.candidates:
+            if candidate.show["query"] is None:
+                continue
+            u, v = candidate.show["query"]
+            # One pixel, cast on its own: a camera of 1 x 1 pixels whose centre is the query.
+            one = Camera(
+                np.array([[a.camera.fx, 0, a.camera.cx - u], [0, a.camera.fy, a.camera.cy - v], [0, 0, 1]]), 1, 1
+            )
+            z = ray_cast(one, a.world_from_camera, room().solids, shade=False)[0][0, 0]
+            ray = np.array([(u - a.camera.cx) / a.camera.fx, (v - a.camera.cy) / a.camera.fy, 1.0])
+            world = a.world_from_camera @ np.append(ray * z, 1.0)
+            into_b = np.linalg.inv(b.world_from_camera)
+            pixel, _ = cv2.projectPoints(world[:3], cv2.Rodrigues(into_b[:3, :3])[0], into_b[:3, 3], b.camera.K, None)
+            assert np.linalg.norm(pixel.ravel() - candidate.value) < 1.5
+
+
+def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
+    view = room_view()
+    with_same = total = 0
+    for seed in range(6):
+        for fact in drawn(TASK, view, seed, limit=10)[0]:
+            a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
+            pool = [c for c in fact.candidates if c.show["query"] is not None]
+            assert 4 <= len(pool) <= TASK.pool_size - 1
+            assert fact.truth < len(pool)
+            assert set_problem(pool, len(pool), fact, TASK) == ""
+            queries = np.array([c.show["query"] for c in pool], dtype=np.float64)
+            moves = np.linalg.norm(queries - [c.value for c in pool], axis=1)
+            assert (moves >= 0.08 * b.camera.diagonal_px - 1).all()
+            apart = np.linalg.norm(queries[:, None] - queries, axis=-1) + 1e3 * np.eye(len(pool))
+            assert apart.min() >= 0.06 * a.camera.diagonal_px
+            total += 1
+            with_same += len(pool) < len(fact.candidates)
+            options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
+            assert options.options[options.truth] is fact.truth_candidate
+            if len(pool) < len(fact.candidates):
+                extra = fact.candidates[-1]
+                assert extra.show["same_pixel_of"] == fact.truth_candidate.key
+                assert extra.value.tolist() == fact.truth_candidate.show["query"]
+    assert total >= 40
+    assert 0.3 < with_same / total < 0.7
+
+
+def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits() -> None:
+    view = room_view()
+    held = Counter[bool]()
+    for fact in drawn(TASK, view, 2, limit=20)[0]:
+        if "same_pixel_of" not in fact.candidates[-1].show:
+            assert TASK.ladder(fact, 4, rng_for(0, "x")) is None
+            continue
+        fits = sum(
+            set_problem([fact.truth_candidate, fact.candidates[-1], c], 3, fact, TASK) == ""
+            for c in fact.candidates[:-1]
+            if c is not fact.truth_candidate
+        )
+        if fits >= 2:
+            options = SetFirst().options(fact, TASK, rng_for(5, fact.key)).options
+            held[fact.candidates[-1] in options] += 1
+    assert held[True] >= 3
+    assert not held[False]
+
+
+def test_another_world_gives_the_same_facts_and_drafts_repeat() -> None:
+    here, there, again = (drawn(TASK, room_view(moved), limit=6)[0] for moved in (False, True, False))
+    assert [f.key for f in here] == [f.key for f in there] == [f.key for f in again]
+    for a, b in zip(here, there, strict=True):
+        assert same(a.candidates, b.candidates)
+        assert a.truth == b.truth
+
+
+def test_pixels_confirm_the_target_and_a_wrong_target_is_found() -> None:
+    view = room_view()
+    for fact in drawn(TASK, view, limit=6)[0]:
+        second = TASK.recheck(fact, view)
+        assert TASK.agreement(second, fact) <= 1
+        assert not np.array_equal(second, fact.truth_candidate.value)  # from pixels, not the projection again
+        for offset in ((9.0, 0.0), (0.0, -9.0), (6.0, 6.0)):  # 2.2 D% of a 320 x 240 image
+            wrong = with_truth_value(fact, fact.truth_candidate.value + offset)
+            with contextlib.suppress(GeometryError):
+                assert TASK.agreement(TASK.recheck(wrong, view), wrong) > 1
+
+
+def test_wrong_pose_files_and_wrong_pixels_give_no_facts() -> None:
+    facts, _ = drawn(TASK, room_view(), limit=12)
+    frame_id = Counter(i for f in facts for i in f.frame_ids).most_common(1)[0][0]
+    frame = next(f for f in room().frames if f.id == frame_id)
+    moved = frame.world_from_camera.copy()
+    moved[:3, 3] += frame.world_from_camera[:3, 0] * 0.12
+    rolled = np.roll(frame.color(), 9, axis=1)
+    for view in (posed({frame_id: moved}), posed({}, {frame_id: rolled})):
+        got, rejects = drawn(TASK, view, limit=12)
+        assert not [f for f in got if frame_id in f.frame_ids]
+        mine = {r.reason for r in rejects if frame_id in r.key.split("-")}
+        assert any(reason.startswith("points_") for reason in mine)
+
+
+def test_recompute_needs_the_evidence_alone() -> None:
+    for fact in drawn(TASK, room_view())[0]:
+        assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+
+
+def test_rounding_and_print() -> None:
+    value = TASK.rounded(np.array([12.5, -0.4]))
+    assert value.tolist() == [13.0, 0.0]
+    assert TASK.printed(value) == "(13, 0)"
+    assert parse_numbers(TASK.printed(value)).tolist() == value.tolist()
+
+
+def test_separation_needs_pixels_and_space() -> None:
+    fact = drawn(TASK, room_view(), limit=1)[0][0]
+    truth = fact.truth_candidate
+    diagonal = fact.evidence["diagonal_px"]
+    place = np.array(truth.evidence["point_2_m"])
+    aside = replace(
+        truth,
+        value=truth.value + np.array([0.06 * diagonal, 0.0]),
+        evidence={**truth.evidence, "point_2_m": (place + np.array([0.2, 0, 0])).tolist()},
+    )
+    assert TASK.separation(truth, aside, fact) == pytest.approx(1.0)
+    close = replace(aside, evidence={**truth.evidence, "point_2_m": (place + np.array([0.05, 0, 0])).tolist()})
+    assert TASK.separation(truth, close, fact) == pytest.approx(0.5)
+    assert TASK.agreement(truth.value + np.array([0.012 * diagonal, 0.0]), fact) == pytest.approx(1.0)
+
+
+def test_numbers_labels_and_options_name_the_same_points() -> None:
+    view = room_view()
+    orders = set()
+    for fact in (with_pictures(f, view) for f in drawn(TASK, view)[0]):
+        options = SetFirst().options(fact, TASK, rng_for(0, fact.key))
+        shown = TASK.choice(fact, options, rng_for(1, fact.key))
+        first, second = shown.pictures
+        assert [op["uv"] for op in first.ops] == [fact.truth_candidate.show["query"]]
+        assert first.ops[0]["label"] == ""
+        label_of = {tuple(op["uv"]): op["label"] for op in second.ops}
+        assert [op["label"] for op in second.ops] == ["1", "2", "3", "4"]
+        for text, option in zip(shown.options, options.options, strict=True):
+            u, v = (int(x) for x in option.value)
+            assert text == f"point {label_of[u, v]}"
+            assert f"({u}, {v})" in shown.slots["points"]
+        orders.add(shown.options)
+        for phrasing in phrasings("point_tracking", "multi-choice"):
+            render(phrasing, shown.slots)
+    assert len(orders) > 3  # numbers do not follow the letters
+
+
+def test_twins_show_two_points_and_name_one_each() -> None:
+    view = room_view()
+    numbers = set()
+    for fact in (with_pictures(f, view) for f in drawn(TASK, view)[0]):
+        twins = TASK.twins(fact, rng_for(0, fact.key))
+        assert twins is not None
+        by_label = {op["label"]: op["uv"] for op in twins.pictures[1].ops}
+        assert set(by_label) == {"1", "2"}
+        assert by_label[twins.true.slots["number"]] == fact.truth_candidate.value.astype(int).tolist()
+        assert by_label[twins.false.slots["number"]] == twins.false.value.astype(int).tolist()
+        assert twins.true.slots["number"] != twins.false.slots["number"]
+        assert twins.true.separation == 0
+        assert twins.false.separation >= 1
+        numbers.add(twins.true.slots["number"])
+        for phrasing in phrasings("point_tracking", "judgment"):
+            render(phrasing, {**twins.slots, **twins.true.slots})
+    assert numbers == {"1", "2"}
+
+
+def test_jacobian_is_the_derivative_of_the_way_back() -> None:
+    view = room_view()
+    fact = drawn(TASK, view, limit=1)[0][0]
+    a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
+    uv = fact.truth_candidate.value
+    seen = _tracks.seen_from(b, a, uv)
+    assert np.linalg.norm(seen.uv_back - fact.truth_candidate.show["query"]) < 1.5
+    for axis in range(2):
+        step = np.eye(2)[axis] * 3
+        moved = (_tracks.seen_from(b, a, uv + step).uv_back - _tracks.seen_from(b, a, uv - step).uv_back) / 6
+        assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.08)
+
+
+@pytest.mark.parametrize(("dataset", "least"), [("scannet", 8), ("scannetpp", 2), ("ca1m", 2), ("wildrgbd", 2)])
+def test_real_captures(captures: Path, dataset: str, least: int) -> None:
+    loader, count = loaders[dataset], 0
+    for ref in loader.discover(captures / dataset):
+        with loader.open(ref) as scene:
+            view = SceneView(scene, Gates())
+            for fact in drawn(TASK, view)[0]:
+                assert TASK.agreement(TASK.recheck(fact, view), fact) <= 1
+                count += 1
+    assert count >= least
+
+
+def test_hidden_points_are_no_tracks_whatever_the_cycle_says() -> None:
+    view = room_view()
+    a, b = view.frames[2], view.frames[5]
+    found = _tracks.tracks(a, b, view, TrackGates(cycle_max_px_at_640=1e9, motion_min_d=0.1))
+    assert len(found.uv_a) > 20
+    surface = b.depth_at(found.uv_b)
+    assert (np.abs(surface - found.points_b_m[:, 2]) <= view.tolerance.of(surface)).all()

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.scene_factory import render
+from tests.small_room import other_world, small_room, small_view
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Candidate, Fact, Rejected
+from vgbench_gen.distractors.base import OptionSet, strategies
+from vgbench_gen.pipeline.measure import confirmed
+from vgbench_gen.pipeline.write import candidate_record
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._scalar import evidence_rect
+from vgbench_gen.tasks.base import camera_record
+from vgbench_gen.tasks.relative_depth import RelativeDepth
+
+TASK = RelativeDepth()
+
+
+def facts_of(view: SceneView, seed: int = 0, limit: int = 100) -> list[Fact]:
+    drafts = TASK.drafts(view, np.random.default_rng(seed), limit)
+    return [draft for draft in drafts if isinstance(draft, Fact)]
+
+
+@pytest.fixture(scope="module")
+def facts() -> list[Fact]:
+    return facts_of(small_view())
+
+
+def asked(fact: Fact, seed: int = 0) -> OptionSet:
+    return strategies["set_first"].options(fact, TASK, np.random.default_rng(seed))
+
+
+def middle(candidate: Candidate) -> float:
+    rect = evidence_rect(candidate.show)
+    return (rect[1] + rect[3]) / 2
+
+
+def test_the_truth_is_extreme_in_the_analytic_room(facts: list[Fact]) -> None:
+    view, scene = small_view(), small_room()
+    assert {fact.ask for fact in facts} == {"deepest", "nearest"}
+    for fact in facts:
+        frame = view.frame(fact.frame_ids[0])
+        exact = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)[0]
+        medians, lows, highs = [], [], []
+        for candidate in fact.candidates:
+            x1, y1, x2, y2 = evidence_rect(candidate.show)
+            low, median, high = np.quantile(exact[y1 : y2 + 1, x1 : x2 + 1], [0.1, 0.5, 0.9])
+            medians.append(median)
+            lows.append(low)
+            highs.append(high)
+        truth, others = medians[0], np.array(medians[1:])
+        far, near = (truth, others) if fact.ask == "deepest" else (others, truth)
+        assert (far / near > 1.14).all()
+        assert (far - near > 0.24).all()
+        assert (far / near < 4.05).all()
+        if fact.ask == "deepest":
+            assert lows[0] > max(highs[1:]) - 0.02
+        else:
+            assert highs[0] < min(lows[1:]) + 0.02
+
+
+def test_rank_of_the_truth_from_the_top_is_uniform() -> None:
+    ranks: dict[str, Counter[int]] = {"deepest": Counter(), "nearest": Counter()}
+    for seed in range(6):
+        counts = {ask: Counter[int]() for ask in ranks}
+        for fact in facts_of(small_view(), seed):
+            options = asked(fact, seed)
+            places = [middle(option) for option in options.options]
+            rank = sum(place < places[options.truth] for place in places)
+            assert rank == fact.evidence["above"]
+            counts[fact.ask][rank] += 1
+            ranks[fact.ask][rank] += 1
+        for count in counts.values():
+            assert max(count.values()) - min(count[r] for r in range(4)) <= 1
+    for count in ranks.values():
+        assert count.total() >= 30
+        assert max(count[r] for r in range(4)) / count.total() <= 0.25 + 0.08
+
+
+def test_redrawing_keeps_truth_and_rank_and_changes_decoys(facts: list[Fact]) -> None:
+    changed = 0
+    for fact in facts:
+        sets = [asked(fact, seed) for seed in range(6)]
+        assert {options.options[options.truth].key for options in sets} == {fact.truth_candidate.key}
+        keys = {frozenset(option.key for option in options.options) for options in sets}
+        changed += len(keys) > 1
+        assert len({sum(middle(o) < middle(fact.truth_candidate) for o in s.options) for s in sets}) == 1
+    assert changed > len(facts) / 2
+
+
+def test_targets_on_one_frame_are_apart(facts: list[Fact]) -> None:
+    view = small_view()
+    points: dict[str, list[np.ndarray]] = {}
+    for fact in facts:
+        x1, y1, x2, y2 = evidence_rect(fact.truth_candidate.show)
+        at = view.frame(fact.frame_ids[0]).points_at(np.array([[(x1 + x2) / 2, (y1 + y2) / 2]]))[0]
+        points.setdefault(fact.frame_ids[0], []).append(at)
+    pairs = [p for p in points.values() if len(p) == 2]
+    assert len(pairs) >= 2
+    assert min(np.linalg.norm(a - b) for a, b in pairs) > 0.25
+
+
+def test_second_route_and_evidence_agree(facts: list[Fact]) -> None:
+    for fact in facts:
+        checked = confirmed(TASK, fact, small_view())
+        assert isinstance(checked, Fact)
+        records = [candidate_record(candidate) for candidate in asked(fact).options]
+        assert TASK.recompute({"ask": fact.ask, "options": records}) == fact.truth_candidate.value
+
+
+def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
+    fact = next(f for f in facts if f.ask == "deepest")
+    swapped = replace(fact, truth=1)
+    with pytest.raises(GeometryError, match="region 0 is the deepest, not 1"):
+        TASK.recheck(swapped, small_view())
+    assert isinstance(confirmed(TASK, swapped, small_view()), Rejected)
+    records = [candidate_record(candidate) for candidate in fact.candidates]
+    records[1]["evidence"]["quantiles_m"] = records[0]["evidence"]["quantiles_m"]
+    with pytest.raises(GeometryError, match="overlap"):
+        TASK.recompute({"ask": fact.ask, "options": records})
+
+
+def test_another_world_frame_gives_equal_facts(facts: list[Fact]) -> None:
+    moved = facts_of(SceneView(small_room(other_world()), Gates()))
+    assert [fact.key for fact in moved] == [fact.key for fact in facts]
+    assert [[c.key for c in fact.candidates] for fact in moved] == [[c.key for c in fact.candidates] for fact in facts]
+
+
+def test_what_cannot_be_asked_says_why() -> None:
+    gates = Gates()
+    strict = gates.model_copy(update={"depths": gates.depths.model_copy(update={"order_gap_min_m": 3.0})})
+    drafts = list(RelativeDepth(strict).drafts(small_view(), np.random.default_rng(0), 10))
+    assert {d.reason for d in drafts if isinstance(d, Rejected)} == {"no_balanced_set"}
+    assert not [d for d in drafts if isinstance(d, Fact)]
+    assert all(d.value >= d.limit for d in drafts if isinstance(d, Rejected))
+
+
+def test_numbers_say_nothing_about_letters(facts: list[Fact]) -> None:
+    fact = facts[0]
+    view = small_view()
+    fact = replace(
+        fact,
+        pictures={fact.frame_ids[0]: "0" * 32 + ".png"},
+        cameras={fact.frame_ids[0]: camera_record(view.frame(fact.frame_ids[0]).camera)},
+    )
+    options = asked(fact)
+    numbers = Counter[str]()
+    for seed in range(200):
+        shown = TASK.choice(fact, options, np.random.default_rng(seed))
+        (picture,) = shown.pictures
+        drawn = {op["label"]: op["rect"] for op in picture.ops}
+        assert len({op["color"] for op in picture.ops}) == 1
+        for text, option in zip(shown.options, options.options, strict=True):
+            assert drawn[text.removeprefix("region ")] == option.show["rect"]
+        numbers[shown.options[options.truth]] += 1
+    assert set(numbers) == {f"region {n}" for n in range(1, 5)}
+    assert min(numbers.values()) > 30

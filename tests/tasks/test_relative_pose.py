@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from tests.tasks.two_view_scenes import (
+    drawn,
+    item_evidence,
+    posed,
+    room,
+    room_view,
+    same,
+    with_pictures,
+    with_truth_value,
+)
+from vgbench_gen.core.gates import Gates, PoseMargins
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.distractors.base import set_problem
+from vgbench_gen.distractors.set_first import SetFirst
+from vgbench_gen.scenes.base import loaders
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks.relative_pose import RelativePose
+from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
+
+TASK = RelativePose()
+
+
+def turned(value: FloatArray, degrees: float) -> FloatArray:
+    turn = Rotation.from_euler("y", degrees, degrees=True).as_matrix()
+    return np.concatenate([turn @ value[:, :3], value[:, 3:]], axis=1)
+
+
+def test_hand_worked_pose() -> None:
+    # The second camera stands 0.3 m to the right of the first and looks 90 degrees to its right: what was straight
+    # ahead of the first at 2 m lies to the left of the second (x = -2), and 0.3 m behind it (z = -0.3).
+    first = np.eye(4)
+    second = np.array([[0, 0, 1, 0.3], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1.0]])
+    pose = _poses.from_stored(first.ravel().tolist(), second.ravel().tolist())
+    assert _poses.moved(pose, np.array([[0.0, 0.0, 2.0]])) == pytest.approx(np.array([[-2.0, 0.0, -0.3]]))
+
+
+def test_truth_carries_scene_points_from_the_first_image_to_the_second() -> None:
+    view = room_view()
+    facts, _ = drawn(TASK, view)
+    assert len(facts) >= 6
+    for fact in facts:
+        truth = fact.truth_candidate
+        first, second = (view.frame(frame_id) for frame_id in truth.frame_ids)
+        uv, points = first.samples
+        in_first = np.concatenate([points, np.ones((len(points), 1))], axis=1) @ first.camera_from_world.T
+        in_second = np.concatenate([points, np.ones((len(points), 1))], axis=1) @ second.camera_from_world.T
+        ahead = (in_first[:, 2] > 0.5) & (in_second[:, 2] > 0.5)
+        rotation, translation = truth.value[:, :3], truth.value[:, 3]
+        shown, _ = cv2.projectPoints(in_first[ahead, :3], rotation, translation, second.camera.K, None)
+        exact, _ = cv2.projectPoints(in_second[ahead, :3], np.eye(3), np.zeros(3), second.camera.K, None)
+        assert np.median(np.linalg.norm(shown - exact, axis=-1)) < 2.0  # print rounding only
+        assert len(uv) == len(points)
+
+
+def test_another_world_gives_the_same_facts() -> None:
+    here, there = (drawn(TASK, room_view(moved), limit=5)[0] for moved in (False, True))
+    assert [f.key for f in here] == [f.key for f in there]
+    assert all(same(a.candidates, b.candidates) and a.truth == b.truth for a, b in zip(here, there, strict=True))
+
+
+def test_drafts_repeat_and_every_option_keeps_the_rules() -> None:
+    view = room_view()
+    facts, rejects = drawn(TASK, view)
+    again, _ = drawn(TASK, view)
+    assert [f.key for f in facts] == [f.key for f in again]
+    pairs = [tuple(sorted(f.truth_candidate.frame_ids)) for f in facts]
+    assert len(set(pairs)) == len(pairs)
+    assert {r.reason for r in rejects} & {"overlap_high", "parallax_large", "translation_long"}
+    assert all(r.task == "relative_pose" and r.key for r in rejects)
+    assert all(np.isfinite([r.value, r.limit]).all() for r in rejects)
+    for fact in facts:
+        assert fact.frame_ids == ()
+        options = SetFirst().options(fact, TASK, rng_for(3, fact.key)).options
+        assert set_problem(options, 4, fact, TASK) == ""
+        angles = [float(Rotation.from_matrix(c.value[:, :3]).magnitude()) for c in fact.candidates]
+        assert max(angles) / min(angles) <= 1.3 / 0.7 * 1.05
+        assert max(angles) <= np.radians(60.5)
+
+
+def test_separation_takes_the_clearer_difference_but_never_less_than_the_image_shows() -> None:
+    fact = drawn(TASK, room_view())[0][0]
+    truth = fact.truth_candidate
+    by_15 = replace(truth, value=turned(truth.value, 15.0))
+    assert _poses.rotation_between_deg(truth.value, by_15.value) == pytest.approx(15.0, abs=0.1)
+    assert TASK.separation(truth, by_15, fact) == pytest.approx(1.0, abs=0.02)
+    # The same turn without anything to see: no margin is left.
+    blind = replace(truth, evidence={**truth.evidence, "points_m": []})
+    assert TASK.separation(blind, by_15, fact) == 0.0
+    # Short translations have no direction that could be told.
+    shorter = truth.value.copy()
+    shorter[:, 3] *= -0.15 / np.linalg.norm(shorter[:, 3])
+    assert TASK.separation(truth, replace(truth, value=shorter), fact) < 0.1
+
+
+def test_shift_counts_points_behind_a_camera_as_far_away() -> None:
+    camera = {"K": [100.0, 0, 50, 0, 100, 50, 0, 0, 1], "width": 100, "height": 100}
+    ahead = np.eye(3, 4)
+    behind = turned(ahead, 180.0)
+    points = np.array([[0.0, 0.0, 2.0]] * 3)
+    assert _poses.median_shift_d(camera, ahead, behind, points) == _poses.HIDDEN_SHIFT_D
+    aside = ahead.copy()
+    aside[0, 3] = 0.2  # 0.2 m at 2 m and f = 100 px: 10 px of a 141.4 px diagonal
+    assert _poses.median_shift_d(camera, ahead, aside, points) == pytest.approx(10 / 1.41421, abs=1e-3)
+    far = np.array([[10.0, 0.0, 2.0]])
+    assert _poses.median_shift_d(camera, ahead, aside, far, inside=True) == 0.0
+
+
+def test_printed_pose_reads_back_and_is_a_rotation_within_print() -> None:
+    rng = np.random.default_rng(0)
+    for R in Rotation.random(50, random_state=1).as_matrix():
+        value = TASK.rounded(np.concatenate([R, rng.normal(size=(3, 1))], axis=1))
+        read = parse_numbers(TASK.printed(value))
+        assert np.array_equal(read, np.concatenate([value[:, :3].ravel(), value[:, 3]]))
+        assert _poses.is_pose(value)
+        assert "-0.00]" not in TASK.printed(value)
+    assert not _poses.is_pose(np.concatenate([np.diag([1.0, 1.0, -1.0]), np.zeros((3, 1))], axis=1))
+    assert not _poses.is_pose(np.concatenate([np.eye(3) * 1.01, np.zeros((3, 1))], axis=1))
+
+
+def test_both_second_routes_find_the_pose_without_the_pose_files() -> None:
+    view = room_view()
+    for fact in drawn(TASK, view)[0][:6]:
+        first, second = (view.frame(frame_id) for frame_id in fact.truth_candidate.frame_ids)
+        assert TASK.agreement(TASK.recheck(fact, view), fact) < 0.5
+        start = np.eye(4)
+        start[:3] = turned(fact.truth_candidate.value, 2.0)  # a start that is off must not stay off
+        assert TASK.agreement(_registration.depth_pose(first, second, start, view), fact) < 0.5
+
+
+def test_a_wrong_first_route_is_found() -> None:
+    view = room_view()
+    fact = drawn(TASK, view)[0][0]
+    for wrong in (turned(fact.truth_candidate.value, 4.0), fact.truth_candidate.value + np.eye(3, 4, 3) * 0.2):
+        assert TASK.agreement(TASK.recheck(with_truth_value(fact, wrong), view), with_truth_value(fact, wrong)) > 1
+    transposed = np.concatenate([fact.truth_candidate.value[:, :3].T, fact.truth_candidate.value[:, 3:]], axis=1)
+    assert TASK.agreement(TASK.recheck(fact, view), with_truth_value(fact, transposed)) > 1
+
+
+def test_a_broken_second_route_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = room_view()
+    fact = drawn(TASK, view)[0][0]
+    exact = fact.truth_candidate.value
+    monkeypatch.setattr(_registration, "pnp_pose", lambda *_: (np.eye(3, 4), 500, 1.0))
+    assert TASK.agreement(TASK.recheck(fact, view), fact) > 1
+    monkeypatch.setattr(_registration, "pnp_pose", lambda *_: (exact, 500, 1.0))
+    assert TASK.agreement(TASK.recheck(fact, view), fact) == 0
+
+
+def test_wrong_pose_files_do_not_become_facts() -> None:
+    wrong = room().frames[4]
+    off = np.eye(4)
+    off[:3, :3] = Rotation.from_euler("z", 6, degrees=True).as_matrix()
+    view = posed({wrong.id: wrong.world_from_camera @ off})
+    caught = 0
+    facts, rejects = drawn(TASK, view, 2, limit=6)
+    for fact in facts:
+        passes = TASK.agreement(TASK.recheck(fact, view), fact) <= 1
+        touched = wrong.id in fact.truth_candidate.frame_ids
+        assert not (passes and touched)
+        caught += touched
+    assert caught or any(wrong.id in r.key.split("-") and r.reason == "essential_rotation" for r in rejects)
+
+
+def test_recompute_needs_the_evidence_alone() -> None:
+    for fact in drawn(TASK, room_view())[0]:
+        assert np.array_equal(TASK.rounded(TASK.recompute(item_evidence(fact))), fact.truth_candidate.value)
+
+
+def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
+    view = room_view()
+    for fact in drawn(TASK, view)[0]:
+        twins = TASK.twins(with_pictures(fact, view), rng_for(0, fact.key))
+        assert twins is not None
+        truth = fact.truth_candidate.value
+        claimed = parse_numbers(twins.true.slots["rotation"] + " " + twins.true.slots["translation"])
+        R, t = claimed[:9].reshape(3, 3), claimed[9:]
+        off_deg = np.degrees(Rotation.from_matrix(R @ truth[:, :3].T).magnitude())
+        assert off_deg <= 2.5
+        assert np.linalg.norm(t - truth[:, 3]) <= 0.05
+        assert TASK.claim_error(truth, twins.false.value) >= 2
+        assert twins.true.separation < 0.5 < 1 <= twins.false.separation
+        slots = {**twins.slots, **twins.true.slots}
+        for phrasing in phrasings("relative_pose", "judgment"):
+            question, context = render(phrasing, slots)
+            assert twins.true.slots["rotation"] in question
+            assert "fx" in context
+
+
+def test_choice_shows_the_truth_and_prints_the_options() -> None:
+    view = room_view()
+    fact = with_pictures(drawn(TASK, view)[0][0], view)
+    options = SetFirst().options(fact, TASK, rng_for(0, "options"))
+    shown = TASK.choice(fact, options, rng_for(0, "choice"))
+    assert [p.base for p in shown.pictures] == [fact.pictures[i] for i in fact.truth_candidate.frame_ids]
+    assert len(set(shown.options)) == 4
+    read = parse_numbers(shown.options[options.truth])
+    assert np.array_equal(read[:9].reshape(3, 3), fact.truth_candidate.value[:, :3])
+    for phrasing in phrasings("relative_pose", "multi-choice"):
+        render(phrasing, shown.slots)
+
+
+def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = room_view()
+    monkeypatch.setattr(_registration, "essential_rotation", lambda *_: None)  # slow, and after the draw
+    ranks: Counter[int] = Counter()
+    for seed in range(36):
+        for fact in drawn(TASK, view, seed, limit=3)[0]:
+            options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
+            sizes = [float(np.trace(option.value[:, :3])) for option in options.options]
+            order = sorted(range(4), key=lambda k: (sizes[k], k))
+            ranks[order.index(options.truth)] += 1
+    total = sum(ranks.values())
+    assert total > 100
+    assert max(abs(ranks[k] / total - 0.25) for k in range(4)) < 0.12  # three standard deviations at 100 draws
+
+
+def test_margins_come_from_the_gates() -> None:
+    fact = drawn(TASK, room_view())[0][0]
+    loose = RelativePose(Gates(pose=PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
+    a, b = next((a, b) for a, b in itertools.combinations(fact.candidates, 2) if 0.1 < TASK.separation(a, b, fact) < 3)
+    assert loose.separation(a, b, fact) > TASK.separation(a, b, fact)
+
+
+def test_real_captures(captures: Path) -> None:
+    loader = loaders["scannet"]
+    ref = next(ref for ref in loader.discover(captures / "scannet") if ref.scene_id == "scene9001_00")
+    with loader.open(ref) as scene:
+        view = SceneView(scene, Gates())
+        facts, rejects = drawn(TASK, view)
+        agreed = [fact for fact in facts if TASK.agreement(TASK.recheck(fact, view), fact) <= 1]
+    assert len(agreed) >= 2
+    assert {r.reason for r in rejects} >= {"overlap_low"}

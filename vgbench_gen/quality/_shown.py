@@ -1,0 +1,85 @@
+"""Whether words, marks and images of a row say what its evidence says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from vgbench_gen.core.types import Candidate, Item
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.base import Task
+from vgbench_gen.text import lint, numbers
+from vgbench_gen.text.render import phrasings, word
+
+_KINDS = ("image", "point", "region")
+
+
+def text_problems(item: Item) -> list[str]:
+    """What the text lint finds, and conventions that the row's template promises and the text does not state."""
+    known = {phrasing.id: phrasing.states for phrasing in phrasings(item.task, item.question_type)}
+    problems = lint.lint(item.question, item.context, item.options, known.get(item.template_id, ()))
+    if item.template_id not in known:
+        problems.append(f"no template is called {item.template_id!r}")
+    return problems
+
+
+def mark_problems(item: Item) -> list[str]:
+    """Drawn regions and points whose coordinates do not stand in the text."""
+    text = f"{item.question}\n{item.context}"
+    problems = []
+    for picture in item.evidence["pictures"]:
+        for op in picture["ops"]:
+            if op["op"] not in ("region", "point"):
+                continue
+            where = numbers.rect(op["rect"]) if op["op"] == "region" else numbers.point(op["uv"])
+            if where not in text:
+                problems.append(f"{op['op']} {where} is drawn and not in the text")
+    return problems
+
+
+def claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
+    """Why the text is not about the claimed value, or ""."""
+    marks = [
+        op for picture in item.evidence["pictures"] for op in picture["ops"] if op["op"] == "point" and op["label"]
+    ]
+    if marks:
+        # Points are claimed by number: the number that the question names must mark the claimed pixel.
+        right = {op["label"] for op in marks if _place(op) == claimed.value.ravel().tolist()}
+        labels = {op["label"] for op in marks}
+        named = {n for n in labels if re.search(rf"\b{re.escape(word('option.point', n=n))}\b", item.question)}
+        return "" if named == right else f"the question names point {sorted(named)}, the claim is {sorted(right)}"
+    said = Counter(numbers.parse_numbers(f"{item.question}\n{item.context}").tolist())
+    missing = Counter(task.printed_numbers(claimed.value).tolist()) - said
+    return f"claimed numbers {sorted(missing)} are not in the text" if missing else ""
+
+
+def named_thing(text: str) -> tuple[str, int] | None:
+    """("image", "point" or "region", its number) where an option names a thing that is shown, else None."""
+    number = numbers.parse_numbers(text)
+    if number.size != 1:
+        return None
+    n = int(number[0])
+    return next(((kind, n) for kind in _KINDS if text == word(f"option.{kind}", n=str(n))), None)
+
+
+def is_shown(thing: tuple[str, int], option: Candidate, item: Item, pictures: Sequence[Picture]) -> bool:
+    """Whether the named image, point or region is the one that belongs to this option."""
+    kind, n = thing
+    if kind != "image":
+        return any(
+            op.get("label") == str(n) and _place(op) in (option.show.get("rect"), option.value.ravel().tolist())
+            for picture in pictures
+            for op in picture.ops
+        )
+    if not 1 <= n <= len(pictures):
+        return False
+    picture = pictures[n - 1]
+    if option.frame_ids:
+        return bool(picture.base == item.evidence["bases"].get(option.frame_ids[0]))
+    return any(op.get("H") == option.show.get("H") for op in picture.ops if op["op"] == "warp")
+
+
+def _place(op: Any) -> list[float]:
+    return list(op["rect"] if op["op"] == "region" else op["uv"])
