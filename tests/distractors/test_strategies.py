@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.distractors.line_space import Line, line_fact
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, strategies
 
-POOL = [1.0, 2.2, 3.3, 4.6, 5.9, 7.4, 8.8]
+POOL = [1.0, 1.3, 1.6, 3.0, 4.6, 5.9, 8.8]  # three that exclude each other, so that some have many more sets
 DRAWS = 4000
 
 
@@ -29,7 +30,8 @@ def shown(strategy: str, space: Line, draws: int = DRAWS, draw: bool = True) -> 
     for _ in range(draws):
         truth = draw_truth(table, 4, rng) if draw else int(rng.integers(len(POOL)))
         assert truth is not None
-        out.append(strategies[strategy].options(replace(fact, truth=truth), space, rng))
+        with suppress(TooFewOptionsError):  # noise finds no set on every truth
+            out.append(strategies[strategy].options(replace(fact, truth=truth), space, rng))
     return out
 
 
@@ -39,11 +41,11 @@ def uniform_p(counts: list[int]) -> float:
 
 def test_every_member_of_a_shown_set_is_as_likely_the_truth() -> None:
     by_set: dict[tuple[str, ...], Counter[str]] = {}
-    for options in shown("set_first", Line(), 12000):
+    for options in shown("set_first", Line(), 6000):
         names = tuple(sorted(option.key for option in options.options))
         by_set.setdefault(names, Counter())[options.options[options.truth].key] += 1
     p_values = [uniform_p([counts[name] for name in names]) for names, counts in by_set.items()]
-    assert len(p_values) > 20
+    assert len(p_values) == 13
     assert stats.combine_pvalues(np.maximum(p_values, 1e-12)).pvalue > 0.001
     # Sets themselves come out uniformly.
     assert uniform_p([counts.total() for counts in by_set.values()]) > 0.001
@@ -52,12 +54,12 @@ def test_every_member_of_a_shown_set_is_as_likely_the_truth() -> None:
 def test_truth_rank_is_uniform_with_set_first_and_not_with_perturbed_or_a_uniform_truth() -> None:
     ranks = Counter(map(rank_of_truth, shown("set_first", Line())))
     assert uniform_p([ranks[r] for r in range(4)]) > 0.001
-    ranks = Counter(map(rank_of_truth, shown("perturbed", Line(noise=1.8))))
+    ranks = Counter(map(rank_of_truth, shown("perturbed", Line(noise=2.0), 1000)))
     assert uniform_p([ranks[r] for r in range(4)]) < 1e-6
-    assert ranks[1] + ranks[2] > 1.2 * (ranks[0] + ranks[3])  # noise puts the truth in the middle
+    assert ranks[1] + ranks[2] > 1.5 * (ranks[0] + ranks[3])  # noise puts the truth in the middle
     # What the draw is for: with a truth that is uniform over the pool, sets prefer some of their members.
     by_set: dict[tuple[str, ...], Counter[str]] = {}
-    for options in shown("set_first", Line(), 12000, draw=False):
+    for options in shown("set_first", Line(), 6000, draw=False):
         names = tuple(sorted(option.key for option in options.options))
         by_set.setdefault(names, Counter())[options.options[options.truth].key] += 1
     p_values = [uniform_p([counts[name] for name in names]) for names, counts in by_set.items()]
@@ -94,7 +96,11 @@ def test_a_refused_ladder_is_not_drawn_again() -> None:
 def test_all_pairs_keep_the_margins_whatever_the_strategy(name: str, sampler: bool) -> None:
     rng = np.random.default_rng(1)
     space = Line(sampler=sampler)
-    sets = [strategies[name].options(line_fact(POOL, truth=3), space, rng) for _ in range(200)]
+    sets = []
+    for _ in range(150):
+        with suppress(TooFewOptionsError):
+            sets.append(strategies[name].options(line_fact(POOL, truth=3), space, rng))
+    assert len(sets) > 50
     for options in sets:
         values = [option.value[0] for option in options.options]
         gaps = [abs(a - b) for a, b in itertools.combinations(values, 2)]

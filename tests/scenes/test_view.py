@@ -7,7 +7,7 @@ import pytest
 from tests.scene_factory import RoomScene, render
 from tests.small_room import as_jpeg, other_world, small_room, small_view, stored
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.gates import FrameGates, Gates, PairGates
+from vgbench_gen.core.gates import FrameGates, Gates
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import make_pose
@@ -17,8 +17,7 @@ from vgbench_gen.scenes.view import SceneView, delivered_camera, keyframe_indice
 
 def loose() -> Gates:
     """Every frame is a keyframe."""
-    apart = {"distinct_turn_deg": 1e-3, "distinct_shift_m": 1e-3}
-    return Gates(frame=FrameGates(keyframe_turn_deg=1e-3, keyframe_shift_m=1e-3), pair=PairGates(**apart))
+    return Gates(frame=FrameGates(keyframe_turn_deg=1e-3, keyframe_shift_m=1e-3))
 
 
 def turned_about_z(angle_deg: float, center: FloatArray) -> FloatArray:
@@ -56,21 +55,37 @@ def walk(count: int, seed: int = 0) -> list[FloatArray]:
     return out + [p @ turned_about_z(0.2, rng.normal(0, 0.003, 3)) for p in out[::-1]]
 
 
-def test_keyframes_are_apart_from_all_others_and_leave_no_gap() -> None:
-    gates = Gates()
+def test_keyframes_are_apart_and_leave_no_gap() -> None:
+    gates = FrameGates()
     poses = walk(60)
     kept = keyframe_indices(scene_with_poses(poses).frames, gates)
-    table = separations(poses, gates.frame.keyframe_turn_deg, gates.frame.keyframe_shift_m)
+    table = separations(poses, gates.keyframe_turn_deg, gates.keyframe_shift_m)
     assert table[kept[:-1], kept[1:]].min() >= 1 - 1e-9
-    distinct = separations(poses, gates.pair.distinct_turn_deg, gates.pair.distinct_shift_m)
-    assert (distinct[np.ix_(kept, kept)] + 10 * np.eye(len(kept))).min() > 1
-    assert table[:, kept].min(axis=1).max() < 1 + 1e-9  # whatever was dropped is near something kept
-    assert 10 < len(kept) < 30
-    assert list(kept) == sorted(kept)
+    for i in range(len(poses)):  # whatever was dropped is near the last kept one
+        assert i in kept or table[i, kept[kept < i].max()] < 1
+    assert 20 < len(kept) < 60
+
+
+def test_distinct_frames_hold_no_near_duplicates_even_where_the_camera_returns() -> None:
+    scene = scene_with_poses(walk(12))
+    gates = Gates(frame=FrameGates(keyframe_turn_deg=1e-3, keyframe_shift_m=1e-3))
+    view = SceneView(scene, gates)
+    assert len(view.frames) == 24
+    for seed in range(3):
+        picked = view.distinct_frames(np.random.default_rng(seed))
+        poses = [frame.world_from_camera for frame in picked]
+        table = separations(poses, gates.pair.distinct_turn_deg, gates.pair.distinct_shift_m)
+        assert (table + 10 * np.eye(len(picked))).min() > 1
+        rest = [f.world_from_camera for f in view.frames if f not in picked]
+        both = separations(poses + rest, gates.pair.distinct_turn_deg, gates.pair.distinct_shift_m)
+        assert (both[len(poses) :, : len(poses)].min(axis=1) <= 1).all()
+        assert 3 < len(picked) < 13
+    orders = {tuple(f.id for f in view.distinct_frames(np.random.default_rng(seed))) for seed in (0, 0, 1)}
+    assert len(orders) == 2
 
 
 def test_either_a_turn_or_a_shift_is_enough() -> None:
-    gates = Gates()
+    gates = FrameGates()
     for pose, count in (
         (turned_about_z(9.9, np.zeros(3)), 1),
         (turned_about_z(10.1, np.zeros(3)), 2),
@@ -81,7 +96,7 @@ def test_either_a_turn_or_a_shift_is_enough() -> None:
 
 
 def test_too_many_keyframes_are_thinned_by_farthest_point() -> None:
-    gates = Gates(frame=FrameGates(max_keyframes=5))
+    gates = FrameGates(max_keyframes=5)
     poses = [turned_about_z(0, np.array([x, 0, 0])) for x in (0, 0.25, 0.5, 0.75, 1.0, 4.0, 8.0, 12.0)]
     kept = keyframe_indices(scene_with_poses(poses).frames, gates).tolist()
     assert len(kept) == 5
@@ -90,7 +105,7 @@ def test_too_many_keyframes_are_thinned_by_farthest_point() -> None:
 
 @pytest.mark.parametrize("most", [200, 7])
 def test_keyframes_do_not_depend_on_the_world_frame(most: int) -> None:
-    gates = Gates(frame=FrameGates(max_keyframes=most))
+    gates = FrameGates(max_keyframes=most)
     rng = np.random.default_rng(1)
     poses = [turned_about_z(float(rng.uniform(0, 90)), rng.uniform(-1, 1, 3)) for _ in range(40)]
     moved = [other_world() @ pose for pose in poses]
@@ -100,7 +115,7 @@ def test_keyframes_do_not_depend_on_the_world_frame(most: int) -> None:
 
 
 def test_no_frames_no_keyframes() -> None:
-    assert len(keyframe_indices([], Gates())) == 0
+    assert len(keyframe_indices([], FrameGates())) == 0
 
 
 def test_delivered_size_keeps_the_rays() -> None:

@@ -57,7 +57,7 @@ def test_every_candidate_is_the_mean_depth_of_the_analytic_room(facts: list[Fact
         for candidate in fact.candidates:
             x1, y1, x2, y2 = evidence_rect(candidate.show)
             exact = rendered[frame.id][y1 : y2 + 1, x1 : x2 + 1]
-            assert candidate.value[0] == pytest.approx(exact.mean(), rel=0.006, abs=0.006)
+            assert candidate.value[0] == pytest.approx(exact.mean(), rel=0.015, abs=0.006)
             assert np.ptp(np.quantile(exact, [0.25, 0.75])) <= 0.12 * np.median(exact)
             assert abs(exact.mean() / np.median(exact) - 1) < 0.035
             checked += 1
@@ -282,7 +282,7 @@ def test_twins_stand_on_either_side_of_the_margin() -> None:
 
 def test_a_claim_between_noise_and_margin_is_neither_true_nor_false() -> None:
     fact = replace(facts_of(small_view(), limit=1)[0], candidates=(Candidate("t", np.array([2.0])),), truth=0)
-    for claimed, low, high in ((2.1, 0, 0.5), (2.11, 0.51, 0.99), (2.22, 0.51, 0.99), (2.5, 1, 9)):
+    for claimed, low, high in ((2.1, 0, 0.5), (2.11, 0.51, 0.99), (2.22, 0.51, 0.99), (2.51, 1, 9)):
         assert low <= TASK.claim_separation(Candidate("", np.array([claimed])), fact) <= high
 
 

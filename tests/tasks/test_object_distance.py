@@ -22,6 +22,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import camera_record, tasks
 from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
 
 TASK = ObjectDistance()
 LEFT = thing("left", [-0.6, 0.0, 2.0], [0.4, 0.4, 0.3])
@@ -219,6 +220,17 @@ def test_false_claims_lie_on_both_sides_and_nothing_outside_the_gates_is_claimed
     claims = [t for t in (TASK.twins(far, np.random.default_rng(k)) for k in range(50)) if t is not None]
     assert claims
     assert all(t.false.value[0] < 4.5 for t in claims)
+
+
+def test_every_phrasing_gets_all_its_slots() -> None:
+    fact = one_fact(board(LEFT, RIGHT))
+    options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
+    twins = TASK.twins(fact, np.random.default_rng(0))
+    assert twins is not None
+    slots = TASK.choice(fact, options, np.random.default_rng(0)).slots
+    for form in TASK.formats:
+        claimed = {**twins.slots, **twins.false.slots} if form == "judgment" else slots
+        assert all(all(render(phrasing, claimed)) for phrasing in phrasings("object_distance", form))
 
 
 def test_drafts_repeat_and_respect_the_limit() -> None:

@@ -27,6 +27,7 @@ from vgbench_gen.tasks._object_routes import in_order
 from vgbench_gen.tasks.base import camera_record, tasks
 from vgbench_gen.tasks.object_location import ObjectLocation
 from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
 
 TASK = ObjectLocation()
 CRATE = thing("crate", [0.2, 0.1, 2.0], [0.5, 0.4, 0.3])
@@ -298,6 +299,17 @@ def test_the_papers_rules_stand_beside_it() -> None:
     assert noisy is not None
     assert TASK.valid(noisy, fact)
     assert 0 < TASK.metric(noisy.value, fact.truth_candidate.value, fact) < 0.25
+
+
+def test_every_phrasing_gets_all_its_slots() -> None:
+    fact = one_fact(board(CRATE))
+    options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
+    twins = TASK.twins(fact, np.random.default_rng(0))
+    assert twins is not None
+    slots = TASK.choice(fact, options, np.random.default_rng(0)).slots
+    for form in TASK.formats:
+        claimed = {**twins.slots, **twins.false.slots} if form == "judgment" else slots
+        assert all(all(render(phrasing, claimed)) for phrasing in phrasings("object_location", form))
 
 
 def test_drafts_repeat() -> None:

@@ -134,7 +134,7 @@ def test_another_world_frame_gives_equal_facts(facts: list[Fact]) -> None:
 
 def test_what_cannot_be_asked_says_why() -> None:
     gates = Gates()
-    strict = gates.model_copy(update={"depths": gates.depths.model_copy(update={"order_gap_min_m": 3.0})})
+    strict = gates.model_copy(update={"depths": gates.depths.model_copy(update={"order_gap_min_m": 9.0})})
     drafts = list(RelativeDepth(strict).drafts(small_view(), np.random.default_rng(0), 10))
     assert {d.reason for d in drafts if isinstance(d, Rejected)} == {"no_balanced_set"}
     assert not [d for d in drafts if isinstance(d, Fact)]

@@ -116,16 +116,21 @@ def set_problem(
         return "wrong_count"
     if not all(space.valid(member, fact) for member in members):
         return "invalid_member"
-    for a, b in itertools.combinations(members, 2):
-        if a.value.shape == b.value.shape and a.value.size and np.array_equal(a.value, b.value):
-            return "printed_alike"
-        if margins == "recorded":
-            continue
-        # Both ways round: a metric may measure in pixels of the first one's image.
-        if min(space.separation(a, b, fact), space.separation(b, a, fact)) < 1:
-            return "margin"
-        if max(space.spread(a, b, fact), space.spread(b, a, fact)) > 1:
-            return "ceiling"
+    problems = (pair_problem(a, b, fact, space, margins) for a, b in itertools.combinations(members, 2))
+    return next((problem for problem in problems if problem), "")
+
+
+def pair_problem(a: Candidate, b: Candidate, fact: Fact, space: AnswerSpace, margins: Margins = "enforced") -> str:
+    """Why two valid options may not stand together, or "" when they may."""
+    if a.value.shape == b.value.shape and a.value.size and np.array_equal(a.value, b.value):
+        return "printed_alike"
+    if margins == "recorded":
+        return ""
+    # Both ways round: a metric may measure in pixels of the first one's image.
+    if space.separation(a, b, fact) < 1 or space.separation(b, a, fact) < 1:
+        return "margin"
+    if space.spread(a, b, fact) > 1 or space.spread(b, a, fact) > 1:
+        return "ceiling"
     return ""
 
 
@@ -137,8 +142,7 @@ def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpac
     table[np.arange(n), np.arange(n)] = usable
     for i, j in itertools.combinations(range(n), 2):
         if usable[i] and usable[j]:
-            problem = set_problem([candidates[i], candidates[j]], 2, fact, space)
-            table[i, j] = table[j, i] = not problem
+            table[i, j] = table[j, i] = not pair_problem(candidates[i], candidates[j], fact, space)
     return table
 
 

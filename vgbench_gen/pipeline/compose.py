@@ -20,7 +20,7 @@ from vgbench_gen.store.provenance import dataset_fingerprint
 from vgbench_gen.store.schema import FACTS
 from vgbench_gen.store.shards import read_shard, write_items
 
-CHUNK = 24  # questions per job: large enough to hide what a job costs, small enough to keep all workers busy to the end
+CHUNK = 32  # questions per job: large enough to hide what a job costs, small enough to keep all workers busy to the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,27 +102,32 @@ def compose(
 def _written(
     out: Path, planned: Sequence[Planned], recipe: Recipe, workers: int, progress: Callable[[int, int], None]
 ) -> Iterator[Item | Refused]:
-    """Rows and refusals in the order of the plan, whoever wrote them."""
-    jobs = [_Job(out, tuple(planned[i : i + CHUNK]), recipe) for i in range(0, len(planned), CHUNK)]
-    finished: dict[int, list[Item | Refused]] = {}
-    done = 0
-    for index, rows in run_local(_write_chunk, jobs, workers):
-        finished[index] = rows
-        done += len(jobs[index].entries)
-        progress(done, len(planned))
-    for index in range(len(jobs)):
-        yield from finished[index]
+    """Rows and refusals in the order of the plan, whoever wrote them.
+
+    Jobs go by scene and frame, so that a base image is decoded for all of its pictures at once.
+    """
+    order = sorted(range(len(planned)), key=lambda n: _place(planned[n]))
+    chunks = [order[i : i + CHUNK] for i in range(0, len(order), CHUNK)]
+    jobs = [_Job(out, tuple(planned[n] for n in chunk), recipe) for chunk in chunks]
+    rows: dict[int, list[Item] | Refused] = {}
+    for index, outcomes in run_local(_write_chunk, jobs, workers):
+        rows.update(zip(chunks[index], outcomes, strict=True))
+        progress(len(rows), len(planned))
+    for n in range(len(planned)):
+        outcome = rows[n]
+        yield from [outcome] if isinstance(outcome, Refused) else outcome
 
 
-def _write_chunk(job: _Job) -> list[Item | Refused]:
+def _place(entry: Planned) -> tuple[str, str, tuple[str, ...]]:
+    return entry.fact.dataset, entry.fact.scene_id, entry.fact.shown_frame_ids[:1]
+
+
+def _write_chunk(job: _Job) -> list[list[Item] | Refused]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite", media)
     by_name = {task.name: task for task in chosen_tasks(job.recipe)}
     wording = Wording(job.recipe.seed, job.recipe.strategy, job.recipe.distractor_seed)
-    rows: list[Item | Refused] = []
     with media.batch():
-        for entry in job.entries:
-            outcome = write(entry, by_name[entry.fact.task], cache, wording)
-            rows += [outcome] if isinstance(outcome, Refused) else outcome
+        outcomes = [write(entry, by_name[entry.fact.task], cache, wording) for entry in job.entries]
     cache.close()
-    return rows
+    return outcomes

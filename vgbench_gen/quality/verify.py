@@ -89,6 +89,16 @@ def candidate_from_record(record: Mapping[str, Any]) -> Candidate:
     )
 
 
+def stored_poses(fact: Fact) -> dict[str, FloatArray]:
+    """frame id -> (4, 4) world_from_camera that the fact or any of its candidates keeps as evidence."""
+    kept = [fact.evidence, *(candidate.evidence for candidate in fact.candidates)]
+    return {
+        str(frame_id): _array(pose).reshape(4, 4)
+        for evidence in kept
+        for frame_id, pose in evidence.get("world_from_camera", {}).items()
+    }
+
+
 def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Problem]:
     """Problems of one row by its own evidence; empty when all holds.
 
@@ -166,14 +176,14 @@ def _raw_problems(item: Item, view: SceneView) -> list[Problem]:
     found: list[tuple[str, str]] = []
     try:
         task, fact = tasks[item.task].with_gates(view.gates), fact_of(item)
+        poses = stored_poses(fact)
         for frame_id, record in fact.cameras.items():
             frame = view.frame(frame_id)
             stored = camera_from_record(record)
             if stored.size != frame.camera.size or np.abs(stored.K - frame.camera.K).max() > _CAMERA_TOLERANCE_PX:
                 found.append(("camera", f"frame {frame_id}: stored {record}, scan {frame.camera.K.ravel().tolist()}"))
-            pose = fact.evidence.get("world_from_camera", {}).get(frame_id)
-            if pose is not None:
-                off = np.abs(_array(pose).reshape(4, 4) - frame.world_from_camera).max()
+            if frame_id in poses:
+                off = np.abs(poses[frame_id] - frame.world_from_camera).max()
                 if off > _POSE_TOLERANCE:
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
             data, suffix = frame.base_image()
@@ -194,8 +204,8 @@ def _answer_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
         found.append(("answer_value", f"row says {value.tolist()}, evidence {truth.value.tolist()}"))
     if not np.array_equal(task.rounded(value), value):
         found.append(("answer_value", f"{value.tolist()} is not as printed"))
-    for frame_id, pose in fact.evidence.get("world_from_camera", {}).items():
-        if orthonormality_deviation(_array(pose).reshape(4, 4)[:3, :3]) > 1e-6:
+    for frame_id, pose in stored_poses(fact).items():
+        if orthonormality_deviation(pose[:3, :3]) > 1e-6:
             found.append(("pose", f"stored pose of frame {frame_id} is not rigid"))
     found += _agreement("recomputed", task.recompute(item.evidence), fact, task)
     found += _agreement("second_route", fact.second_value, fact, task)

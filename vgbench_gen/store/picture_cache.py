@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+from collections import OrderedDict
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -15,11 +16,13 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import ColorArray
 from vgbench_gen.store import drawing, pictures
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
 
 _TIMEOUT_S = 30.0
+_BASES_KEPT = 24  # at most 57 MB at the delivered size
 
 
 class PictureCache:
@@ -34,6 +37,7 @@ class PictureCache:
         self.path, self.media = path, media
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
+        self._bases: OrderedDict[str, ColorArray] = OrderedDict()
 
     def name(self, picture: Picture) -> str:
         """Media name of the rendered picture; the base's own name where it passes through unchanged.
@@ -47,7 +51,8 @@ class PictureCache:
             with suppress(DatasetError):  # a foreign entry is as good as none
                 if self.media.has(known):
                     return known
-        name = self.media.put(pictures.render(picture, self.media), "jpg")
+        base = self._base(picture.base) if picture.ops else None
+        name = self.media.put(pictures.render(picture, self.media, base), "jpg")
         self._remember(key, name)
         return name
 
@@ -56,6 +61,15 @@ class PictureCache:
         if self._connection is not None and self._owner == os.getpid():
             self._connection.close()
         self._connection = None
+
+    def _base(self, name: str) -> ColorArray:
+        """The decoded base; the last few are kept, because the pictures of one frame are made close together."""
+        if name not in self._bases:
+            self._bases[name] = pictures.decode(self.media.get(name), name)
+            if len(self._bases) > _BASES_KEPT:
+                self._bases.popitem(last=False)
+        self._bases.move_to_end(name)
+        return self._bases[name]
 
     def _look_up(self, key: str) -> str | None:
         try:

@@ -97,20 +97,23 @@ def size(picture: Picture, base_size: tuple[int, int]) -> tuple[int, int]:
     return base_size
 
 
-def render(picture: Picture, media: MediaStore) -> bytes:
+def render(picture: Picture, media: MediaStore, base: ColorArray | None = None) -> bytes:
     """The picture as JPEG bytes, the same for the same picture.
 
     A JPEG base without operations passes through untouched, unless EXIF tells viewers to turn it: coordinates hold
     for the stored pixels, so it is encoded anew without EXIF. Everything else is decoded and encoded once, quality 95.
 
+    base: the decoded base where the caller has it already (many pictures share one).
+
     Raises:
         DatasetError: the base is missing, damaged or larger than 64 megapixels, or an operation does not fit it.
     """
-    data = media.get(picture.base)
-    _, turned = _header(picture.base, data)
-    if not picture.ops and picture.base.endswith(".jpg") and not turned:
-        return data
-    return encode_jpeg(apply(picture, decode(data, picture.base)))
+    if not picture.ops and picture.base.endswith(".jpg"):
+        data = media.get(picture.base)
+        _, turned = _header(picture.base, data)
+        if not turned:
+            return data
+    return encode_jpeg(apply(picture, decode(media.get(picture.base), picture.base) if base is None else base))
 
 
 def apply(picture: Picture, image: ColorArray) -> ColorArray:

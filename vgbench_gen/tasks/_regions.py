@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,18 +140,20 @@ def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
     return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, tuple(blocks), point)
 
 
-def cloud_median_m(frame: ViewFrame, rect: list[int]) -> float:
-    """Median z of the frame's point cloud that projects into the rectangle of the delivered image; NaN if none.
+def cloud_medians_m(frame: ViewFrame, rects: Sequence[list[int]]) -> FloatArray:
+    """(N,) median z of the frame's point cloud that projects into each rectangle of the delivered image; NaN if none.
 
     The second route of region depths: the cloud is made with the depth camera and projected with the delivered one,
     so a wrong mapping between the two shows.
     """
     points, _ = projection.depth_points(frame.depth_camera, frame.depth_m)
     uv_px, z_m = projection.project(frame.camera, points)
-    x1, y1, x2, y2 = rect
-    low, high = np.array([x1, y1]) - 0.5, np.array([x2, y2]) + 0.5
-    inside = ((uv_px >= low) & (uv_px <= high)).all(axis=1)
-    return float(np.median(z_m[inside])) if inside.any() else float("nan")
+    medians = []
+    for x1, y1, x2, y2 in rects:
+        low, high = np.array([x1, y1]) - 0.5, np.array([x2, y2]) + 0.5
+        inside = ((uv_px >= low) & (uv_px <= high)).all(axis=1)
+        medians.append(float(np.median(z_m[inside])) if inside.any() else float("nan"))
+    return np.array(medians)
 
 
 def blocks_mean_m(evidence: Any) -> float:

@@ -21,7 +21,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._crops import Crop, ladder_crops, off_centre_crops, output_size
 from vgbench_gen.tasks._scalar import CLAIM_TOLERANCE, ScalarTask
-from vgbench_gen.tasks.base import Claim, Presentation, Twins, reject, tasks
+from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
 
@@ -210,6 +210,13 @@ class CameraParameters(ScalarTask):
             "width": str(width),
             "height": str(height),
         }
+
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """The principal point, with all parameters of the image as shown."""
+        numbers = evidence["truth"]["evidence"]
+        names = [name for name in ASK_AXIS if name in numbers]
+        label = ", ".join(f"{name} {numbers[name]:.1f}" for name in names)
+        return [[Mark("point", ((numbers["cx"], numbers["cy"]),), label)]] if {"cx", "cy"} <= set(names) else [[]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

@@ -17,7 +17,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Re
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._regions import Region, blocks_mean_m, cloud_median_m, region_mark, regions
+from vgbench_gen.tasks._regions import Region, blocks_mean_m, cloud_medians_m, region_mark, regions
 from vgbench_gen.tasks._scalar import ScalarTask, evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks
 from vgbench_gen.text import numbers
@@ -127,10 +127,10 @@ class MetricDepth(ScalarTask):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Median of the projected point cloud in the region."""
         frame = view.frame(fact.frame_ids[0])
-        median = cloud_median_m(frame, evidence_rect(fact.truth_candidate.show))
-        if not np.isfinite(median):
+        median = cloud_medians_m(frame, [evidence_rect(fact.truth_candidate.show)])
+        if not np.isfinite(median).all():
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
-        return np.array([median])
+        return median
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """Weighted mean of the stored parts of the region."""

@@ -17,14 +17,15 @@ import numpy as np
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.geometry import boxes
+from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
 from vgbench_gen.tasks._scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
-from vgbench_gen.tasks.base import Margins, Presentation, Twins, camera_slots, reject, tasks
+from vgbench_gen.tasks.base import Margins, Mark, Presentation, Twins, camera_from_record, camera_slots, reject, tasks
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -163,6 +164,19 @@ class ObjectDistance(ScalarTask):
             named[f"color_{side}"] = word(f"color.{color}")
             named[f"region_{side}"] = numbers.rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | camera_slots(fact.cameras[fact.frame_ids[0]])
+
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """Both boxes and the line between their centres."""
+        truth, camera = evidence["truth"], evidence["cameras"][evidence["frame_ids"][0]]
+        corners = [np.array(truth["evidence"][side]["corners_m"]) for side in ("a", "b")]
+        labels = [truth["evidence"][side]["label"] for side in ("a", "b")]
+        centres = np.stack([box.mean(axis=0) for box in corners])
+        drawn = [
+            mark for box, label in zip(corners, labels, strict=True) for mark in _overlays.wireframe(box, camera, label)
+        ]
+        uv_px, _ = projection.project(camera_from_record(camera), centres)
+        between = Mark("line", tuple((float(u), float(v)) for u, v in uv_px), f"{truth['value'][0]:.2f} m")
+        return [[*drawn, between]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

@@ -19,11 +19,22 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
 from vgbench_gen.tasks._scalar import evidence_rect
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Claim, Presentation, Task, Twins, camera_slots, reject, tasks
+from vgbench_gen.tasks.base import (
+    SECOND_ROUTE_SHARE,
+    Claim,
+    Mark,
+    Presentation,
+    Task,
+    Twins,
+    camera_slots,
+    reject,
+    tasks,
+)
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -208,6 +219,13 @@ class ObjectLocation(Task):
         return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
 
     # --- asking ----------------------------------------------------------------------------------------------------
+
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """The box with its label and depth; decoys project onto the same edges."""
+        truth, camera = evidence["truth"], evidence["cameras"][evidence["frame_ids"][0]]
+        corners = np.array(truth["value"])
+        label = f"{truth['evidence']['label']} {corners[:, 2].mean():.2f} m"
+        return [_overlays.wireframe(corners, camera, label)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

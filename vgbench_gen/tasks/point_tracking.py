@@ -23,6 +23,7 @@ from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_eviden
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
     Claim,
+    Mark,
     Presentation,
     Task,
     Twins,
@@ -227,6 +228,14 @@ class PointTracking(Task):
         """Pixels apart over a fifth of the margin."""
         return self._gap(fact.truth_candidate.value, second, fact) / SECOND_ROUTE_SHARE
 
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """The query, and where its 3D point and those of the decoys lie in the second image."""
+        truth = evidence["truth"]
+        query = Mark("point", (tuple(truth["show"]["query"]),), "query")
+        shown = evidence["options"] if len(evidence["options"]) > 1 else [truth, *_claimed_decoy(evidence)]
+        marks = [Mark("point", (tuple(option["value"]),), right=option["key"] == truth["key"]) for option in shown]
+        return [[query], marks]
+
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Numbers in image 2 are shuffled on their own, so that no number goes with a letter."""
         shown, numbers = self._numbered(options.options, rng)
@@ -281,3 +290,8 @@ class PointTracking(Task):
     def _color(fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same first picture.
         return QUERY_COLORS[sum(fact.truth_candidate.show["query"]) % len(QUERY_COLORS)]
+
+
+def _claimed_decoy(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    claim = evidence.get("claim")
+    return [claim] if claim is not None and not claim["holds"] else []

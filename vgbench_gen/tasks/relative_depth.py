@@ -19,7 +19,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Re
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._regions import Region, cloud_median_m, region_mark, regions
+from vgbench_gen.tasks._regions import Region, cloud_medians_m, region_mark, regions
 from vgbench_gen.tasks._scalar import evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks
 from vgbench_gen.text import numbers
@@ -145,7 +145,7 @@ class RelativeDepth(Task):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Cloud medians of all regions must leave the truth extreme; its own is returned."""
         frame = view.frame(fact.frame_ids[0])
-        medians = np.array([cloud_median_m(frame, evidence_rect(c.show)) for c in fact.candidates])
+        medians = cloud_medians_m(frame, [evidence_rect(c.show) for c in fact.candidates])
         if not np.isfinite(medians).all():
             raise GeometryError(f"{fact.key}: a region has no point of the cloud")
         extreme = int(np.argmax(medians) if fact.ask == "deepest" else np.argmin(medians))

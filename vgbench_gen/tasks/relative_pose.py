@@ -17,11 +17,12 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
     Claim,
+    Mark,
     Presentation,
     Task,
     Twins,
@@ -230,6 +231,13 @@ class RelativePose(Task):
             self._shift_d(truth, second) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
         )
         return float(max(gaps))
+
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """Points both views see, where the true pose puts them."""
+        truth = evidence["truth"]
+        first, second = (evidence["cameras"][frame_id] for frame_id in truth["frame_ids"])
+        points = np.array(truth["evidence"]["points_m"]).reshape(-1, 3)
+        return list(_overlays.moved_points(points, np.array(truth["value"]), first, second))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""

@@ -17,11 +17,12 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
     Margins,
+    Mark,
     Presentation,
     Task,
     camera_record,
@@ -231,6 +232,14 @@ class ViewAfterMotion(Task):
             )
             / SECOND_ROUTE_SHARE
         )
+
+    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+        """Points that the source sees, and on the true candidate where the motion puts them."""
+        truth = evidence["truth"]
+        source, frame = evidence["cameras"][evidence["frame_ids"][0]], evidence["cameras"][truth["frame_ids"][0]]
+        points = np.array(evidence["fact"]["points_m"]).reshape(-1, 3)
+        on_source, on_truth = _overlays.moved_points(points, np.array(truth["value"]), source, frame)
+        return [on_source, *(on_truth if option["key"] == truth["key"] else [] for option in evidence["options"])]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""

@@ -1,0 +1,57 @@
+"""Finished rows of the small room, with their images, made once per test process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.small_room import small_view
+from vgbench_gen.core.types import Item
+from vgbench_gen.pipeline.measure import _with_pictures, measure_task
+from vgbench_gen.pipeline.plan import plan
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.write import Refused, Wording, write
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.tasks.base import tasks
+
+NAMES = ("metric_depth", "relative_depth", "homography_to_image", "homography_to_matrix", "point_tracking")
+
+
+@dataclass(frozen=True)
+class Rows:
+    items: list[Item]
+    media: MediaStore
+
+    def images(self, item: Item) -> list[bytes]:
+        return [self.media.get(name) for name in item.images]
+
+    def one(self, task: str, form: str) -> Item:
+        return next(item for item in self.items if (item.task, item.question_type) == (task, form))
+
+
+def compose_rows(folder: Path, distractor_seed: int = 0) -> Rows:
+    recipe = Recipe(tasks=NAMES, facts_per_scene=4, distractor_seed=distractor_seed)
+    view = small_view()
+    media = MediaStore(folder / "media")
+    cache = PictureCache(folder / "pictures.sqlite", media)
+    chosen = [tasks[name].with_gates(recipe.gates) for name in NAMES]
+    facts = [fact for task in chosen for fact in measure_task(task, view, recipe.seed, recipe.facts_per_scene)[0]]
+    by_name = {task.name: task for task in chosen}
+    items: list[Item] = []
+    planned, _ = plan(_with_pictures(facts, view, media), chosen, recipe)
+    for entry in planned:
+        written = write(
+            entry, by_name[entry.fact.task], cache, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed)
+        )
+        if not isinstance(written, Refused):
+            items += [replace(row, index=len(items) + n) for n, row in enumerate(written)]
+    cache.close()
+    return Rows(items, media)
+
+
+@pytest.fixture(scope="session")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    return compose_rows(tmp_path_factory.mktemp("rows"))

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.quality.conftest import NAMES, Rows
+from vgbench_gen.quality import explain
+from vgbench_gen.store import pictures
+from vgbench_gen.tasks.base import Mark, tasks
+
+GREEN, RED = np.array([0, 158, 115]), np.array([213, 94, 0])
+
+
+def near(image: np.ndarray, color: np.ndarray, at: tuple[float, float], radius: int = 3) -> bool:
+    x, y = (round(v) for v in at)
+    patch = image[max(y - radius, 0) : y + radius + 1, max(x - radius, 0) : x + radius + 1].astype(int)
+    return bool((np.abs(patch - color).max(axis=-1) < 40).any())
+
+
+@pytest.mark.parametrize("task", NAMES)
+def test_every_task_and_form_is_drawn(rows: Rows, task: str) -> None:
+    for form in tasks[task].formats:
+        item = rows.one(task, form)
+        page = explain.draw(item, rows.images(item))
+        assert page.dtype == np.uint8
+        assert page.shape[2] == 3
+        assert page.shape[1] == 1440
+        decoded = cv2.imdecode(np.frombuffer(explain.png(page), np.uint8), cv2.IMREAD_COLOR_RGB)
+        assert np.array_equal(decoded, page)
+
+
+def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
+    item = rows.one("relative_depth", "multi-choice")
+    page = explain.draw(item, rows.images(item))
+    scale = (2 * explain.TILE_WIDTH_PX - 360) / 320
+    for option in item.evidence["options"]:
+        x1, y1, x2, y2 = option["show"]["rect"]
+        middle_of_bottom = ((x1 + x2 + 1) / 2 * scale, (y2 + 0.5) * scale)
+        right = option["key"] == item.evidence["truth"]["key"]
+        assert near(page, GREEN if right else RED, middle_of_bottom), option["key"]
+        assert not near(page, RED if right else GREEN, middle_of_bottom), option["key"]
+
+
+def test_marks_land_on_their_pixels() -> None:
+    image = np.full((100, 200, 3), 90, dtype=np.uint8)
+    marks = [
+        Mark("point", ((20.0, 50.0),)),
+        Mark("line", ((100.0, 30.0), (150.0, 80.0)), right=False),
+        Mark("rect", ((160.0, 60.0), (190.0, 90.0)), "far"),
+        Mark("point", ()),
+    ]
+    tile = explain._tile(image, marks, "image 1", 800)
+    assert tile.shape == (400, 800, 3)
+    centre = lambda x, y: (4 * (x + 0.5) - 0.5, 4 * (y + 0.5) - 0.5)  # noqa: E731
+    assert near(tile, GREEN, centre(20, 50))
+    assert near(tile, RED, centre(125, 55))
+    assert near(tile, GREEN, centre(160, 80))
+    assert near(tile, GREEN, centre(175, 90))
+    assert not near(tile, GREEN, centre(175, 75))
+    assert (image == 90).all()
+
+
+def test_images_stand_side_by_side_in_the_order_shown(rows: Rows) -> None:
+    item = rows.one("homography_to_image", "multi-choice")
+    page = explain.draw(item, rows.images(item))
+    height = round(240 * explain.TILE_WIDTH_PX / 320)
+    for n, data in enumerate(rows.images(item)):
+        shown = cv2.resize(pictures.decode(data), (explain.TILE_WIDTH_PX, height), interpolation=cv2.INTER_AREA)
+        row, column = divmod(n, 2)
+        tile = page[row * height :, column * explain.TILE_WIDTH_PX :][:height, : explain.TILE_WIDTH_PX]
+        # Most pixels are the image's own: marks and titles cover little.
+        assert (np.abs(tile.astype(int) - shown.astype(int)).max(axis=-1) <= 2).mean() > 0.7
+
+
+def test_the_panel_follows_the_row(rows: Rows) -> None:
+    item = rows.one("metric_depth", "judgment")
+    panel = explain._panel(item)
+    for change in (
+        replace(item, answer="Yes" if item.answer == "No" else "No"),
+        replace(item, question="Is it?"),
+        replace(item, scene_id="another"),
+    ):
+        other = explain._panel(change)
+        assert other.shape != panel.shape or not np.array_equal(other, panel)
+    evidence = copy.deepcopy(dict(item.evidence))
+    evidence["second_value"] = [9.99]
+    assert not np.array_equal(explain._panel(replace(item, evidence=evidence)), panel)
+
+
+def test_a_long_matrix_stays_on_the_page(rows: Rows) -> None:
+    item = rows.one("homography_to_matrix", "multi-choice")
+    panel = explain._panel(item)
+    assert (panel[:, -12:] == 24).all()  # nothing runs into the right edge
+    assert (panel[-8:] == 24).all()
+
+
+def test_another_number_of_images_is_an_error(rows: Rows) -> None:
+    item = rows.one("homography_to_matrix", "multi-choice")
+    with pytest.raises(ValueError, match="zip"):
+        explain.draw(item, rows.images(item)[:1])
