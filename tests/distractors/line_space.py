@@ -47,6 +47,4 @@ class Line:
 
 def line_fact(values: Sequence[float], truth: int = 0) -> Fact:
     pool = tuple(Candidate(f"v{i}", np.array([float(v)])) for i, v in enumerate(values))
-    return Fact(
-        "line", 1, "", "scannet", "s", "val", "k", ("1",), pool, truth, pool[truth].value, 1.0, {}, "cc0-1.0"
-    )
+    return Fact("line", 1, "", "scannet", "s", "val", "k", ("1",), pool, truth, pool[truth].value, 1.0, {}, "cc0-1.0")

@@ -85,9 +85,7 @@ def test_a_refused_ladder_is_not_drawn_again() -> None:
         try:
             strategies["set_first"].options(fact, Line(ladder_step=2.0), rng)
         except TooFewOptionsError as error:
-            refused += 1
-            assert error.reason == "too_few_options"
-            assert str(error) == "too_few_options: set_first on line k: invalid_member x1"
+            refused += str(error) == "too_few_options: set_first on line k: invalid_member x1"
     assert 150 < refused < 250
 
 
@@ -119,9 +117,7 @@ def test_recorded_margins_may_be_missed_but_never_print_alike(name: str) -> None
     space = Line(noise=0.2, sampler=True)
     fact = line_fact(POOL, truth=3)
     sets = [strategies[name].options(fact, space, rng, margins="recorded") for _ in range(100)]
-    gaps = [
-        [abs(a.value[0] - b.value[0]) for a, b in itertools.combinations(options.options, 2)] for options in sets
-    ]
+    gaps = [[abs(a.value[0] - b.value[0]) for a, b in itertools.combinations(options.options, 2)] for options in sets]
     assert min(map(min, gaps)) < 1
     assert min(map(min, gaps)) > 0
 

@@ -29,8 +29,7 @@ def test_every_task_and_form_is_drawn(rows: Rows, task: str) -> None:
         assert page.dtype == np.uint8
         assert page.shape[2] == 3
         assert page.shape[1] == 1440
-        decoded = cv2.imdecode(np.frombuffer(explain.png(page), np.uint8), cv2.IMREAD_COLOR_RGB)
-        assert np.array_equal(decoded, page)
+        assert np.array_equal(pictures.decode(explain.png(page)), page)
 
 
 def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
@@ -38,11 +37,16 @@ def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
     page = explain.draw(item, rows.images(item))
     scale = (2 * explain.TILE_WIDTH_PX - 360) / 320
     for option in item.evidence["options"]:
-        x1, y1, x2, y2 = option["show"]["rect"]
+        x1, _, x2, y2 = option["show"]["rect"]
         middle_of_bottom = ((x1 + x2 + 1) / 2 * scale, (y2 + 0.5) * scale)
         right = option["key"] == item.evidence["truth"]["key"]
         assert near(page, GREEN if right else RED, middle_of_bottom), option["key"]
         assert not near(page, RED if right else GREEN, middle_of_bottom), option["key"]
+
+
+def centre(x: float, y: float) -> tuple[float, float]:
+    """Of a pixel, in a tile four times as large."""
+    return 4 * (x + 0.5) - 0.5, 4 * (y + 0.5) - 0.5
 
 
 def test_marks_land_on_their_pixels() -> None:
@@ -55,7 +59,6 @@ def test_marks_land_on_their_pixels() -> None:
     ]
     tile = explain._tile(image, marks, "image 1", 800)
     assert tile.shape == (400, 800, 3)
-    centre = lambda x, y: (4 * (x + 0.5) - 0.5, 4 * (y + 0.5) - 0.5)  # noqa: E731
     assert near(tile, GREEN, centre(20, 50))
     assert near(tile, RED, centre(125, 55))
     assert near(tile, GREEN, centre(160, 80))

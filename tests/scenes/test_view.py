@@ -1,18 +1,27 @@
 from __future__ import annotations
 
+import io
+
 import cv2
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.scene_factory import RoomScene, render
 from tests.small_room import as_jpeg, other_world, small_room, small_view, stored
 from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import FrameGates, Gates
 from vgbench_gen.core.rng import bytes_digest
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.geometry.visibility import VISIBLE, classify
+from vgbench_gen.scenes import view as view_module
 from vgbench_gen.scenes.view import SceneView, delivered_camera, keyframe_indices
+
+
+def decode(data: bytes) -> ColorArray:
+    """By Pillow, not by the library that encoded it."""
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.uint8)
 
 
 def loose() -> Gates:
@@ -137,6 +146,10 @@ def test_depth_and_points_against_the_analytic_room(depth_scale: float, long_sid
     view = SceneView(scene, Gates(frame=FrameGates(long_side_px=long_side)), [f.id for f in scene.frames])
     frame = view.frames[0]
     assert max(frame.camera.size) == long_side
+    source = scene.frames[0].camera
+    shrunk = long_side / 320
+    assert frame.camera.fx == pytest.approx(source.fx * shrunk)
+    assert frame.camera.cy == pytest.approx((source.cy + 0.5) * shrunk - 0.5)
     exact, _ = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)
     v, u = np.mgrid[5 : frame.camera.height - 5 : 7, 5 : frame.camera.width - 5 : 7]
     uv = np.stack([u.ravel(), v.ravel()], axis=-1).astype(np.float64)
@@ -202,7 +215,7 @@ def test_resized_jpeg_is_kept_without_loss() -> None:
     data, suffix = view.frames[0].base_image()
     expected = cv2.resize(stored(scene)[0].stored_color, (200, 150), interpolation=cv2.INTER_AREA)
     assert suffix == "png"
-    assert np.array_equal(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB), expected)
+    assert np.array_equal(decode(data), expected)
 
 
 def test_frames_without_original_bytes_are_kept_without_loss() -> None:
@@ -212,8 +225,7 @@ def test_frames_without_original_bytes_are_kept_without_loss() -> None:
     for frame, source in reversed(list(zip(view.frames, stored(scene), strict=True))):
         data, suffix = frame.base_image()
         assert suffix == "png"
-        decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
-        assert np.array_equal(decoded, source.stored_color)
+        assert np.array_equal(decode(data), source.stored_color)
 
 
 def test_blurred_and_depth_poor_frames_are_rejected_with_value_and_limit() -> None:
@@ -285,6 +297,13 @@ def test_overlap_against_every_pixel() -> None:
     assert table.min() < 0.35
 
 
+def test_overlap_of_large_depth_images_is_measured_on_every_other_pixel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_module, "_TABLE_DEPTH_WIDTH", 80)
+    coarse = SceneView(small_room(), Gates())
+    assert np.abs(coarse.overlap - small_view().overlap).max() < 0.08
+    assert not np.array_equal(coarse.overlap, small_view().overlap)
+
+
 def test_relative_maps_the_first_camera_to_the_second() -> None:
     view = small_view()
     point = np.array([0.3, -0.2, 2.0, 1.0])
@@ -312,7 +331,7 @@ def changed_poses(change: str) -> RoomScene:
     for frame in scene.frames:
         pose = frame.world_from_camera.copy()
         if change == "inverted":
-            pose = np.linalg.inv(pose)
+            pose = np.asarray(np.linalg.inv(pose), dtype=np.float64)
         elif change == "shifted":
             direction = rng.normal(size=3)
             pose[:3, 3] += 0.10 * direction / np.linalg.norm(direction)

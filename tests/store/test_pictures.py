@@ -314,10 +314,10 @@ def test_the_cache_remembers_and_forgives(media: MediaStore, tmp_path: Path, mon
     expected = f"{bytes_digest(render(picture, media))}.jpg"
     count = 0
 
-    def counted(p: Picture, m: MediaStore) -> bytes:
+    def counted(p: Picture, m: MediaStore, decoded: ColorArray | None) -> bytes:
         nonlocal count
         count += 1
-        return render(p, m)
+        return render(p, m, decoded)
 
     monkeypatch.setattr(pictures, "render", counted)
     path = tmp_path / "cache" / "pictures.sqlite"

@@ -71,7 +71,7 @@ def test_every_set_keeps_margins_ceiling_and_overlap() -> None:
             overlaps.append(pair.overlap)
             assert pair.rotation_deg >= 10 or pair.baseline_m >= 0.25
         assert min(overlaps) >= 0.3
-        assert max(overlaps) - min(overlaps) <= 0.15
+        assert max(overlaps) - min(overlaps) <= TASK.gates.view.overlap_spread_max
         assert fact.frame_ids[0] not in {option.frame_ids[0] for option in options}
     pairs = [frozenset((f.frame_ids[0], f.truth_candidate.frame_ids[0])) for f in facts]
     assert len(set(pairs)) == len(pairs)
@@ -81,15 +81,16 @@ def test_every_set_keeps_margins_ceiling_and_overlap() -> None:
 def test_separation_is_turn_or_place_and_what_the_image_shows() -> None:
     fact = drawn(TASK, room_view())[0][0]
     truth = fact.truth_candidate
-    turn = Rotation.from_euler("y", 12.0, degrees=True).as_matrix()
+    gates = TASK.gates.view
+    turn = Rotation.from_euler("y", gates.rotation_gap_min_deg, degrees=True).as_matrix()
     turned = replace(truth, value=turn @ truth.value)
     assert TASK.separation(truth, turned, fact) == pytest.approx(1.0, abs=0.01)
     shifted = truth.value.copy()
-    shifted[:, 3] -= (0.0, 0.0, 0.45)
+    shifted[:, 3] -= (0.0, 0.0, 1.5 * gates.shift_gap_min_m)
     assert TASK.separation(truth, replace(truth, value=shifted), fact) <= 1.5 + 1e-6
     far_apart = replace(truth, evidence={**truth.evidence, "pair": {"overlap": 0.3}})
     near = replace(truth, evidence={**truth.evidence, "pair": {"overlap": 0.6}})
-    assert TASK.spread(far_apart, near, fact) == pytest.approx(2.0)
+    assert TASK.spread(far_apart, near, fact) == pytest.approx(0.3 / gates.overlap_spread_max)
 
 
 def test_another_world_gives_the_same_facts() -> None:

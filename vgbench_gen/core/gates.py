@@ -65,6 +65,10 @@ class ObjectGates(Config):
     # The drawn rectangle is the projected box; where the visible pixels fill little of it, it marks something else.
     rendered_to_projected_iou_min: float = 0.5
     ambiguous_rect_iou_max: float = 0.5
+    # Boxes fitted to scanned surface (ScanNet, ScanNet++) must hold the whole object, not a sheet or a visible part.
+    surface_flat_min: float = 0.35  # smallest over middle side: cabinet fronts, backrests and screens stay below
+    continues_max: float = 0.3  # of the band along a side that is covered by something nearer
+    continues_step_m: float = 0.15
 
 
 class PairGates(Config):

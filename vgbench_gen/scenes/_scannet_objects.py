@@ -91,7 +91,7 @@ def _objects(
         except GeometryError as problem:
             issues.append(Issue("", "object_without_box", f"object {instance_id} ({label}): {problem}"))
             continue
-        yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)])
+        yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)], "surface")
 
 
 def _members(order: IntArray, in_order: IntArray, segments: IntArray) -> IntArray:

@@ -83,7 +83,7 @@ def read_objects(
             continue
         if remark:
             issues.append(Issue("", "object_box", f"{at} ({label}): {remark}"))
-        objects.append(SceneObject(instance_id, label, box, points))
+        objects.append(SceneObject(instance_id, label, box, points, "surface" if remark else "annotated"))
     return objects, issues
 
 

@@ -17,6 +17,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, Fl
 
 DatasetName = Literal["scannet", "scannetpp", "ca1m", "wildrgbd"]
 DepthKind = Literal["sensor", "laser"]
+BoxSource = Literal["annotated", "surface"]
 Split = Literal["train", "val", "test", "unknown"]
 
 
@@ -43,12 +44,15 @@ class SceneObject:
     instance_id: as the dataset writes it. label: the dataset's own word, lower case, stripped.
     box: gravity-aligned where gravity is known; frame "world".
     points_m: (N, 3) float64 surface points in the world frame where a mesh gives them, else None.
+    box_source: "annotated" where the dataset says how large the object is, "surface" where the box was fitted to the
+    part of its surface that was scanned.
     """
 
     instance_id: str
     label: str
     box: OrientedBox
     points_m: FloatArray | None = None
+    box_source: BoxSource = "annotated"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

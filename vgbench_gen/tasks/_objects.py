@@ -15,6 +15,7 @@ from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.geometry.cameras import Rect
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks._object_extent import extent_problem
 from vgbench_gen.tasks.base import Margins
 
 # Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
@@ -214,6 +215,8 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
         box = boxes.moved(item.box, frame.camera_from_world, "camera")
         margins = Margins()
         problem = _problem(frame, view, box, rects[i], clipped[i], seen_px, margins)
+        if problem is None and item.points_m is not None:
+            problem = extent_problem(frame, box, clipped[i], item.box_source, view.gates.object, margins)
         if problem is None:
             problem = _ambiguous(frame, view, i, clipped, margins)
         rect = drawn_rect(rects[i], *frame.camera.size)
