@@ -10,8 +10,8 @@ import cv2
 from bench.table import Row
 from vgbench_gen.pipeline.build import build, find_scenes
 from vgbench_gen.pipeline.recipe import load_recipe
+from vgbench_gen.scenes._keyframes import keyframe_indices
 from vgbench_gen.scenes.base import loaders
-from vgbench_gen.scenes.view import keyframe_indices
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore

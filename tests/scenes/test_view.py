@@ -16,7 +16,8 @@ from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.geometry.visibility import VISIBLE, classify
 from vgbench_gen.scenes import view as view_module
-from vgbench_gen.scenes.view import SceneView, delivered_camera, keyframe_indices
+from vgbench_gen.scenes._keyframes import keyframe_indices
+from vgbench_gen.scenes.view import SceneView, delivered_camera
 
 
 def decode(data: bytes) -> ColorArray:

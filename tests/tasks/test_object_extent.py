@@ -9,8 +9,9 @@ from tests.scene_factory import RenderedFrame, Solid, looking_at
 from vgbench_gen.core.gates import FrameGates, ObjectGates
 from vgbench_gen.core.types import Camera, OrientedBox
 from vgbench_gen.geometry.boxes import clip_rect, moved, project_rect
+from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import BoxSource
-from vgbench_gen.scenes.view import ViewFrame, _Spool
+from vgbench_gen.scenes.view import ViewFrame
 from vgbench_gen.tasks._object_extent import continuing_share, extent_problem
 from vgbench_gen.tasks.base import Margins
 
@@ -28,7 +29,7 @@ def seen(*boxes: OrientedBox, eye_height_m: float = 1.2) -> ViewFrame:
     room = Solid(cuboid((0, 3, 1.5), (8, 8, 3)), "room", texture, inward=True)
     solids = [room, *(Solid(box, "box", texture) for box in boxes)]
     pose = looking_at(np.array([0.0, 0.0, eye_height_m]), np.array([0.0, 2.0, 0.6]))
-    return ViewFrame(RenderedFrame("0", CAMERA, CAMERA, pose, solids, 0.0), FrameGates().long_side_px, _Spool())
+    return ViewFrame(RenderedFrame("0", CAMERA, CAMERA, pose, solids, 0.0), FrameGates().long_side_px, Spool())
 
 
 def share(frame: ViewFrame, box: OrientedBox) -> float:

@@ -7,7 +7,6 @@ a grey image of at most 640 columns for sharpness, texture and features.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -16,11 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.gates import DepthGates, FrameGates, Gates
+from vgbench_gen.core.gates import DepthGates, Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray, Rejected
+from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, Rejected
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.geometry.overlap import pairwise_overlap
+from vgbench_gen.scenes._keyframes import keyframe_indices, turn_and_shift
+from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import Frame, Scene, SceneObject
 
 Float32Array = npt.NDArray[np.float32]
@@ -37,7 +38,7 @@ class ViewFrame:
     sharpness: Laplacian variance of `grey`. depth_valid: share of known depth.
     """
 
-    def __init__(self, frame: Frame, long_side_px: int, spool: _Spool) -> None:
+    def __init__(self, frame: Frame, long_side_px: int, spool: Spool) -> None:
         self.id = frame.id
         self.world_from_camera = frame.world_from_camera
         self.pose_deviation = frame.pose_deviation
@@ -141,6 +142,15 @@ class ViewFrame:
         return np.asarray(cv2.cornerMinEigenVal(self.grey, blockSize=7), dtype=np.float32)
 
 
+def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
+    """The camera after the image is shrunk (never enlarged) to a long side of at most `long_side_px`."""
+    long_side = max(camera.size)
+    if long_side <= long_side_px:
+        return camera
+    scale = long_side_px / long_side
+    return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
+
+
 class SceneView:
     """Keyframes of one scene that passed the frame gates, and what relates them.
 
@@ -158,7 +168,7 @@ class SceneView:
         self.tolerance = visibility.LASER if laser else visibility.SENSOR
         self.near_m, self.far_m = gates.depth.near_m, gates.depth.far_laser_m if laser else gates.depth.far_sensor_m
         self.rejected: list[Rejected] = []
-        self._spool = _Spool()
+        self._spool = Spool()
         if frame_ids is None:
             chosen = [scene.frames[i] for i in keyframe_indices(scene.frames, gates.frame)]
         else:
@@ -248,7 +258,7 @@ class SceneView:
             frame = self.frames[i]
             if picked:
                 others = np.stack([other.world_from_camera for other in picked])
-                turn_deg, shift_m = _turn_and_shift(frame.world_from_camera, others)
+                turn_deg, shift_m = turn_and_shift(frame.world_from_camera, others)
                 if ((turn_deg <= limits.distinct_turn_deg) & (shift_m <= limits.distinct_shift_m)).any():
                     continue
             picked.append(frame)
@@ -302,36 +312,6 @@ class SceneView:
         self.rejected.append(Rejected("frame", self.dataset, self.id, frame_id, reason, value, limit, detail))
 
 
-def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
-    """The camera after the image is shrunk (never enlarged) to a long side of at most `long_side_px`."""
-    long_side = max(camera.size)
-    if long_side <= long_side_px:
-        return camera
-    scale = long_side_px / long_side
-    return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
-
-
-def keyframe_indices(frames: Sequence[Frame], gates: FrameGates) -> IntArray:
-    """Frames at least a turn or a shift apart from the last kept one, thinned by farthest point to the maximum."""
-    if not frames:
-        return np.zeros(0, dtype=np.int64)
-    world_from_camera = np.stack([frame.world_from_camera for frame in frames])
-    kept = [0]
-    for i in range(1, len(frames)):
-        if _distance(world_from_camera[kept[-1]], world_from_camera[i : i + 1], gates)[0] >= 1:
-            kept.append(i)
-    if len(kept) <= gates.max_keyframes:
-        return np.array(kept, dtype=np.int64)
-    pool = world_from_camera[kept]
-    chosen = [0]
-    nearest = _distance(pool[0], pool, gates)
-    while len(chosen) < gates.max_keyframes:
-        chosen.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, _distance(pool[chosen[-1]], pool, gates))
-    indices: IntArray = np.array(kept, dtype=np.int64)[np.sort(chosen)]
-    return indices
-
-
 def cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[FloatArray, int, int]:
     """Pixels of A to B by A's depth and back by B's depth: (errors of agreeing points in pixels of A, how many
     samples agree with B's depth, how many have a known depth in B and are not hidden)."""
@@ -349,17 +329,6 @@ def cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[FloatArra
     back, _ = projection.project_world(a.camera, a.world_from_camera, b.points_at(uv_b[agree]))
     errors = np.linalg.norm(back - uv_px[agree], axis=-1)
     return errors[np.isfinite(errors)], int(agree.sum()), int(known.sum())
-
-
-def _distance(pose: FloatArray, others: FloatArray, gates: FrameGates) -> FloatArray:
-    turn_deg, shift_m = _turn_and_shift(pose, others)
-    distance: FloatArray = np.maximum(turn_deg / gates.keyframe_turn_deg, shift_m / gates.keyframe_shift_m)
-    return distance
-
-
-def _turn_and_shift(pose: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
-    turn_deg = poses.rotation_angle_deg(np.swapaxes(pose[:3, :3], -1, -2) @ others[:, :3, :3])
-    return turn_deg, np.asarray(np.linalg.norm(others[:, :3, 3] - pose[:3, 3], axis=-1))
 
 
 def _grey(color: ColorArray) -> ColorArray:
@@ -381,22 +350,3 @@ def _png(color: ColorArray) -> bytes:
 def _mask_at_depth(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
     small = cv2.resize(mask.astype(np.uint8), (shape[1], shape[0]), interpolation=cv2.INTER_NEAREST)
     return np.asarray(small, dtype=np.uint8) > 0
-
-
-class _Spool:
-    """Bytes kept in one unnamed temporary file, so that many frames cost disk and not memory."""
-
-    def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="vgbench-")  # noqa: SIM115 - lives as long as the view
-
-    def put(self, data: bytes) -> tuple[int, int]:
-        offset = self._file.seek(0, 2)
-        self._file.write(data)
-        return offset, len(data)
-
-    def get(self, slot: tuple[int, int]) -> bytes:
-        self._file.seek(slot[0])
-        return self._file.read(slot[1])
-
-    def close(self) -> None:
-        self._file.close()

@@ -7,7 +7,7 @@ come from one sampler and pass the same gates (`benchmark-validity` 3.4 tasks 5 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -18,11 +18,10 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import HomographyGates
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import compatibility, draw_truth
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Margins, Task, reject
+from vgbench_gen.tasks.base import Margins, Task, reject, with_margins
 from vgbench_gen.text import numbers
 
 PER_FRAME = 2
@@ -265,35 +264,14 @@ class HomographyTask(Task):
         if len(pool) < 4:
             most = max(dropped, key=lambda name: dropped[name])
             return reject(self, view, key, f"warps_{most}", len(pool), 4, str(dropped))
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key=key,
-            frame_ids=(frame.id,),
-            candidates=tuple(pool),
-            truth=0,
-            second_value=pool[0].value,
-            margin=1.0,
-            evidence={"size": [width, height]},
-            licence=view.licence,
-        )
+        fact = self.new_fact(view, tuple(pool), frame_ids=(frame.id,), key=key, evidence={"size": [width, height]})
         eligible = np.array([all(self.separation(c, u, fact) >= 1 for u in used) for c in pool])
-        truth = draw_truth(compatibility(pool, fact, self), 4, rng, eligible)
-        if truth is None:
+        drawn = self.with_drawn_truth(fact, rng, eligible)
+        if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
-        margins = Margins(dict(pool[truth].evidence["margins"]))
+        margins = Margins(dict(drawn.truth_candidate.evidence["margins"]))
         margins.at_least("keypoints", frame.corner_count, gates.keypoints_min)
-        return replace(
-            fact,
-            truth=truth,
-            second_value=pool[truth].value,
-            margin=margins.smallest,
-            evidence={**fact.evidence, "margins": margins.ratios},
-        )
+        return with_margins(drawn, key, margins.ratios)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Least squares (DLT) over what the warp that is shown does to coordinates."""

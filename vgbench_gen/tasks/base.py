@@ -15,12 +15,13 @@ import numpy as np
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.core.types import BoolArray, Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.text.render import word
 
+OPTIONS = 4  # of a multi-choice question
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (`benchmark-validity` 3.6.1)
 
 
@@ -157,6 +158,44 @@ class Task(abc.ABC):
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """How far two answers are apart, in the task's own unit."""
 
+    def new_fact(
+        self,
+        view: SceneView,
+        candidates: Sequence[Candidate],
+        *,
+        frame_ids: Sequence[str] = (),
+        key: str = "",
+        ask: str = "",
+        evidence: Mapping[str, Any] | None = None,
+    ) -> Fact:
+        """A fact of this task and scene whose truth is, for the time being, its first candidate."""
+        return Fact(
+            task=self.name,
+            task_version=self.version,
+            ask=ask,
+            dataset=view.dataset,
+            scene_id=view.id,
+            split=view.split,
+            key=key,
+            frame_ids=tuple(frame_ids),
+            candidates=tuple(candidates),
+            truth=0,
+            second_value=candidates[0].value,
+            margin=1.0,
+            evidence=evidence or {},
+            licence=view.licence,
+        )
+
+    def with_drawn_truth(self, fact: Fact, rng: np.random.Generator, eligible: BoolArray | None = None) -> Fact | None:
+        """The fact with its truth drawn from the pool (`draw_truth`), or None where no set of four options exists.
+
+        eligible: (pool,) False for candidates that may be shown but not asked about.
+        """
+        truth = draw_truth(compatibility(fact.candidates, fact, self), OPTIONS, rng, eligible)
+        if truth is None:
+            return None
+        return replace(fact, truth=truth, second_value=fact.candidates[truth].value)
+
     # --- answer space (see `distractors.base.AnswerSpace`) ---------------------------------------------------------
 
     @abc.abstractmethod
@@ -235,6 +274,13 @@ def reject(
 ) -> Rejected:
     """A `Rejected` of this task and scene."""
     return Rejected(task.name, view.dataset, view.id, key, reason, float(value), float(limit), detail)
+
+
+def with_margins(fact: Fact, key: str, ratios: Mapping[str, float]) -> Fact:
+    """The fact under its key, with the margins of the gates it passed (value over limit, >= 1)."""
+    rounded = {name: round(float(ratio), 4) for name, ratio in ratios.items()}
+    margin = min(rounded.values(), default=1.0)
+    return replace(fact, key=key, margin=margin, evidence={**fact.evidence, "margins": rounded})
 
 
 def camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:

@@ -7,7 +7,6 @@ first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import cv2
@@ -15,13 +14,13 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, valid_sets
+from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import cameras, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._crops import Crop, ladder_crops, off_centre_crops, output_size
 from vgbench_gen.tasks._scalar import CLAIM_TOLERANCE, ScalarTask
-from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks
+from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks, with_margins
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
 
@@ -74,32 +73,11 @@ class CameraParameters(ScalarTask):
             return reject(self, view, key, f"crops_{most}", len(crops), 4, str(dropped))
         size = output_size(frame.camera)
         pool = tuple(_candidate(crop, ask, size) for crop in crops)
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask=ask,
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key=key,
-            frame_ids=(frame.id,),
-            candidates=pool,
-            truth=0,
-            second_value=pool[0].value,
-            margin=1.0,
-            evidence={"size": list(size)},
-            licence=view.licence,
-        )
-        truth = draw_truth(compatibility(pool, fact, self), 4, rng)
-        if truth is None:
+        fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence={"size": list(size)})
+        drawn = self.with_drawn_truth(fact, rng)
+        if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
-        return replace(
-            fact,
-            truth=truth,
-            second_value=pool[truth].value,
-            margin=min(crops[truth].margins.values()),
-            evidence={**fact.evidence, "margins": crops[truth].margins},
-        )
+        return with_margins(drawn, key, crops[drawn.truth].margins)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Fit the pinhole equation to measured points and the output pixels where the resize puts them."""

@@ -7,19 +7,18 @@ median agree. Options are the depths of other gated regions of the same image.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
+from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._regions import Region, blocks_mean_m, cloud_medians_m, region_mark, regions
 from vgbench_gen.tasks._scalar import ScalarTask, evidence_rect
-from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks
+from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks, with_margins
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -85,29 +84,14 @@ class MetricDepth(ScalarTask):
             )
             for region in picked
         )
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key="",
-            frame_ids=(frame.id,),
-            candidates=pool,
-            truth=0,
-            second_value=pool[0].value,
-            margin=1.0,
-            evidence={},
-            licence=view.licence,
-        )
+        fact = self.new_fact(view, pool, frame_ids=(frame.id,))
         eligible = np.array(
             [all(np.linalg.norm(r.point_m - u.point_m) >= TARGETS_APART_M for u in used) for r in picked]
         )
-        truth = draw_truth(compatibility(pool, fact, self), 4, rng, eligible)
-        if truth is None:
+        drawn = self.with_drawn_truth(fact, rng, eligible)
+        if drawn is None:
             return None
-        region, gates = picked[truth], view.gates.region
+        region, gates = picked[drawn.truth], view.gates.region
         used.append(region)
         low, quarter, median, three_quarters, high = region.quantiles_m[[0, 2, 3, 4, 6]]
         ratios = {
@@ -115,14 +99,7 @@ class MetricDepth(ScalarTask):
             "spread": gates.spread_of_median_max * median / max(high - low, 1e-6),
             "valid": region.valid / gates.valid_min,
         }
-        return replace(
-            fact,
-            key=f"{frame.id}/{pool[truth].key}",
-            truth=truth,
-            second_value=pool[truth].value,
-            margin=float(min(ratios.values())),
-            evidence={"margins": {name: round(float(value), 4) for name, value in ratios.items()}},
-        )
+        return with_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", ratios)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Median of the projected point cloud in the region."""

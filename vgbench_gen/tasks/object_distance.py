@@ -25,7 +25,17 @@ from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
 from vgbench_gen.tasks._scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
-from vgbench_gen.tasks.base import Margins, Mark, Presentation, Twins, camera_from_record, camera_slots, reject, tasks
+from vgbench_gen.tasks.base import (
+    Margins,
+    Mark,
+    Presentation,
+    Twins,
+    camera_from_record,
+    camera_slots,
+    reject,
+    tasks,
+    with_margins,
+)
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -243,25 +253,13 @@ class ObjectDistance(ScalarTask):
         )
         rest = [others[i] for i in rng.permutation(len(others)) if others[i] is not pair][: self.pool_size - 1]
         truth = self._candidate(pair)
-        return Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key=f"{pair.frame.id}/{truth.key}",
+        fact = self.new_fact(
+            view,
+            (truth, *(self._candidate(other) for other in rest)),
             frame_ids=(pair.frame.id,),
-            candidates=(truth, *(self._candidate(other) for other in rest)),
-            truth=0,
-            second_value=truth.value,
-            margin=min(ratios.values()),
-            evidence={
-                "world_from_camera": {pair.frame.id: pair.frame.world_from_camera.ravel().tolist()},
-                "margins": ratios,
-            },
-            licence=view.licence,
+            evidence={"world_from_camera": {pair.frame.id: pair.frame.world_from_camera.ravel().tolist()}},
         )
+        return with_margins(fact, f"{pair.frame.id}/{truth.key}", ratios)
 
 
 def _colors(fact: Fact) -> tuple[str, ...]:

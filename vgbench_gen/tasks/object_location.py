@@ -34,6 +34,7 @@ from vgbench_gen.tasks.base import (
     camera_slots,
     reject,
     tasks,
+    with_margins,
 )
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -288,22 +289,13 @@ class ObjectLocation(Task):
             },
         )
         ratios = dict(found.margins) | {"ladder": round((self.ratio_max - 1) / (needed - 1), 4)}
-        return Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key=f"{frame.id}/{truth.key}",
+        fact = self.new_fact(
+            view,
+            (truth, *self._others(frame, found, view, rng)),
             frame_ids=(frame.id,),
-            candidates=(truth, *self._others(frame, found, view, rng)),
-            truth=0,
-            second_value=truth.value,
-            margin=min(ratios.values()),
-            evidence={"world_from_camera": {frame.id: frame.world_from_camera.ravel().tolist()}, "margins": ratios},
-            licence=view.licence,
+            evidence={"world_from_camera": {frame.id: frame.world_from_camera.ravel().tolist()}},
         )
+        return with_margins(fact, f"{frame.id}/{truth.key}", ratios)
 
     def _others(
         self, frame: ViewFrame, found: GatedObject, view: SceneView, rng: np.random.Generator

@@ -14,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, valid_sets
+from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
@@ -32,6 +32,7 @@ from vgbench_gen.tasks.base import (
     camera_slots,
     reject,
     tasks,
+    with_margins,
 )
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
@@ -85,47 +86,25 @@ class PointTracking(Task):
         if len(picked) < 4:
             return "points_unconfirmed", float(len(picked)), 4.0
         candidates = tuple(self._candidate(tracks, k) for k in picked)
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key="",
-            frame_ids=(a.id, b.id),
-            candidates=candidates,
-            truth=0,
-            second_value=candidates[0].value,
-            margin=1.0,
-            evidence={"diagonal_px": b.camera.diagonal_px},
-            licence=view.licence,
-        )
-        truth = draw_truth(compatibility(candidates, fact, self), 4, rng)
-        if truth is None:
+        fact = self.new_fact(view, candidates, frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px})
+        asked = self.with_drawn_truth(fact, rng)
+        if asked is None:
             return "no_option_set", float(len(candidates)), 4.0
+        truth = asked.truth_candidate
         if rng.random() < SAME_PIXEL_ODDS:
-            same = self._same_pixel(candidates[truth], tracks, b.camera.size == a.camera.size, view)
+            same = self._same_pixel(truth, tracks, b.camera.size == a.camera.size, view)
             candidates = (*candidates, same) if same is not None else candidates
         margins = table.margins(i, j, self.gates)
-        margins.at_least("motion", tracks.motion_d[picked[truth]], self.gates.track.motion_min_d)
-        margins.at_most("cycle", tracks.cycle_px_at_640[picked[truth]], self.gates.track.cycle_max_px_at_640)
+        margins.at_least("motion", tracks.motion_d[picked[asked.truth]], self.gates.track.motion_min_d)
+        margins.at_most("cycle", tracks.cycle_px_at_640[picked[asked.truth]], self.gates.track.cycle_max_px_at_640)
         poses_and_cameras = {
             "world_from_camera": pose_evidence(a, b),
             "camera_1": camera_record(a.camera),
             "camera_2": camera_record(b.camera),
             "pair": table.evidence(i, j),
-            "margins": margins.ratios,
         }
-        return replace(
-            fact,
-            key=f"{a.id}-{b.id}/{candidates[truth].key}",
-            candidates=candidates,
-            truth=truth,
-            second_value=candidates[truth].value,
-            margin=margins.smallest,
-            evidence={**fact.evidence, **poses_and_cameras},
-        )
+        whole = replace(asked, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
+        return with_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
     def _candidate(self, tracks: _tracks.Tracks, k: int) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])

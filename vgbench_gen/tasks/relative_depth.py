@@ -21,7 +21,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._regions import Region, cloud_medians_m, region_mark, regions
 from vgbench_gen.tasks._scalar import evidence_rect
-from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks
+from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks, with_margins
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -102,30 +102,17 @@ class RelativeDepth(Task):
         ]
         members = [truth, *picked]
         margins = [self._order_separation(truth.median_m, r.median_m) for r in picked]
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask=ask,
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key=f"{frame.id}/{ask}/{_key(truth)}",
-            frame_ids=(frame.id,),
-            candidates=tuple(
-                Candidate(
-                    _key(region),
-                    np.array([region.median_m]),
-                    show={"rect": list(region.rect_px)},
-                    evidence=region.evidence(),
-                )
-                for region in members
-            ),
-            truth=0,
-            second_value=np.array([truth.median_m]),
-            margin=float(min(margins)),
-            evidence={"margins": {"order": round(float(min(margins)), 4)}, "above": rank},
-            licence=view.licence,
-        )
+        candidates = [
+            Candidate(
+                _key(region),
+                np.array([region.median_m]),
+                show={"rect": list(region.rect_px)},
+                evidence=region.evidence(),
+            )
+            for region in members
+        ]
+        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence={"above": rank})
+        fact = with_margins(fact, f"{frame.id}/{ask}/{_key(truth)}", {"order": min(margins)})
         return fact, truth
 
     def _decided(self, truth: Region, other: Region, ask: str) -> bool:

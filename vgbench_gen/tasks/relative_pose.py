@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
+from vgbench_gen.distractors.base import OptionSet, compatibility
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
@@ -30,6 +30,7 @@ from vgbench_gen.tasks.base import (
     camera_slots,
     reject,
     tasks,
+    with_margins,
 )
 from vgbench_gen.text.numbers import fixed
 
@@ -112,27 +113,12 @@ class RelativePose(Task):
         if len(pool) < 4:
             return "few_alike", float(len(pool)), 4.0
         candidates = tuple(self._candidate(table, i, j) for i, j in pool)
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key="",
-            frame_ids=(),
-            candidates=candidates,
-            truth=0,
-            second_value=candidates[0].value,
-            margin=1.0,
-            evidence={},
-            licence=view.licence,
-        )
+        fact = self.new_fact(view, candidates)
         eligible = np.array([not table.taken(i, j, used) for i, j in pool])
-        truth = draw_truth(compatibility(candidates, fact, self), 4, rng, eligible)
-        if truth is None:
+        drawn = self.with_drawn_truth(fact, rng, eligible)
+        if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
-        i, j = pool[truth]
+        i, j = pool[drawn.truth]
         gates, turn = self.gates.pose, table.relative[i, j, :3, :3]
         found = _registration.essential_rotation(view.frames[i], view.frames[j])
         if found is not None and found[1] >= gates.pnp_inliers_min:
@@ -141,14 +127,8 @@ class RelativePose(Task):
                 return "essential_rotation", off, gates.pnp_rotation_max_deg
         used.append((i, j))
         margins = table.margins(i, j, self.gates, planes=True)
-        return replace(
-            fact,
-            key=candidates[truth].key,
-            truth=truth,
-            second_value=candidates[truth].value,
-            margin=margins.smallest,
-            evidence={"margins": margins.ratios, "essential_inliers": found[1] if found else 0},
-        )
+        checked = replace(drawn, evidence={"essential_inliers": found[1] if found else 0})
+        return with_margins(checked, drawn.truth_candidate.key, margins.ratios)
 
     def _candidate(self, table: PairTable, i: int, j: int) -> Candidate:
         pair = table.pair(i, j)

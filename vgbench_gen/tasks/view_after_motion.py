@@ -7,13 +7,12 @@ The source is camera 1; the candidates are frames that see about as much of what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
+from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
@@ -29,6 +28,7 @@ from vgbench_gen.tasks.base import (
     camera_slots,
     reject,
     tasks,
+    with_margins,
 )
 from vgbench_gen.text.render import word
 
@@ -130,43 +130,27 @@ class ViewAfterMotion(Task):
         points = thinned(seen_m[(z_m >= view.near_m) & (z_m <= view.far_m)], _POINTS)
         camera_points = poses.transform(poses.invert(frame.world_from_camera), points)
         candidates = tuple(self._candidate(table, source, j) for j in pool)
-        fact = Fact(
-            task=self.name,
-            task_version=self.version,
-            ask="",
-            dataset=view.dataset,
-            scene_id=view.id,
-            split=view.split,
-            key="",
+        fact = self.new_fact(
+            view,
+            candidates,
             frame_ids=(frame.id,),
-            candidates=candidates,
-            truth=0,
-            second_value=candidates[0].value,
-            margin=1.0,
             evidence={
                 "points_m": np.round(camera_points, 3).tolist(),
                 "world_from_camera": pose_evidence(frame),
             },
-            licence=view.licence,
         )
         eligible = np.array([not table.taken(source, j, used) for j in pool])
-        truth = draw_truth(compatibility(candidates, fact, self), 4, rng, eligible)
-        if truth is None:
+        drawn = self.with_drawn_truth(fact, rng, eligible)
+        if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
-        used.append((source, pool[truth]))
+        target = pool[drawn.truth]
+        used.append((source, target))
         margins, gates = Margins(), self.gates.view
-        margins.at_least("overlap", _overlap(table, source, pool[truth]), gates.overlap_min)
-        turn = float(table.rotation_deg[source, pool[truth]]) / gates.motion_min_deg
-        shift = float(table.baseline_m[source, pool[truth]]) / gates.motion_min_m
+        margins.at_least("overlap", _overlap(table, source, target), gates.overlap_min)
+        turn = float(table.rotation_deg[source, target]) / gates.motion_min_deg
+        shift = float(table.baseline_m[source, target]) / gates.motion_min_m
         margins.at_least("motion", max(turn, shift), 1.0)
-        return replace(
-            fact,
-            key=f"{frame.id}/{candidates[truth].key}",
-            truth=truth,
-            second_value=candidates[truth].value,
-            margin=margins.smallest,
-            evidence={**fact.evidence, "margins": margins.ratios},
-        )
+        return with_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", margins.ratios)
 
     def _candidate(self, table: PairTable, source: int, j: int) -> Candidate:
         frame = table.frames[j]
