@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 from pathlib import Path
 
 from bench.table import Row
@@ -29,4 +28,6 @@ def rows(root: Path, scratch: Path) -> list[Row]:
 
 def _peak_mb(job: MeasureJob) -> float:
     measure_scene(job)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Not ru_maxrss: a spawned process inherits its parent's peak there.
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024

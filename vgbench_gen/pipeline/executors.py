@@ -5,7 +5,10 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
+
+from vgbench_gen.core.errors import VGBenchError
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -16,6 +19,9 @@ def run_local(function: Callable[[Job], Result], jobs: Sequence[Job], workers: i
 
     A failure is raised here and cancels what has not started. Workers are spawned, not forked: OpenCV's and Open3D's
     threads do not survive a fork.
+
+    Raises:
+        VGBenchError: a worker was killed, or could not start.
     """
     if workers <= 1 or len(jobs) <= 1:
         for index, job in enumerate(jobs):
@@ -27,6 +33,12 @@ def run_local(function: Callable[[Job], Result], jobs: Sequence[Job], workers: i
         try:
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
+        except BrokenProcessPool as error:
+            raise VGBenchError(
+                f"found a worker of {workers} that ended before its work; expected it to finish. Most often memory ran "
+                "out: use fewer workers and run again, what was finished is kept. In a script, build below "
+                '`if __name__ == "__main__":`.'
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
@@ -66,6 +68,16 @@ def propose_rects(frame: ViewFrame, view: SceneView, rng: np.random.Generator, c
     low = border + np.floor(rng.random((count, 2)) * (np.maximum(room, 0) + 1)).astype(np.int64)
     rects: IntArray = np.concatenate([low, low + sizes - 1], axis=1)[fits]
     return rects
+
+
+_FOUND: WeakKeyDictionary[ViewFrame, tuple[list[Region], dict[str, int]]] = WeakKeyDictionary()
+
+
+def frame_regions(frame: ViewFrame, view: SceneView) -> tuple[list[Region], dict[str, int]]:
+    """`regions` of a frame, found once for all tasks; which of them are asked about is each task's own draw."""
+    if frame not in _FOUND:
+        _FOUND[frame] = regions(frame, view, rng_for(0, "regions", view.dataset, view.id, frame.id))
+    return _FOUND[frame]
 
 
 def regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) -> tuple[list[Region], dict[str, int]]:

@@ -191,6 +191,8 @@ class Task(abc.ABC):
 
         eligible: (pool,) False for candidates that may be shown but not asked about.
         """
+        if eligible is not None and not eligible.any():
+            return None
         truth = draw_truth(compatibility(fact.candidates, fact, self), OPTIONS, rng, eligible)
         if truth is None:
             return None

@@ -16,7 +16,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Re
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._regions import Region, blocks_mean_m, cloud_medians_m, region_mark, regions
+from vgbench_gen.tasks._regions import Region, blocks_mean_m, cloud_medians_m, frame_regions, region_mark
 from vgbench_gen.tasks._scalar import ScalarTask, evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks, with_margins
 from vgbench_gen.text import numbers
@@ -56,7 +56,7 @@ class MetricDepth(ScalarTask):
         for frame in view.distinct_frames(rng):
             if made >= limit:
                 return
-            found, dropped = regions(frame, view, rng)
+            found, dropped = frame_regions(frame, view)
             used: list[Region] = []
             for turn in range(min(PER_FRAME, limit - made)):
                 key = f"{frame.id}/{turn}"

@@ -19,7 +19,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Re
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._regions import Region, cloud_medians_m, region_mark, regions
+from vgbench_gen.tasks._regions import Region, cloud_medians_m, frame_regions, region_mark
 from vgbench_gen.tasks._scalar import evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks, with_margins
 from vgbench_gen.text import numbers
@@ -48,7 +48,7 @@ class RelativeDepth(Task):
         made = 0
         used_ranks = {ask: np.zeros(DECOYS + 1, dtype=np.int64) for ask in self.asks}
         for frame in view.distinct_frames(rng):
-            found, dropped = regions(frame, view, rng)
+            found, dropped = frame_regions(frame, view)
             targets: list[Region] = []
             for ask in self.asks:
                 if made >= limit:
