@@ -15,3 +15,16 @@ def captures() -> Path:
     if not value or not Path(value).is_dir():
         pytest.skip("no real captures here: set VGBENCH_CAPTURES to their folder")
     return Path(value)
+
+
+@pytest.fixture(scope="session")
+def raw_room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the rendered room as one CA-1M tar and one WildRGB-D scene; made once per test process."""
+    # Imported on use: most tests need neither the room nor OpenCV.
+    from tests.room_writer import write_ca1m, write_wildrgbd
+    from tests.scene_factory import room_scene
+
+    root = tmp_path_factory.mktemp("raw")
+    write_ca1m(root, room_scene(seed=1, frames=16, width=400, height=300))
+    write_wildrgbd(root, room_scene(seed=2, frames=8, width=320, height=240, dataset="wildrgbd"))
+    return root

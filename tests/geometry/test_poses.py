@@ -145,6 +145,8 @@ def bad(change: str) -> npt.NDArray[np.float64]:
         pose[:3, :3] = 1e300
     elif change == "last row":
         pose[3] = 0, 0, 0.5, 1
+    elif change == "far":
+        pose[1, 3] = -1e30
     elif change == "transposed":
         pose = pose.T
     elif change == "3x4":
@@ -169,6 +171,7 @@ RIGID = "; expected a finite rigid 4x4 transform." + TAIL
         ("zero", "found max |R^T R - I| = 1; expected less than 0.005." + TAIL),
         ("huge", "found max |R^T R - I| = inf; expected less than 0.005." + TAIL),
         ("last row", "found last row (0, 0, 0.5, 1); expected last row (0, 0, 0, 1) within 0.001." + TAIL),
+        ("far", "found a translation of 1e+30 m; expected at most 1e+07 m." + TAIL),
         ("transposed", "found last row (1, 2, 3, 1); expected last row (0, 0, 0, 1) within 0.001." + TAIL),
     ],
 )

@@ -27,7 +27,7 @@ def test_own_file_overrides_single_gates(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_what_is_shipped() -> None:
-    with pytest.raises(ConfigError, match=r"no recipe is called 'defualt'\. Shipped: .*default"):
+    with pytest.raises(ConfigError, match=r"no recipe is called 'defualt'\. Did you mean default\? Shipped: .*default"):
         load_recipe("defualt")
 
 

@@ -75,6 +75,15 @@ def test_links_out_of_the_root_are_not_followed(root: Path, tmp_path: Path) -> N
     assert keys(discover(tmp_path / "door")) == ALL
 
 
+def test_links_that_go_round_cost_no_scene(root: Path) -> None:
+    for folder in (root, root / "ca1m" / "val", root / "wildrgbd" / "TV" / "scenes"):
+        for name in ("round", "scene0009_00", "ca1m-val-43000000.tar", "metadata"):
+            (folder / name).symlink_to(name)
+    told: list[str] = []
+    assert keys(discover(root, on_error=lambda ref, error: told.append(str(error)))) == ALL
+    assert told == []
+
+
 def test_scenes_are_opened_in_order_and_failures_are_told(root: Path) -> None:
     (root / "wildrgbd" / "TV" / "scenes" / "scenes_004" / "metadata").write_text("{")
     (root / "ca1m" / "ca1m-train-41000000.tar").write_bytes(b"no tar at all" * 100)

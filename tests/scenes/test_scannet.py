@@ -201,6 +201,31 @@ def test_pictures_of_another_size_rescale_the_intrinsics(tmp_path: Path) -> None
         opened(folder)
 
 
+@pytest.mark.parametrize("focal_px", [0.01, 5.0, 700.0, 1e30])
+def test_focal_lengths_no_camera_has(tmp_path: Path, focal_px: float) -> None:
+    folder = scan_folder(tmp_path)
+    write_python_export(folder, pictures(1))
+    K = COLOR_K[:3, :3].copy()
+    K[0, 0] = K[1, 1] = focal_px
+    (folder / "intrinsic/intrinsic_color.txt").write_text(text(K))
+    with pytest.raises(SceneError, match="expected a field of view of 6 to 157 degrees"):
+        opened(folder)
+
+
+def test_what_only_orders_or_sorts_scans_costs_none(tmp_path: Path) -> None:
+    for name in ("scene0001_00", "scene0002_00"):
+        write_python_export(scan_folder(tmp_path, name), pictures(2))
+    (tmp_path / "scannetv2_train.txt").write_bytes(b"x" * 2_000_000)
+    for picture in (tmp_path / "scene0001_00" / "color").iterdir():
+        picture.unlink()
+        picture.symlink_to(picture.name)  # a link that goes round
+    found = list(ScanNet().discover(tmp_path))
+    assert [(ref.scene_id, ref.split) for ref in found] == [("scene0001_00", "unknown"), ("scene0002_00", "unknown")]
+    assert len(ScanNet().open(found[1]).frames) == 2
+    with pytest.raises(SceneError, match="no frame with colour, depth and pose"):
+        ScanNet().open(found[0])
+
+
 def test_sizes_nobody_states(tmp_path: Path) -> None:
     """Without `<scanId>.txt`, intrinsics are those of 1296x968 colour and 640x480 depth unless they fit as they are."""
     folder = scan_folder(tmp_path)

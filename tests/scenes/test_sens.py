@@ -104,8 +104,10 @@ HUGE = 2**32 - 1
         ({"depth_kind": 2}, "OCCI"),
         ({"depth_kind": -1}, "raw or 1 zlib"),
         ({"color_kind": -1}, "2 JPEG"),
-        ({"shift": 0.0}, "positive"),
-        ({"shift": float("nan")}, "positive"),
+        ({"shift": 0.0}, "1 to 1e"),
+        ({"shift": 1e-36}, "1 to 1e"),  # every depth would be infinite
+        ({"shift": 1e30}, "1 to 1e"),
+        ({"shift": float("nan")}, "1 to 1e"),
         ({"frames": []}, "at least one"),
     ],
 )

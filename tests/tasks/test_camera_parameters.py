@@ -99,7 +99,7 @@ def test_hand_worked_crop() -> None:
 
 
 def test_margins_by_what_is_asked() -> None:
-    for ask, a, b in (("fx", 800, 1000), ("fy", 1000, 800), ("cx", 300, 351.2), ("cy", 238.4, 200), ("hfov", 50, 43)):
+    for ask, a, b in (("fx", 800, 1000), ("fy", 1000, 800), ("cx", 300, 376.8), ("cy", 257.6, 200), ("hfov", 50, 43)):
         fact = _bare(ask, a, b)
         assert TASK.separation(fact.candidates[0], fact.candidates[1], fact) == pytest.approx(1), ask
     wide = _bare("cx", 100, 200)

@@ -63,14 +63,16 @@ def test_what_carries_a_thing_does_not_count_as_hiding_it() -> None:
     mug = cuboid((0.1, 1.9, 0.78), (0.12, 0.12, 0.12))
     frame = seen(TABLE, mug)
     assert share(frame, mug) < GATES.continues_max
-    assert problem(frame, mug, "surface") == ""
+    assert problem(frame, mug, "annotated") == ""
+    # Fusion rounds off a fifth of so small a thing, so a fitted box is not believed.
+    assert problem(frame, mug, "surface") == "object_small_fit"
 
 
 def test_a_part_above_an_occluder_may_go_on_behind_it() -> None:
     frame = seen(TABLE, CHAIR)
     assert share(frame, BACKREST) > 0.8
     assert problem(frame, BACKREST, "surface") == "object_continues"
-    assert problem(frame, BACKREST, "annotated") == ""
+    assert problem(frame, BACKREST, "annotated") == "object_continues"
 
 
 def test_a_side_at_the_border_counts_as_covered() -> None:

@@ -8,12 +8,16 @@ from typing import Annotated
 
 import typer
 
-DatasetFolder = Annotated[Path, typer.Argument(help="A folder that `vgbench build` made, or its parquet files.")]
-ScenesFolders = Annotated[list[Path], typer.Option("--scenes", help="Folder with raw scenes; may be repeated.")]
-OutFolder = Annotated[Path, typer.Option("--out", help="Build folder; rerunning resumes.")]
-Workers = Annotated[int, typer.Option("--workers", min=0, help="Processes; 0 for all cores.")]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the recipe's seed.")]
-RecipeName = Annotated[str, typer.Argument(help="A shipped recipe's name or a .toml file.")]
+DatasetFolder = Annotated[
+    Path, typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made, or its parquet files.")
+]
+ScenesFolders = Annotated[
+    list[Path], typer.Option("--scenes", metavar="FOLDER", help="Folder with raw scenes; may be repeated.")
+]
+OutFolder = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Build folder; rerunning resumes.")]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", min=0, help="Processes; 0 for all cores.")]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Instead of the recipe's seed.")]
+RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .toml file.")]
 
 
 def worker_count(workers: int) -> int:

@@ -82,9 +82,12 @@ def compose(
     workers: Workers = 0,
     seed: Seed = None,
     distractor_seed: Annotated[
-        int | None, typer.Option("--distractor-seed", min=0, help="Draw other wrong options; answers stay.")
+        int | None,
+        typer.Option("--distractor-seed", metavar="N", min=0, help="Draw other wrong options; answers stay."),
     ] = None,
-    strategy: Annotated[str, typer.Option("--strategy", help="Distractor strategy instead of the recipe's.")] = "",
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="Distractor strategy instead of the recipe's.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Make the questions anew from measured facts: options, words, pictures. Opens no raw scene."""

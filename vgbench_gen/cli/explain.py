@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def explain(
     dataset: DatasetFolder,
     item_id: Annotated[str, typer.Argument(metavar="ID", help="The row's id, or a beginning of it that fits one row.")],
-    out: Annotated[Path, typer.Option("--out", help="PNG file to write.")] = Path("explain.png"),
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="PNG file to write.")] = Path("explain.png"),
 ) -> None:
     """Draw one row: its images, points, boxes and reprojections, the numbers of both routes, the margins."""
     from vgbench_gen.quality.explain import draw, png

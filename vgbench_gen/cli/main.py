@@ -71,6 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader is gone (`vgbench … | head`). Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE_STATUS
+    except OSError as exc:
+        # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
+        return _complain(
+            f"{exc.filename or 'the disk'}: {exc.strerror or exc}. Check the path, its rights and the space."
+        )
     return status
 
 
@@ -88,7 +93,8 @@ def _run(app: typer.Typer, arguments: list[str]) -> int:
 def _usage_message(exc: Exception) -> str:
     message = str(getattr(exc, "format_message", exc.__str__)())
     path = getattr(getattr(exc, "ctx", None), "command_path", "vgbench")
-    return f"{message} See `{path} --help`."
+    stop = "" if message.endswith((".", "?")) else "."
+    return f"{message}{stop} See `{path} --help`."
 
 
 def _complain(message: str) -> int:

@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def scenes(
-    root: Annotated[Path, typer.Argument(help="Folder with raw scenes, in any depth.")],
+    root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder with raw scenes, in any depth.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """List the scenes below ROOT with their health.
@@ -73,7 +73,7 @@ def _rows(refs: Sequence[SceneRef]) -> Iterator[Row]:
         try:
             with loaders[ref.dataset].open(ref) as scene:
                 yield summary(scene, ref.variant).to_json()
-        except VGBenchError as exc:
+        except (VGBenchError, OSError) as exc:
             known = {"dataset": ref.dataset, "id": ref.scene_id, "split": ref.split, "variant": ref.variant}
             unknown = dict.fromkeys(field.name for field in dataclasses.fields(SceneHealth))
             yield {**unknown, **known, "fits": [], "issues": {}, "verdict": f"bad: {exc}"}

@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     dataset: DatasetFolder,
-    scenes: Annotated[list[Path] | None, typer.Option("--scenes", help="Raw scenes; may be repeated.")] = None,
+    scenes: Annotated[
+        list[Path] | None, typer.Option("--scenes", metavar="FOLDER", help="Raw scenes; may be repeated.")
+    ] = None,
     workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print counts and all problems as JSON.")] = False,
 ) -> None:

@@ -12,6 +12,7 @@ from vgbench_gen.core.types import FloatArray
 MAX_DEVIATION = 5e-3
 DETERMINANT_RANGE = (0.95, 1.05)
 LAST_ROW_TOLERANCE = 1e-3
+MAX_TRANSLATION_M = 1e7
 _EXPECTED = "a finite rigid 4x4 transform"
 _REMEDY = "Leave this frame out, or export its pose again."
 
@@ -36,7 +37,8 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
     """Check that a pose from a file is rigid, and make it exactly so.
 
     Rules (on-disk formats reference, 0.3-1): all finite; last row (0, 0, 0, 1) within 1e-3; max |R^T R - I| < 5e-3;
-    0.95 < det R < 1.05. What passes gets its rotation re-orthonormalised and its last row set exactly.
+    0.95 < det R < 1.05. Beyond them, no coordinate may exceed 10,000 km, which is further than map grids reach: there
+    all positions of a scene round to one. What passes gets its rotation re-orthonormalised, its last row set exactly.
 
     Args:
         matrix: (4, 4), any transform between metric frames.
@@ -70,6 +72,9 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
     low, high = DETERMINANT_RANGE
     if not low < determinant < high:
         raise PoseError(where, f"det R = {determinant:.3f}", f"between {low:g} and {high:g}", _REMEDY)
+    if np.abs(pose[:3, 3]).max() > MAX_TRANSLATION_M:
+        found = f"a translation of {np.abs(pose[:3, 3]).max():.3g} m"
+        raise PoseError(where, found, f"at most {MAX_TRANSLATION_M:g} m", _REMEDY)
     pose[:3, :3] = nearest_rotation(pose[:3, :3])
     pose[3] = (0.0, 0.0, 0.0, 1.0)
     return pose, deviation

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.pipeline.compose import ComposeReport, compose
+from vgbench_gen.distractors.base import strategies
+from vgbench_gen.pipeline.compose import ComposeReport, compose, fact_shards, read_facts
 from vgbench_gen.pipeline.executors import run_local
-from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, measure_scene, shard_reports
+from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, chosen_tasks, measure_scene, shard_reports
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef
@@ -57,6 +58,7 @@ def build(
 
     Raises:
         ConfigError: no scenes found, or the recipe is wrong.
+        UnknownNameError: a task or strategy is not registered.
         BuildLocked: another build writes there.
     """
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
@@ -70,6 +72,16 @@ def build(
     return report
 
 
+def check_names(recipe: Recipe) -> None:
+    """Look up the names in a recipe before hours of measuring depend on them.
+
+    Raises:
+        UnknownNameError: a task or strategy is not registered.
+    """
+    chosen_tasks(recipe)
+    strategies[recipe.strategy]
+
+
 def recompose(
     recipe: Recipe,
     out: Path,
@@ -79,9 +91,13 @@ def recompose(
     """Compose again from the facts of a build; its manifest keeps what was measured and gets the new counts.
 
     Raises:
+        UnknownNameError: a task or strategy is not registered.
         DatasetError: nothing was measured there.
         BuildLocked: another build writes there.
     """
+    check_names(recipe)
+    if not fact_shards(out):
+        read_facts(out)  # says so before a mistyped folder is made
     with BuildLock(out):
         clean_temporary(out)
         composed = compose(out, recipe, workers, None, on_question)
@@ -97,7 +113,13 @@ def measure(
     workers: int = 1,
     on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
 ) -> list[SceneReport]:
-    """Measure every scene; reports sorted by dataset and scene."""
+    """Measure every scene; reports sorted by dataset and scene.
+
+    Raises:
+        ConfigError: no scenes found.
+        UnknownNameError: a task or strategy is not registered.
+    """
+    check_names(recipe)
     refs = find_scenes(scenes)
     # Largest first, so that no worker starts a long scene when the others are done.
     refs.sort(key=lambda ref: (-ref.size_bytes, ref.dataset, ref.scene_id))

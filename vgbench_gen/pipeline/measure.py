@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import DatasetError, FrameError, GeometryError, SceneError
+from vgbench_gen.core.errors import DatasetError, FormatError, FrameError, GeometryError, SceneError
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.pipeline.recipe import Recipe
@@ -36,7 +36,8 @@ class MeasureJob:
 class SceneReport:
     """What measuring one scene gave.
 
-    facts: per task. rejects: per "task/reason". frames: usable keyframes. error: why the scene was dropped, or "".
+    facts: per task. rejects: per "task/reason". key: of everything the shard depends on; source_digest: of the raw
+    files. frames: usable keyframes. error: why the scene was dropped, or "".
     seconds and reused are for the log; they never reach the dataset.
     """
 
@@ -50,6 +51,7 @@ class SceneReport:
     objects: int = 0
     error: str = ""
     key: str = ""
+    source_digest: str = ""
     reused: bool = False
     seconds: float = 0.0
     task_seconds: dict[str, float] = field(default_factory=dict)
@@ -79,19 +81,34 @@ def measure_scene(job: MeasureJob) -> SceneReport:
     report = SceneReport(job.ref.dataset, job.ref.scene_id)
     media = MediaStore(job.out / "media")
     try:
-        with loaders[job.ref.dataset].open(job.ref) as scene:
-            report.key = shard_key(scene, job.recipe)
+        with _opened(job.ref) as scene:
+            report.key, report.source_digest = shard_key(scene, job.recipe), scene.source_digest
             report.issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
             report.total_frames, report.objects = scene.total_frames, len(scene.objects)
             if not _reuse(job, report, media):
                 facts, rejects = _measure(scene, job.recipe, media, report)
                 _write(job, report, facts, rejects)
-    except (SceneError, FrameError) as error:
+    except (FormatError, GeometryError) as error:
         report.error = str(error)
         rejects = [Rejected("scene", job.ref.dataset, job.ref.scene_id, "", "unreadable", detail=str(error))]
         _write(job, report, [], rejects)
     report.seconds = time.monotonic() - began
     return report
+
+
+def _opened(ref: SceneRef) -> Scene:
+    """The scene. Only what fails here is laid to the scan: later on, a full disk must not look like a bad scene.
+
+    Raises:
+        SceneError: the scene cannot be used, or its files cannot be read.
+    """
+    try:
+        return loaders[ref.dataset].open(ref)
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise SceneError(
+            error.filename or ref.path, found, "readable files", "Check their rights and the disk."
+        ) from error
 
 
 def shard_key(scene: Scene, recipe: Recipe) -> str:
@@ -221,12 +238,14 @@ def _with_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) ->
 
 
 def shard_reports(out: Path) -> list[SceneReport]:
-    """Reports of all measured scenes, read back from their shards; what only opening a scene tells is left 0."""
+    """Reports of all measured scenes, read back from their shards."""
     reports = []
     for path in sorted((out / "rejects").glob("*/*.parquet")):
         notes = read_metadata(path)
         report = SceneReport(path.parent.name, str(notes["scene_id"]), key=str(notes["key"]), reused=True)
+        report.source_digest = str(notes["source_digest"])
         report.frames, report.objects = int(notes["frames"]), int(notes["objects"])
+        report.total_frames, report.issues = int(notes.get("total_frames", 0)), dict(notes.get("issues", {}))
         facts = read_shard(shard_path(out, "facts", report.dataset, report.scene_id), FACTS)
         _count(report, facts, read_shard(path, REJECTS))
         reports.append(report)
@@ -235,6 +254,7 @@ def shard_reports(out: Path) -> list[SceneReport]:
 
 def _write(job: MeasureJob, report: SceneReport, facts: list[Fact], rejects: list[Rejected]) -> None:
     notes = {"key": report.key, "scene_id": report.scene_id, "frames": report.frames, "objects": report.objects}
+    notes |= {"total_frames": report.total_frames, "issues": report.issues, "source_digest": report.source_digest}
     where = report.dataset, report.scene_id
     write_shard(shard_path(job.out, "rejects", *where), rejects, REJECTS, notes)
     # Facts last: their presence says that the scene is done.
@@ -249,4 +269,6 @@ def _count(report: SceneReport, facts: Sequence[Fact], rejects: Sequence[Rejecte
         # A scene that was dropped says so again when its shards are reused.
         dropped = [r for r in rejects if r.task == "scene"]
         if dropped:
-            report.error = f"{dropped[0].reason}: {dropped[0].value:.3g} (limit {dropped[0].limit:g})"
+            first = dropped[0]
+            numbers = f"{first.reason}: {first.value:.3g} (limit {first.limit:g})"
+            report.error = first.detail if first.reason == "unreadable" else numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 from pathlib import Path
 from typing import Literal
@@ -49,6 +50,10 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
     if path.suffix != ".toml":
         path = _FOLDER / f"{name_or_path}.toml"
         if not path.is_file():
-            shipped = ", ".join(sorted(p.stem for p in _FOLDER.glob("*.toml")))
-            raise ConfigError(f"no recipe is called {str(name_or_path)!r}. Shipped: {shipped}. Or give a .toml file.")
+            shipped = sorted(p.stem for p in _FOLDER.glob("*.toml"))
+            near = difflib.get_close_matches(str(name_or_path), shipped, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise ConfigError(
+                f"no recipe is called {str(name_or_path)!r}.{hint} Shipped: {', '.join(shipped)}. Or give a .toml file."
+            )
     return load_toml(path, Recipe)

@@ -104,7 +104,11 @@ def _judgments(
     entry: Planned, task: Task, twins: Twins, phrasing: Phrasing, cache: PictureCache, wording: Wording
 ) -> list[Item]:
     rows = []
-    for holds, claim in ((True, twins.true), (False, twins.false)):
+    claims = [(True, twins.true), (False, twins.false)]
+    # Neither half always comes first: a reader of rows in order would learn the rule.
+    if rng_for(wording.seed, "twin_order", entry.group_id).random() < 0.5:
+        claims.reverse()
+    for holds, claim in claims:
         rows.append(
             _row(
                 entry,

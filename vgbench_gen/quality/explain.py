@@ -61,7 +61,9 @@ def _tile(image: ColorArray, overlay: Sequence[Mark], title: str, width: int) ->
                 cv2.circle(canvas, point.tolist(), 4, (255, 255, 255), -1, cv2.LINE_AA)
                 cv2.circle(canvas, point.tolist(), 3, color, -1, cv2.LINE_AA)
         if mark.label:
-            _write(canvas, mark.label, points[0], color)
+            # Below a rectangle: its own number stands above it.
+            at = [points[0][0], points[1][1] + 28] if mark.kind == "rect" else points[0]
+            _write(canvas, mark.label, at, color)
     _write(canvas, title, np.array([6, 22]), (255, 255, 255))
     return canvas
 

@@ -168,7 +168,7 @@ def verify_scene(job: SceneJob) -> list[Problem]:
             problems = [problem for item in job.items for problem in _raw_problems(item, view)]
             view.close()
             return problems
-    except VGBenchError as error:
+    except (VGBenchError, OSError) as error:
         return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
 
 

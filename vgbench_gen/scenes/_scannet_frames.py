@@ -37,7 +37,7 @@ from vgbench_gen.scenes._scannet_cameras import (
     stated_size,
     warn_extrinsic,
 )
-from vgbench_gen.scenes._sens import MAX_FRAMES, SensFile
+from vgbench_gen.scenes._sens import MAX_DEPTH_SHIFT, MAX_FRAMES, SensFile
 from vgbench_gen.scenes.base import Issue
 
 _SUBFOLDERS = ("", "frames", "exported", "sens")
@@ -362,9 +362,9 @@ def _cameras(
         shift = float(info.get("m_depthShift", "1000"))
     except ValueError:
         shift = float("nan")
-    if not (np.isfinite(shift) and shift > 0):
+    if not 1 <= shift <= MAX_DEPTH_SHIFT:
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
-        raise SceneError(layout.color_K, found, "a positive number (1000 for millimetres)", _EXPORT)
+        raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _EXPORT)
     frames = ExportedFrames(layout, shift)
     size, depth_size = _first_size(numbers, frames.picture_size), _first_size(numbers, frames.depth_picture_size)
     if size is None or depth_size is None:

@@ -5,7 +5,6 @@ Formats: `dataset-formats.md` 2.4 and 2.6. COLMAP models are read by `_colmap`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from vgbench_gen.scenes.base import Issue
 
 PHONE_SIZE = (1920, 1440)
 _MAX_FRAMES = 1_000_000
+_MAX_TIME_S = 1e15  # far beyond any clock, also of one that counts microseconds
 # A principal point further from the middle than this share of the image belongs to an image of another size.
 _MAX_OFF_CENTRE = 0.15
 _MAX_SKEW = 1e-3
@@ -73,7 +73,8 @@ def read_phone_json(path: Path, where: str) -> tuple[dict[str, PhoneRecord], lis
             continue
         # The plural `poses`/`pose` is never read: it lives in the phone's own world, not in the mesh's.
         stamp = _either(entry, "timestamp")
-        timed = isinstance(stamp, int | float) and math.isfinite(stamp)
+        # A comparison, because a whole number of JSON may be too long to become a float.
+        timed = isinstance(stamp, int | float) and abs(stamp) < _MAX_TIME_S
         aligned = _either(entry, "aligned_pose")
         records[key] = PhoneRecord(float(stamp) if timed else None, _either(entry, "intrinsic"), aligned)
     return records, issues

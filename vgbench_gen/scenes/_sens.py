@@ -31,6 +31,7 @@ except ImportError:  # pragma: no cover - the optional extra is not installed
 
 # Almost two hours at 30 Hz; the longest scan of the release has several thousand frames.
 MAX_FRAMES = 200_000
+MAX_DEPTH_SHIFT = 1e6  # depth units per metre: micrometres; fewer than one makes 16 bits kilometres
 _MAX_NAME_BYTES = 4096
 _RECORD = struct.Struct("<64sQQQQ")
 _COLOR_KINDS = {0: "raw", 1: "png", 2: "jpeg"}
@@ -253,8 +254,8 @@ def _read_header(handle: int, path: Path) -> SensHeader:
         raise SceneError(path, "OCCI depth, which needs a proprietary decoder", "raw or zlib depth", remedy)
     if depth_code not in _DEPTH_KINDS:
         raise SceneError(path, f"depth compression {depth_code}", "0 raw or 1 zlib", _REMEDY)
-    if not (np.isfinite(shift) and shift > 0):
-        raise SceneError(path, f"depthShift {shift}", "a positive number (1000 for millimetres)", _REMEDY)
+    if not 1 <= shift <= MAX_DEPTH_SHIFT:
+        raise SceneError(path, f"depthShift {shift:g}", f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _REMEDY)
     if count > MAX_FRAMES:
         raise SceneError(path, f"{count} frames", f"at most {MAX_FRAMES}", _REMEDY)
     return SensHeader(

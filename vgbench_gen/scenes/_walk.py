@@ -47,9 +47,25 @@ def walk(root: Path, max_depth: int = MAX_DEPTH) -> Iterator[tuple[Path, list[os
 
 
 def _enters(root: Path, entry: os.DirEntry[str]) -> bool:
-    if entry.name in _LEAVES or _CA1M_FRAME.fullmatch(entry.name) or not entry.is_dir():
+    if entry.name in _LEAVES or _CA1M_FRAME.fullmatch(entry.name) or not is_folder(entry):
         return False
     return not entry.is_symlink() or stays_inside(root, Path(entry.path))
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """`entry.is_dir()`, False where that cannot be found out: one link that goes round must not end a walk."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def is_regular(entry: os.DirEntry[str]) -> bool:
+    """`entry.is_file()`, False where that cannot be found out."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def stays_inside(root: Path, path: Path) -> bool:

@@ -24,7 +24,7 @@ from vgbench_gen.scenes._ca1m_boxes import frame_objects, world_objects
 from vgbench_gen.scenes._ca1m_members import Members
 from vgbench_gen.scenes._files import MAX_JSON_BYTES, decode_depth_u16, decode_image_rgb, picture_header, source_digest
 from vgbench_gen.scenes._values import camera_for, matrix_of
-from vgbench_gen.scenes._walk import stays_inside, walk
+from vgbench_gen.scenes._walk import is_folder, is_regular, stays_inside, walk
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 
 MAX_DEPTH_M = 10.0
@@ -250,7 +250,7 @@ class CA1M(Loader):
             yield from self._archive(root)
             return
         for folder, entries in walk(root):
-            frames = [entry for entry in entries if _FRAME_FOLDER.fullmatch(entry.name) and entry.is_dir()]
+            frames = [entry for entry in entries if _FRAME_FOLDER.fullmatch(entry.name) and is_folder(entry)]
             if frames:
                 name, parent = folder.resolve().name, folder.resolve().parent.name
                 named = _PARENT.fullmatch(parent) or _PARENT.fullmatch(name)
@@ -260,7 +260,7 @@ class CA1M(Loader):
             for entry in entries:
                 path = Path(entry.path)
                 safe = not entry.is_symlink() or stays_inside(root, path)
-                if safe and _ARCHIVE.fullmatch(entry.name) and entry.is_file():
+                if safe and _ARCHIVE.fullmatch(entry.name) and is_regular(entry):
                     yield from self._archive(path)
 
     def _archive(self, path: Path) -> Iterator[SceneRef]:

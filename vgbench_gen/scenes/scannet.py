@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -196,10 +197,13 @@ def _variant(folder: Path) -> tuple[str, int]:
         return "", 0
     variant, base = exported
     pictures = base / "color" if (base / "color").is_dir() else base
-    with os.scandir(pictures) as entries:
-        first = next(entries, None)
-        size = first.stat().st_size if first is not None and first.is_file() else 0
-        return variant, size * (1 + sum(1 for _ in entries))
+    try:
+        with os.scandir(pictures) as entries:
+            first = next(entries, None)
+            size = first.stat().st_size if first is not None and first.is_file() else 0
+            return variant, size * (1 + sum(1 for _ in entries))
+    except OSError:  # unreadable, or a link that goes round: the size only orders work, opening says what is wrong
+        return variant, 0
 
 
 def _split(folder: Path, lists: dict[Path, dict[str, str]]) -> str:
@@ -218,5 +222,6 @@ def _read_lists(folder: Path) -> dict[str, str]:
         for split in _SPLITS:
             path = folder / below / f"scannetv2_{split}.txt"
             if path.is_file() and not path.is_symlink():
-                out |= dict.fromkeys(read_text(path, path).split(), split)
+                with suppress(SceneError):  # a list that cannot be read says nothing; the scans are there all the same
+                    out |= dict.fromkeys(read_text(path, path).split(), split)
     return out

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
@@ -17,6 +18,7 @@ from vgbench_gen.scenes._files import inside, read_text
 from vgbench_gen.scenes._scannetpp_dslr import open_dslr
 from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
 from vgbench_gen.scenes._scannetpp_iphone import open_iphone
+from vgbench_gen.scenes._walk import is_folder
 from vgbench_gen.scenes.base import Loader, Scene, SceneRef, loaders
 
 _DEVICES = ("dslr", "iphone")
@@ -81,7 +83,7 @@ def _scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
             for number, entry in enumerate(entries):
                 if number >= _MAX_ENTRIES:
                     break
-                if entry.is_dir():
+                if is_folder(entry):
                     names.append(entry.name)
     except OSError:
         return
@@ -116,9 +118,9 @@ def _size_bytes(scene: Path, folder: Path) -> int:
         if path.is_file():
             total += path.stat().st_size
     for name in _PICTURE_FOLDERS:
-        if (folder / name).is_dir():
-            with os.scandir(folder / name) as entries:
-                total += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
+        # Not there or not readable: the sum only orders work, opening says what is wrong.
+        with suppress(OSError), os.scandir(folder / name) as entries:
+            total += sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
     return total
 
 

@@ -30,7 +30,7 @@ from vgbench_gen.scenes._files import (
     source_digest,
 )
 from vgbench_gen.scenes._values import camera_for, matrix_of
-from vgbench_gen.scenes._walk import walk
+from vgbench_gen.scenes._walk import is_regular, walk
 from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, numbered, read_poses
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 
@@ -159,7 +159,7 @@ class WildRGBDScene(Scene):
                         except SceneError as error:
                             self.issues.append(Issue("", "link_outside", f"{kind}/{entry.name}: {error.found}"))
                             continue
-                    if entry.name.lower().endswith((".png", ".jpg", ".jpeg")) and entry.is_file():
+                    if entry.name.lower().endswith((".png", ".jpg", ".jpeg")) and is_regular(entry):
                         names.append(entry.name)
         except OSError as error:
             self.issues.append(Issue("", "folder_missing", f"{folder}: {error.strerror}"))
@@ -209,7 +209,9 @@ class WildRGBD(Loader):
         found: dict[str, SceneRef] = {}
         lists: dict[Path, CategoryLists] = {}
         for folder, entries in walk(root):
-            files = {entry.name for entry in entries if entry.name in ("metadata", "cam_poses.txt") and entry.is_file()}
+            files = {
+                entry.name for entry in entries if entry.name in ("metadata", "cam_poses.txt") and is_regular(entry)
+            }
             real = folder.resolve() if files else folder
             if not files or (len(files) < 2 and real.parent.name != "scenes"):
                 continue

@@ -36,7 +36,13 @@ def replacing(target: Path, durable: bool = True) -> Iterator[Path]:
 
     The folder of `target` is made if need be. When the block raises, `target` stays as it was. Without `durable` a
     killed process leaves the old or the new file, but a power cut may leave an empty one: `sync_all` later.
+
+    Raises:
+        DatasetError: `target` is there and no regular file.
     """
+    if target.exists() and not target.is_file():
+        # A rename would put the file in the place of a device such as /dev/null.
+        raise dataset_error(target, "a folder or device", "a file to write", "Give another path.")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(target)
     try:

@@ -29,8 +29,8 @@ def extent_problem(
     sides = np.sort(box.size_m)
     if not margins.at_least("flat", float(sides[0] / sides[1]), gates.surface_flat_min):
         return "object_flat", float(sides[0] / sides[1]), gates.surface_flat_min
-    if source == "annotated":
-        return None
+    if source == "surface" and not margins.at_least("fitted", float(sides[0]), gates.surface_side_min_m):
+        return "object_small_fit", float(sides[0]), gates.surface_side_min_m
     hidden = continuing_share(frame, box, clipped_px, gates.continues_step_m)
     if not margins.at_most("continues", hidden, gates.continues_max):
         return "object_continues", hidden, gates.continues_max

@@ -53,7 +53,7 @@ class Sight:
 
     object, occluder, behind, unknown: depth pixels on rays through the box whose measured depth lies in it, clearly
     in front of it, beyond it, or is missing. rect_px: around the object's pixels, delivered image, or None.
-    area: the object's pixels over the image.
+    area: the object's pixels over the image. sampled: all pixels of the rectangle with known depth.
     """
 
     object: int
@@ -62,6 +62,7 @@ class Sight:
     unknown: int
     rect_px: Rect | None
     area: float
+    sampled: int
 
     @property
     def visible(self) -> float:
@@ -153,7 +154,8 @@ def sight(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) ->
         rect = (float(x1), float(y1), float(x2), float(y2))
     count = int(inside.sum())
     unknown = int((hit & (z_m <= 0)).sum())
-    return Sight(count, int(front.sum()), int(behind.sum()), unknown, rect, count * step**2 / frame.depth_m.size)
+    area = count * step**2 / frame.depth_m.size
+    return Sight(count, int(front.sum()), int(behind.sum()), unknown, rect, area, int((z_m > 0).sum()))
 
 
 def crossings(rays: FloatArray, box: OrientedBox) -> tuple[FloatArray, FloatArray]:
@@ -265,6 +267,9 @@ def _problem(
         return "object_hidden", shown.visible, gates.visible_min
     if not margins.at_least("area", shown.area, area_min):
         return "object_small", shown.area, area_min
+    share = shown.object / max(shown.sampled, 1)
+    if not margins.at_least("share", share, gates.share_min):
+        return "object_share", share, gates.share_min
     visible_rect = delivered_rect(seen_px, frame) if seen_px is not None else shown.rect_px
     fit = 0.0 if visible_rect is None else boxes.rect_iou(boxes.clip_rect(visible_rect, *frame.camera.size), clipped)
     if not margins.at_least("rect", fit, gates.rendered_to_projected_iou_min):

@@ -1,0 +1,310 @@
+"""The verbs that make, check and draw a dataset, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vgbench_gen.cli.main import main
+from vgbench_gen.quality.explain import draw, png
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.provenance import LOCK, BuildLock, read_manifest
+
+Row = dict[str, Any]
+Capture = pytest.CaptureFixture[str]
+
+RECIPE = """\
+seed = 5
+facts_per_scene = 4
+tasks = ["metric_depth", "homography_to_matrix"]
+"""
+
+
+def run(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def one_line(capsys: Capture) -> str:
+    """The message of a run that failed; nothing else may have been printed."""
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("vgbench: error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.fixture(scope="session")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("recipe") / "quick.toml"
+    path.write_text(RECIPE)
+    return path
+
+
+@pytest.fixture(scope="session")
+def dataset(raw_room: Path, recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build by the program; copy it before changing it."""
+    out = tmp_path_factory.mktemp("dataset")
+    assert run("build", recipe, "--scenes", raw_room, "--out", out, "--workers", 1) == 0
+    return out
+
+
+@pytest.fixture
+def copied(dataset: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(dataset, tmp_path / "copy"))
+
+
+def tamper(folder: Path, fits: Callable[[Row], bool], change: Callable[[Row], None]) -> str:
+    """Change the first row that fits, in the parquet file itself; returns its id."""
+    (path,) = (folder / "items").glob("*.parquet")
+    table = pq.read_table(path)
+    rows: list[Row] = table.to_pylist()
+    row = next(row for row in rows if fits(row))
+    change(row)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+    return str(row["id"])
+
+
+def of(task: str, form: str) -> Callable[[Row], bool]:
+    return lambda row: (row["task"], row["question_type"]) == (task, form)
+
+
+# --- build, measure, compose ------------------------------------------------------------------------------------
+
+
+def test_build_prints_a_line_per_task_and_source(dataset: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:
+    assert run("build", recipe, "--scenes", raw_room, "--out", dataset, "--workers", 1) == 0
+    captured = capsys.readouterr()
+    head, *cells, last = captured.out.splitlines()
+    assert head.split() == ["task", "source", "facts", "rejects", "yes/no", "choice", "open", "mostly", "missing", "by"]
+    items = load(dataset)
+    for line, (task, source) in zip(
+        cells,
+        [(t, s) for t in ("metric_depth", "homography_to_matrix") for s in ("ca1m", "wildrgbd")],
+        strict=True,
+    ):
+        words = line.split()
+        assert words[:2] == [task, source]
+        for word, form in zip(words[4:7], ("judgment", "multi-choice", "open-ended"), strict=True):
+            rows = [i for i in items if (i.task, i.source, i.question_type) == (task, source, form)]
+            assert (int(word) if word != "-" else 0) == len(rows)
+    fingerprint = read_manifest(dataset)["fingerprint"]
+    assert last == f"{len(items)} questions in {dataset}/items, fingerprint {fingerprint}"
+    assert captured.err == ""  # no bars where nobody watches
+
+
+def test_build_as_json(dataset: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:
+    assert run("build", recipe, "--scenes", raw_room, "--out", dataset, "--workers", 1, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    manifest = read_manifest(dataset)
+    assert told["total"] == len(load(dataset)) > 0
+    assert all(told[key] == manifest[key] for key in ("fingerprint", "items", "unasked", "letters"))
+
+
+def test_measure_then_compose_is_build(
+    dataset: Path, raw_room: Path, recipe: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "steps"
+    assert run("measure", recipe, "--scenes", raw_room, "--out", out, "--workers", 1) == 0
+    whole = read_manifest(dataset)
+    assert capsys.readouterr().out == f"{whole['counts']['facts']} facts from 2 scenes in {out}/facts\n"
+    assert not (out / "items").exists()
+    assert run("compose", recipe, "--out", out, "--workers", 1) == 0
+    steps = read_manifest(out)
+    assert steps["fingerprint"] == whole["fingerprint"]
+    assert steps["counts"] == whole["counts"]
+    timeless = ("dataset", "scene_id", "facts", "rejects", "issues", "frames", "total_frames", "objects", "error")
+    assert [[scene[key] for key in timeless] for scene in steps["scenes"]] == [
+        [scene[key] for key in timeless] for scene in whole["scenes"]
+    ]
+
+
+def test_a_distractor_seed_changes_wrong_options_only(copied: Path, recipe: Path, capsys: Capture) -> None:
+    before = {(i.group_id, i.question_type, i.answer): i for i in load(copied)}
+    truths = {(i.group_id, i.question_type): i.answer_value for i in before.values()}
+    assert run("compose", recipe, "--out", copied, "--workers", 1, "--distractor-seed", 7) == 0
+    after = list(load(copied))
+    assert {(i.group_id, i.question_type): i.answer_value for i in after} == truths
+    choices = [i for i in after if i.question_type == "multi-choice"]
+    earlier = {i.group_id: i for i in before.values() if i.question_type == "multi-choice"}
+    assert {i.options["ABCD".index(i.answer)] for i in choices if i.task == "metric_depth"} == {
+        i.options["ABCD".index(i.answer)] for i in earlier.values() if i.task == "metric_depth"
+    }
+    assert any(set(i.options) != set(earlier[i.group_id].options) for i in choices)
+    for item in after:
+        if item.question_type != "multi-choice":
+            assert item.id == before[item.group_id, item.question_type, item.answer].id
+    assert run("verify", copied) == 0
+    capsys.readouterr()
+
+
+def test_compose_without_facts(tmp_path: Path, capsys: Capture) -> None:
+    assert run("compose", "--out", tmp_path / "nothing") == 2
+    assert "nothing: found no facts; expected facts/<dataset>/<scene>.parquet. Run `vgbench measure` first." in (
+        one_line(capsys)
+    )
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_a_folder_takes_one_builder_at_a_time(copied: Path, raw_room: Path, recipe: Path, capsys: Capture) -> None:
+    with BuildLock(copied):
+        for verb in (["build", recipe, "--scenes", raw_room], ["measure", recipe, "--scenes", raw_room], ["compose"]):
+            assert run(*verb, "--out", copied) == 2
+            assert str(copied / LOCK) in one_line(capsys)
+    assert not (copied / LOCK).exists()
+    assert run("verify", copied) == 0
+
+
+# --- names and paths that do not exist -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('tasks = ["metric_dept"]', "no task is called 'metric_dept'. Did you mean metric_depth?"),
+        ('strategy = "set_frist"', "no strategy is called 'set_frist'. Did you mean set_first?"),
+        ("seeed = 3", "seeed: found an unknown key 'seeed'. Did you mean seed?"),
+    ],
+)
+def test_a_name_in_the_recipe_that_is_not_known(
+    raw_room: Path, tmp_path: Path, capsys: Capture, text: str, meant: str
+) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(text)
+    for verb in ("build", "measure"):
+        assert run(verb, recipe, "--scenes", raw_room, "--out", tmp_path / "b", "--workers", 1) == 2
+        assert meant in one_line(capsys)
+    assert not list(tmp_path.rglob("*.parquet")), "found out only after measuring"
+
+
+def test_other_names_that_are_not_known(dataset: Path, raw_room: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert run("build", "defualt", "--scenes", raw_room, "--out", tmp_path / "b") == 2
+    assert "no recipe is called 'defualt'. Did you mean default?" in one_line(capsys)
+    assert run("compose", "--out", dataset, "--strategy", "sampeld") == 2
+    assert "no strategy is called 'sampeld'. Did you mean sampled?" in one_line(capsys)
+    assert run("build", "--scenes", tmp_path / "absent", "--out", tmp_path / "b") == 2
+    assert "absent: found no such folder; expected raw scans." in one_line(capsys)
+    assert run("verify", tmp_path / "absent") == 2
+    assert "absent: found nothing; expected a built dataset." in one_line(capsys)
+
+
+def test_a_place_that_cannot_be_written(dataset: Path, raw_room: Path, tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    assert run("build", "--scenes", raw_room, "--out", file / "below") == 2
+    assert f"{file / 'below'}: Not a directory." in one_line(capsys)
+    item = load(dataset)[0]
+    pipe = tmp_path / "pipe"  # stands for a device such as /dev/null, which a rename would replace
+    os.mkfifo(pipe)
+    for place in (tmp_path, pipe):
+        assert run("explain", dataset, item.id, "--out", place) == 2
+        assert f"{place}: found a folder or device; expected a file to write." in one_line(capsys)
+    assert pipe.is_fifo()
+
+
+# --- verify -----------------------------------------------------------------------------------------------------
+
+
+def test_verify_agrees_with_what_was_built(dataset: Path, raw_room: Path, capsys: Capture) -> None:
+    count = len(load(dataset))
+    assert run("verify", dataset) == 0
+    assert capsys.readouterr().out == f"{count} of {count} items agree (100.00 %), by evidence\n"
+    assert run("verify", dataset, "--scenes", raw_room, "--workers", 1, "--json") == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"items": count, "from_scenes": count, "problems": []}
+    assert captured.err == ""
+
+
+def another_letter(row: Row) -> None:
+    row["answer"] = "ABCD"[("ABCD".index(row["answer"]) + 1) % 4]
+
+
+def another_text(row: Row) -> None:
+    wrong = next(k for k in range(4) if k != "ABCD".index(row["answer"]))
+    row["options"][wrong] = re.sub(r"\d(?=\D*$)", lambda digit: str((int(digit[0]) + 1) % 10), row["options"][wrong])
+
+
+def other_bytes(row: Row) -> None:
+    data = bytearray(row["images"][0]["bytes"])
+    data[len(data) // 2] ^= 1
+    row["images"][0]["bytes"] = bytes(data)
+
+
+def another_claim(row: Row) -> None:
+    evidence = json.loads(row["evidence"])
+    evidence["claim"]["value"] = (np.array(evidence["claim"]["value"]) * 1.5).tolist()
+    row["evidence"] = json.dumps(evidence)
+
+
+@pytest.mark.parametrize(
+    ("task", "form", "change", "check"),
+    [
+        ("metric_depth", "multi-choice", another_letter, "answer_value"),
+        ("homography_to_matrix", "multi-choice", another_letter, "answer_value"),
+        ("metric_depth", "multi-choice", another_text, "option_text"),
+        ("homography_to_matrix", "multi-choice", other_bytes, "images"),
+        ("metric_depth", "judgment", another_claim, "claim"),
+        ("metric_depth", "open-ended", lambda row: row.update(answer="9.99"), "answer"),
+    ],
+)
+def test_verify_lists_a_row_that_was_changed(
+    copied: Path, capsys: Capture, task: str, form: str, change: Callable[[Row], None], check: str
+) -> None:
+    item_id = tamper(copied, of(task, form), change)
+    assert run("verify", copied) == 1
+    *listed, last = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"{item_id} ({task}): {check}: ") for line in listed), listed
+    assert {line.partition(" ")[0] for line in listed} == {item_id}
+    count = len(load(copied))
+    assert last.startswith(f"{count - 1} of {count} items agree")
+    assert run("verify", copied, "--json") == 1
+    assert {problem["item_id"] for problem in json.loads(capsys.readouterr().out)["problems"]} == {item_id}
+
+
+def test_verify_with_the_scenes_of_something_else(dataset: Path, raw_room: Path, capsys: Capture) -> None:
+    assert run("verify", dataset, "--scenes", raw_room / "wildrgbd", "--workers", 1, "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    missing = {item.id for item in load(dataset) if item.source == "ca1m"}
+    assert {(problem["item_id"], problem["check"]) for problem in told["problems"]} == {
+        (item_id, "scene_missing") for item_id in missing
+    }
+    assert told["from_scenes"] == told["items"] - len(missing) > 0
+
+
+# --- explain ----------------------------------------------------------------------------------------------------
+
+
+def test_explain_draws_the_row_that_was_asked_for(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
+    items = load(dataset)
+    ids = items.ids()
+    for item in (items[1], items[len(items) - 1]):
+        beginning = next(item.id[:n] for n in range(1, 25) if sum(known.startswith(item.id[:n]) for known in ids) == 1)
+        out = tmp_path / f"{beginning}.png"
+        assert run("explain", dataset, beginning, "--out", out) == 0
+        assert capsys.readouterr().out == f"{out}: {item.task}, {item.question_type}, answer {item.answer}\n"
+        assert out.read_bytes() == png(draw(item, [items.image_bytes(item, k) for k in range(len(item.images))]))
+
+
+def test_explain_of_an_id_that_fits_no_row_or_several(dataset: Path, tmp_path: Path, capsys: Capture) -> None:
+    items = load(dataset)
+    out = tmp_path / "why.png"
+    wanted = items[2].id
+    swapped = wanted[:10] + ("0" if wanted[10] != "0" else "1") + wanted[11:]
+    assert run("explain", dataset, swapped, "--out", out) == 2
+    assert f"found no item {swapped!r}; expected one of its {len(items)} ids. Did you mean {wanted}?" in one_line(
+        capsys
+    )
+    first = next(c for c in "0123456789abcdef" if sum(known.startswith(c) for known in items.ids()) > 1)
+    many = sum(known.startswith(first) for known in items.ids())
+    assert run("explain", dataset, first, "--out", out) == 2
+    assert f"{many} ids begin with {first!r}; expected one. Give more characters." in one_line(capsys)
+    assert not out.exists()
