@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vgbench_gen.cli.main import main
+from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.quality.explain import draw, png
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import LOCK, BuildLock, read_manifest
@@ -144,6 +145,17 @@ def test_a_distractor_seed_changes_wrong_options_only(copied: Path, recipe: Path
         if item.question_type != "multi-choice":
             assert item.id == before[item.group_id, item.question_type, item.answer].id
     assert run("verify", copied) == 0
+    capsys.readouterr()
+
+
+def test_compose_keeps_the_recipe_of_the_build(copied: Path, recipe: Path, capsys: Capture) -> None:
+    before = read_manifest(copied)
+    assert before["recipe"] == load_recipe(recipe).model_dump(mode="json") != Recipe().model_dump(mode="json")
+    assert run("compose", "--out", copied, "--workers", 1) == 0
+    assert read_manifest(copied)["recipe"] == before["recipe"]
+    assert read_manifest(copied)["fingerprint"] == before["fingerprint"]
+    assert run("compose", "--out", copied, "--workers", 1, "--strategy", "sampled", "--seed", 3) == 0
+    assert read_manifest(copied)["recipe"] == before["recipe"] | {"strategy": "sampled", "seed": 3}
     capsys.readouterr()
 
 

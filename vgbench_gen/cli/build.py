@@ -77,7 +77,9 @@ def measure(
 
 
 def compose(
-    recipe: RecipeName = "default",
+    recipe: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="Instead of the recipe that the folder was built with.")
+    ] = "",
     out: OutFolder = _OUT,
     workers: Workers = 0,
     seed: Seed = None,
@@ -98,7 +100,9 @@ def compose(
         changes["distractor_seed"] = distractor_seed
     if strategy:
         changes["strategy"] = strategy
-    resolved = _recipe(recipe, seed).model_copy(update=changes)
+    if seed is not None:
+        changes["seed"] = seed
+    resolved = (_recipe(recipe, None) if recipe else pipeline.built_recipe(out)).model_copy(update=changes)
     with _bars() as (_, on_question):
         report = pipeline.recompose(resolved, out, worker_count(workers), on_question)
     _tell(report, resolved, out, as_json)

@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.compose import ComposeReport, compose, fact_shards, read_facts
@@ -17,7 +18,7 @@ from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.store.files import clean_temporary
-from vgbench_gen.store.provenance import BuildLock, code_version, write_manifest
+from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, write_manifest
 
 
 @dataclass(slots=True)
@@ -70,6 +71,17 @@ def build(
         report = BuildReport(reports, composed)
         write_manifest(folder, manifest(resolved, report))
     return report
+
+
+def built_recipe(out: Path) -> Recipe:
+    """The recipe that a folder was built with; the default one where nothing was composed there yet.
+
+    Raises:
+        DatasetError, ConfigError: the manifest cannot be read.
+    """
+    if not (out / "manifest.json").is_file():
+        return load_recipe("default")
+    return parse_config(read_manifest(out)["recipe"], Recipe, str(out / "manifest.json"))
 
 
 def check_names(recipe: Recipe) -> None:
