@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -29,25 +30,25 @@ class ScalarTask(Task):
         """Key below `option` and `answer` in the words for this fact's unit."""
         return "metres"
 
+    @abc.abstractmethod
     def ratio_min(self, fact: Fact) -> float:
         """Two options must differ by this ratio."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def ratio_max(self, fact: Fact) -> float:
         """No two options may differ by more than this ratio."""
-        raise NotImplementedError
 
     def gap_min(self, fact: Fact) -> float:
         """Two options must differ by this much in the task's unit; 0 for none."""
         return 0.0
 
+    @abc.abstractmethod
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """What every format of the question shows."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def slots(self, fact: Fact) -> dict[str, str]:
         """Slots that every format of the question shares."""
-        raise NotImplementedError
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Absolute difference in the task's unit."""
