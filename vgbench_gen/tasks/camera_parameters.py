@@ -155,14 +155,22 @@ class CameraParameters(ScalarTask):
             return float(abs(x - y) / (gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]))
         if fact.ask in ANGLES:
             return abs(x - y) / gates.fov_gap_min_deg
-        return float(abs(np.log(x / y)) / np.log(gates.focal_ratio_min)) if min(x, y) > 0 else 0.0
+        return float(abs(np.log(x / y)) / np.log(self.ratio_min(fact))) if min(x, y) > 0 else 0.0
+
+    def ratio_min(self, fact: Fact) -> float:
+        """Of focal lengths."""
+        return self.gates.camera.focal_ratio_min
+
+    def ratio_max(self, fact: Fact) -> float:
+        """Of focal lengths, whatever is asked."""
+        return self.gates.camera.focal_ratio_max
 
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
         if "fx" not in a.evidence or "fx" not in b.evidence:
             return 0.0
         ratio = float(a.evidence["fx"]) / float(b.evidence["fx"])
-        return float(abs(np.log(ratio)) / np.log(self.gates.camera.focal_ratio_max))
+        return float(abs(np.log(ratio)) / np.log(self.ratio_max(fact)))
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's rule: the truth times 1 + u, 5 to 15 % either way."""
