@@ -75,6 +75,16 @@ def test_nothing_vanishes(built: tuple[Path, BuildReport]) -> None:
             assert rows // (2 if form == "judgment" else 1) + unasked == measured
 
 
+def test_neither_twin_always_comes_first(built: tuple[Path, BuildReport]) -> None:
+    first: dict[str, str] = {}
+    for item in load(built[0]):
+        if item.question_type == "judgment":
+            first.setdefault(item.twin_id, item.answer)
+    share = sum(answer == "Yes" for answer in first.values()) / len(first)
+    assert len(first) > 30
+    assert 0.25 < share < 0.75
+
+
 def test_two_workers_give_the_same_bytes(built: tuple[Path, BuildReport], raw_room: Path, tmp_path: Path) -> None:
     out, report = built
     again = build(recipe(), raw_room, tmp_path / "b", workers=2)

@@ -62,6 +62,14 @@ def test_background_seen_through_a_chair_does_not_hide_it() -> None:
     assert found.margins["area"] == pytest.approx(100 * 50 / (320 * 240) / 0.005, rel=0.05)
 
 
+def test_a_rectangle_that_mostly_shows_something_else_is_dropped() -> None:
+    depth = depth_of([CRATE])
+    depth[(np.arange(240) - 69) % 5 >= 2] = 4.0  # three rows in five show the wall behind
+    ((name, reason, value, limit),) = seen(depth, CRATE).dropped
+    assert (name, reason, limit) == ("crate", "object_share", 0.45)
+    assert value == pytest.approx(0.4, abs=0.02)
+
+
 @pytest.mark.parametrize(
     ("item", "reason"),
     [

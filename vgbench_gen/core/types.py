@@ -16,6 +16,7 @@ IntArray = npt.NDArray[np.int64]
 ColorArray = npt.NDArray[np.uint8]
 
 QuestionType = Literal["judgment", "multi-choice", "open-ended"]
+LETTERS = "ABCD"  # of the options of a multi-choice question, in order
 QUESTION_TYPES: tuple[QuestionType, ...] = ("judgment", "multi-choice", "open-ended")
 
 

@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
-from vgbench_gen.core.types import Candidate, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import Task
-
-LETTERS = "ABCD"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for, stable_hash
-from vgbench_gen.core.types import Candidate, Distractor, Fact, Item
-from vgbench_gen.pipeline.plan import LETTERS, Planned
+from vgbench_gen.core.types import LETTERS, Candidate, Distractor, Fact, Item
+from vgbench_gen.pipeline.plan import Planned
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import SCHEMA_VERSION

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from vgbench_gen.core.types import ColorArray, Item
+from vgbench_gen.core.types import LETTERS, ColorArray, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import Mark, tasks
 
@@ -99,7 +99,7 @@ def _panel(item: Item) -> ColorArray:
     for paragraph in (item.question, item.context):
         for line in paragraph.splitlines():
             lines += textwrap.wrap(line, _TEXT_WIDTH, subsequent_indent="  ") or [""]
-    for letter, option in zip("ABCD", item.options, strict=False):
+    for letter, option in zip(LETTERS, item.options, strict=False):
         mark = "->" if letter == item.answer else "  "
         wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, _TEXT_WIDTH - 8)]
         lines += [f"{mark} {letter}: {wrapped[0]}", *(f"       {more}" for more in wrapped[1:])]

@@ -16,7 +16,7 @@ import numpy as np
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import bytes_digest
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import orthonormality_deviation
 from vgbench_gen.quality import _shown
@@ -28,7 +28,6 @@ from vgbench_gen.tasks.base import Task, camera_from_record, tasks
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import word
 
-LETTERS = "ABCD"
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
 # What reading a damaged row back can raise.

@@ -15,13 +15,12 @@ import numpy as np
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.core.types import BoolArray, Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import LETTERS, BoolArray, Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.text.render import word
 
-OPTIONS = 4  # of a multi-choice question
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (`benchmark-validity` 3.6.1)
 
 
@@ -193,7 +192,7 @@ class Task(abc.ABC):
         """
         if eligible is not None and not eligible.any():
             return None
-        truth = draw_truth(compatibility(fact.candidates, fact, self), OPTIONS, rng, eligible)
+        truth = draw_truth(compatibility(fact.candidates, fact, self), len(LETTERS), rng, eligible)
         if truth is None:
             return None
         return replace(fact, truth=truth, second_value=fact.candidates[truth].value)
