@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
+
+from vgbench_gen.samples import encode
 
 VIDEO = "42898570"
 LANDSCAPE, PORTRAIT = (64, 48), (48, 64)
 Array = npt.NDArray[Any]
 
-
-def png(pixels: Array) -> bytes:
-    """PNG of RGB or of grey."""
-    return cv2.imencode(".png", pixels[..., ::-1] if pixels.ndim == 3 else pixels)[1].tobytes()
-
-
-def tiff(pixels: Array) -> bytes:
-    return cv2.imencode(".tiff", pixels)[1].tobytes()
+png, tiff = encode.png, encode.tiff
 
 
 def K_for(size: tuple[int, int], scale: float = 1.0) -> list[list[float]]:
@@ -127,9 +120,7 @@ def write_tar(path: Path, content: dict[str, bytes], extra: list[tarfile.TarInfo
         for header in extra or []:
             archive.addfile(header)
         for name, data in content.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
+            encode.tar_member(archive, name, data)
     return path
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,11 +10,15 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from vgbench_gen.samples import encode
+
 COLOR_SIZE, DEPTH_SIZE = (64, 48), (32, 24)
 COLOR_K = np.array([[57.5, 0, 31.3, 0], [0, 58.5, 23.9, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
 DEPTH_K = np.array([[28.75, 0, 15.4, 0], [0, 29.25, 11.7, 0], [0, 0, 1, 0], [0, 0, 0, 1]], np.float64)
 ALIGNMENT = np.array([[0.6, -0.8, 0, 1.5], [0.8, 0.6, 0, -2.0], [0, 0, 1, 0.25], [0, 0, 0, 1]], np.float64)
 LOST = np.full((4, 4), -np.inf)
+
+png = encode.png
 
 
 @dataclass
@@ -49,13 +51,7 @@ def pictures(count: int = 5, seed: int = 0) -> list[Picture]:
 
 def jpeg(rgb: npt.NDArray[np.uint8]) -> bytes:
     """JPEG of the best quality without chroma subsampling."""
-    flags = [cv2.IMWRITE_JPEG_QUALITY, 100, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
-    return cv2.imencode(".jpg", rgb[..., ::-1], flags)[1].tobytes()
-
-
-def png(pixels: npt.NDArray[np.uint8] | npt.NDArray[np.uint16]) -> bytes:
-    """PNG of RGB or of 16-bit grey."""
-    return cv2.imencode(".png", pixels[..., ::-1] if pixels.ndim == 3 else pixels)[1].tobytes()
+    return encode.jpeg(rgb, 100, full_chroma=True)
 
 
 @dataclass
@@ -79,35 +75,34 @@ class Sens:
 
     def header(self) -> bytes:
         """Everything before the first record."""
-        matrices = [self.color_K, np.eye(4), DEPTH_K, self.depth_extrinsic]
-        count = len(self.frames) if self.promised is None else self.promised
-        return b"".join(
-            [
-                struct.pack("<IQ", self.version, len(self.name)),
-                self.name,
-                np.array(matrices, "<f4").tobytes(),
-                struct.pack("<ii", self.color_kind, self.depth_kind),
-                struct.pack("<IIII", *self.color_size, *self.depth_size),
-                struct.pack("<fQ", self.shift, count),
-            ]
+        return encode.sens_header(
+            name=self.name,
+            color_K=self.color_K,
+            depth_K=DEPTH_K,
+            color_size=self.color_size,
+            depth_size=self.depth_size,
+            count=len(self.frames) if self.promised is None else self.promised,
+            version=self.version,
+            depth_to_color=self.depth_extrinsic,
+            color_kind=self.color_kind,
+            depth_kind=self.depth_kind,
+            shift=self.shift,
         )
 
     def records(self) -> list[bytes]:
         """One record per frame."""
         out = []
         for number, frame in enumerate(self.frames):
-            encoders = {0: lambda rgb: rgb.tobytes(), 1: png, 2: jpeg}
+            encoders = {0: lambda rgb: rgb.tobytes(), 1: lambda rgb: png(rgb), 2: jpeg}
             color = self.color_bytes.get(number, encoders.get(self.color_kind, jpeg)(frame.rgb))
-            raw = frame.depth.astype("<u2").tobytes()
-            depth = self.depth_bytes.get(number, zlib.compress(raw) if self.depth_kind == 1 else raw)
-            time = 1_000_000 + 33_333 * number
-            counts = struct.pack("<QQQQ", time, time, self.color_counts.get(number, len(color)), len(depth))
-            out.append(frame.pose.astype("<f4").tobytes() + counts + color + depth)
+            packed = encode.sens_depth(frame.depth) if self.depth_kind == 1 else frame.depth.astype("<u2").tobytes()
+            depth, time_us = self.depth_bytes.get(number, packed), 1_000_000 + 33_333 * number
+            out.append(encode.sens_record(frame.pose, time_us, color, depth, self.color_counts.get(number)))
         return out
 
     def bytes(self) -> bytes:
         """The file; version 4 ends with two IMU records."""
-        imu = struct.pack("<Q", 2) + bytes(2 * 128) if self.version == 4 else b""
+        imu = (2).to_bytes(8, "little") + bytes(2 * 128) if self.version == 4 else b""
         return self.header() + b"".join(self.records()) + imu
 
 
@@ -221,21 +216,16 @@ def write_posed_images(folder: Path, frames: list[Picture], *, depth_K: bool = T
 
 def write_mesh(path: Path, vertices: npt.NDArray[np.float64], faces: npt.NDArray[np.int64], form: str = "<") -> None:
     """PLY with colours, `form` "<" or ">" for binary of that byte order, "" for ASCII."""
-    name = {"<": "binary_little_endian", ">": "binary_big_endian", "": "ascii"}[form]
-    head = f"ply\nformat {name} 1.0\ncomment test\nelement vertex {len(vertices)}\n"
+    if form:
+        path.write_bytes(encode.ply(vertices, faces, np.zeros((len(vertices), 4), np.uint8), form))
+        return
+    head = f"ply\nformat ascii 1.0\ncomment test\nelement vertex {len(vertices)}\n"
     head += "".join(f"property float {axis}\n" for axis in "xyz")
     head += "".join(f"property uchar {channel}\n" for channel in ("red", "green", "blue", "alpha"))
     head += f"element face {len(faces)}\nproperty list uchar int vertex_indices\nend_header\n"
-    if form:
-        points = np.zeros(len(vertices), [("xyz", form + "f4", 3), ("rgba", "u1", 4)])
-        points["xyz"] = vertices
-        triangles = np.zeros(len(faces), [("n", "u1"), ("i", form + "i4", 3)])
-        triangles["n"], triangles["i"] = 3, faces
-        path.write_bytes(head.encode() + points.tobytes() + triangles.tobytes())
-    else:
-        rows = [" ".join(map(repr, map(float, v))) + " 1 2 3 255" for v in vertices]
-        rows += ["3 " + " ".join(map(str, f)) for f in faces.tolist()]
-        path.write_text(head + "\n".join(rows) + "\n")
+    rows = [" ".join(map(repr, map(float, v))) + " 1 2 3 255" for v in vertices]
+    rows += ["3 " + " ".join(map(str, f)) for f in faces.tolist()]
+    path.write_text(head + "\n".join(rows) + "\n")
 
 
 def block(center: tuple[float, float, float], size: tuple[float, float, float], yaw: float) -> npt.NDArray[np.float64]:

@@ -1,23 +1,24 @@
-"""Writes small ScanNet++ scenes with known geometry, in the layouts of the dataset. Uses no code of the project."""
+"""Writes small ScanNet++ scenes with known geometry, in the layouts of the dataset. Uses no loader code."""
 
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import cv2
-import lz4.block
 import numpy as np
 import numpy.typing as npt
 import trimesh
 from scipy.spatial.transform import Rotation
 
+from vgbench_gen.samples import encode
+
 Array = npt.NDArray[Any]
+
+depth_bin, colmap_line, camera_line = encode.depth_bin, encode.colmap_image, encode.colmap_camera
 
 SCENE = "0a1b2c3d4e"
 SIZE = (320, 240)
@@ -94,26 +95,6 @@ def depth_grid_rays(K: Array, distortion: Sequence[float], size: tuple[int, int]
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def depth_bin(frames: Sequence[Array], variant: str) -> bytes:
-    """Bytes of a depth.bin of metres (192, 256); variants A, B, C and "B16" (millimetres in deflate records)."""
-
-    def deflate(data: bytes) -> bytes:
-        packer = zlib.compressobj(6, zlib.DEFLATED, -15)
-        return packer.compress(data) + packer.flush()
-
-    if variant == "C":
-        return deflate(b"".join(frame.astype("<f4").tobytes() for frame in frames))
-    out = []
-    for frame in frames:
-        mm = np.rint(np.nan_to_num(frame, posinf=0, neginf=0).clip(0) * 1000).astype("<u2").tobytes()
-        if variant == "A":
-            block = lz4.block.compress(mm, store_size=False)
-        else:
-            block = deflate(mm if variant == "B16" else frame.astype("<f4").tobytes())
-        out.append(struct.pack("<I", len(block)) + block)
-    return b"".join(out)
-
-
 def write_video(path: Path, frames: Iterable[Array]) -> None:
     """Lossless video of RGB pictures."""
     writer: Any = None
@@ -134,37 +115,19 @@ def write_picture(path: Path, rgb: Array) -> None:
     path.write_bytes(data.tobytes())
 
 
-def colmap_line(number: int, name: str, pose: Array, camera_id: int = 1) -> str:
-    """Header line of one image."""
-    inverse = np.linalg.inv(pose)
-    q = Rotation.from_matrix(inverse[:3, :3]).as_quat(scalar_first=True)
-    return " ".join([str(number), *(f"{v:.17g}" for v in (*q, *inverse[:3, 3])), str(camera_id), name])
-
-
 def write_colmap(
     folder: Path, camera: str, poses: Mapping[str, Array], points: str = "", promised: int | None = None
 ) -> None:
     """cameras.txt, images.txt (second lines are `points`, blank by default) and an empty points3D.txt."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cameras.txt").write_text(f"# Camera list\n# Number of cameras: 1\n{camera}\n")
-    lines = ["# Image list", f"# Number of images: {len(poses) if promised is None else promised}"]
-    for number, (name, pose) in enumerate(poses.items(), 1):
-        lines += [colmap_line(number, name, pose), points]
-    (folder / "images.txt").write_text("\n".join(lines) + "\n")
-    (folder / "points3D.txt").write_text("# 3D point list\n")
-
-
-def camera_line(model: str, size: tuple[int, int], K: Array, distortion: Sequence[float] = ()) -> str:
-    """Line of cameras.txt; COLMAP's pixel origin is the corner of the image."""
-    params = [K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5, *distortion]
-    return f"1 {model} {size[0]} {size[1]} " + " ".join(f"{p:.17g}" for p in params)
+    for name, text in encode.colmap_model(camera, poses, points, promised).items():
+        (folder / name).write_text(text)
 
 
 def nerfstudio(poses: Mapping[str, Array], size: tuple[int, int], K: Array, **camera: Any) -> dict[str, Any]:
     """A transforms.json: OpenGL camera axes and a world with x, y swapped and z mirrored."""
-    swap = np.array([[0.0, 1, 0, 0], [1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 0, 1]])
     frames = [
-        {"file_path": name, "transform_matrix": (swap @ pose @ np.diag([1.0, -1, -1, 1])).tolist(), "is_bad": False}
+        {"file_path": name, "transform_matrix": encode.nerfstudio_matrix(pose).tolist(), "is_bad": False}
         for name, pose in poses.items()
     ]
     intrinsics = {"fl_x": K[0, 0], "fl_y": K[1, 1], "cx": K[0, 2] + 0.5, "cy": K[1, 2] + 0.5}

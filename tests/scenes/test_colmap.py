@@ -76,11 +76,12 @@ def test_lost_blank_lines_and_windows_line_ends_are_understood(tmp_path: Path) -
 def test_a_bad_image_costs_that_image(tmp_path: Path) -> None:
     writer.write_colmap(tmp_path, OPENCV, POSES, promised=9)
     lines = (tmp_path / "images.txt").read_text().splitlines()
-    lines[2] = lines[2].replace(" 1 DSC", " 4 DSC")
-    fields = lines[4].split()
-    lines[4] = " ".join([fields[0], "0.9", "0.9", "0.9", "0.9", *fields[5:]])
-    lines[6] = lines[6].replace(lines[6].split()[5], "nan")
-    lines += [lines[8], ""]
+    a, b, c, d = range(4, 12, 2)  # below four lines of comment
+    lines[a] = lines[a].replace(" 1 DSC", " 4 DSC")
+    fields = lines[b].split()
+    lines[b] = " ".join([fields[0], "0.9", "0.9", "0.9", "0.9", *fields[5:]])
+    lines[c] = lines[c].replace(lines[c].split()[5], "nan")
+    lines += [lines[d], ""]
     (tmp_path / "images.txt").write_text("\n".join(lines))
     model = read_model(tmp_path, "here")
     names = list(POSES)

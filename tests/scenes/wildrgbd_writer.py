@@ -10,13 +10,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from vgbench_gen.samples import encode
+
 SIZE = (40, 30)
+png = encode.png
+
 K = np.array([[38.0, 0.0, 20.25], [0.0, 39.0, 13.75], [0.0, 0.0, 1.0]])
-
-
-def png(pixels: npt.NDArray[Any]) -> bytes:
-    """PNG of RGB or of grey."""
-    return cv2.imencode(".png", pixels[..., ::-1] if pixels.ndim == 3 else pixels)[1].tobytes()
 
 
 def rgb(number: int, size: tuple[int, int] = SIZE) -> npt.NDArray[np.uint8]:

@@ -26,6 +26,7 @@ from vgbench_gen.scenes._files import MAX_JSON_BYTES, decode_depth_u16, decode_i
 from vgbench_gen.scenes._values import camera_for, matrix_of
 from vgbench_gen.scenes._walk import is_folder, is_regular, stays_inside, walk
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+from vgbench_gen.scenes.licence import licence_of
 
 MAX_DEPTH_M = 10.0
 """Where the official viewer cuts the laser depth."""
@@ -183,7 +184,7 @@ class CA1MScene(Scene):
         self.dataset, self.id, self.split = "ca1m", members.video_id, ref.split
         self.up_world: FloatArray | None = np.array([0.0, 0.0, 1.0])
         self.depth_kind: DepthKind = "laser"
-        self.licence = LICENCE
+        self.licence = licence_of(ref.path, LICENCE)
         self.issues = list(members.issues)
         self.total_frames = len(members.frames)
         self.source_digest = source_digest(members.sizes().items())

@@ -23,6 +23,7 @@ from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, exported_
 from vgbench_gen.scenes._scannet_objects import read_objects
 from vgbench_gen.scenes._walk import walk
 from vgbench_gen.scenes.base import Frame, Issue, Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.licence import licence_of
 
 LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")
@@ -68,10 +69,10 @@ class ScanNetScene(Scene):
 
     dataset = "scannet"
     depth_kind = "sensor"
-    licence = LICENCE
 
     def __init__(self, ref: SceneRef, folder: Path, recording: Recording, keys: dict[str, str]) -> None:
         self.id, self.split = ref.scene_id, ref.split
+        self.licence = licence_of(folder, LICENCE)
         self.up_world = _UP.copy()
         self.issues = recording.issues
         self.total_frames = recording.total_frames

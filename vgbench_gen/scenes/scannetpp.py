@@ -20,6 +20,7 @@ from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
 from vgbench_gen.scenes._scannetpp_iphone import open_iphone
 from vgbench_gen.scenes._walk import is_folder
 from vgbench_gen.scenes.base import Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.licence import licence_of
 
 _DEVICES = ("dslr", "iphone")
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
@@ -67,10 +68,12 @@ class ScanNetPP(Loader):
             found = f"{ref.scene_id!r} at {ref.path}"
             raise SceneError(ref.path, found, "<scene>/iphone or <scene>/dslr and its folder", "List the scenes again.")
         try:
-            return open_dslr(ref) if device == "dslr" else open_iphone(ref)
+            scene = open_dslr(ref) if device == "dslr" else open_iphone(ref)
         except OSError as problem:
             found = problem.strerror or str(problem)
             raise SceneError(ref.path, found, "readable files", "Check the disk and the permissions.") from problem
+        scene.licence = licence_of(ref.path, scene.licence)
+        return scene
 
 
 def _scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:

@@ -33,6 +33,7 @@ from vgbench_gen.scenes._values import camera_for, matrix_of
 from vgbench_gen.scenes._walk import is_regular, walk
 from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, numbered, read_poses
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+from vgbench_gen.scenes.licence import licence_of
 
 MAX_DEPTH_M = 5.0
 """Where the official fusion cuts the depth."""
@@ -109,7 +110,7 @@ class WildRGBDScene(Scene):
         self.objects: Sequence[SceneObject] = ()
         self.up_world: FloatArray | None = None
         self.depth_kind: DepthKind = "sensor"
-        self.licence = LICENCE
+        self.licence = licence_of(folder, LICENCE)
         self.issues = list(lists.issues)
         metadata = _inside(category_folder, folder / "metadata")
         K, made_for = intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)

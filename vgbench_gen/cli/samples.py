@@ -1,0 +1,87 @@
+"""`vgbench samples`: make scenes without anybody's licence."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vgbench_gen.cli._options import Workers, worker_count
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vgbench_gen.samples.make import Made
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("samples", epilog="Example: vgbench samples --out raw_scenes --count ca1m=4 --count scannet=2")(samples)
+
+
+def samples(
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Rerunning makes only what is missing.")] = Path(
+        "raw_scenes"
+    ),
+    small: Annotated[bool, typer.Option("--small", help="A few scenes of each dataset, for trying.")] = False,
+    count: Annotated[
+        list[str] | None,
+        typer.Option("--count", metavar="DATASET=N", help="Scenes of one dataset; may be repeated, names all wanted."),
+    ] = None,
+    frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = 30,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Other rooms, other paths.")] = 0,
+    workers: Workers = 0,
+) -> None:
+    """Make sample scenes: rooms that never were, in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.
+
+    They go to folders `samples-<dataset>` below FOLDER and belong to nobody (CC0). By default 36 scenes of CA-1M, 14 of
+    ScanNet, 10 of ScanNet++ and 8 of WildRGB-D. An interrupted run goes on where it stopped.
+    """
+    from tqdm import tqdm
+
+    from vgbench_gen.samples import make as makers
+
+    if small and count:
+        raise ConfigError("--small and --count both say how many scenes; give one of them.")
+    counts = _counts(count) if count else makers.SMALL if small else makers.FULL
+    specs = makers.default_specs(counts, seed, frames)
+    if not specs:
+        raise ConfigError("no scenes asked for; give --count DATASET=N with N of 1 or more.")
+    started = time.perf_counter()
+    with tqdm(total=len(specs), desc="samples", unit="scene", disable=None, file=sys.stderr) as bar:
+
+        def on_scene(made: Made, done: int, total: int) -> None:
+            bar.update(done - bar.n)
+            bar.set_postfix_str(f"{made.spec.dataset} {made.spec.scene_id}", refresh=False)
+
+        found = makers.make(specs, out, worker_count(workers), on_scene)
+    _tell(found, out, time.perf_counter() - started)
+
+
+def _counts(texts: list[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        if not (name and number.isascii() and number.isdecimal()) or name in counts:
+            raise ConfigError(f"--count {text}: expected DATASET=N, each dataset once, for example ca1m=4.")
+        counts[name] = int(number)
+    return counts
+
+
+def _tell(found: list[Made], out: Path, seconds: float) -> None:
+    groups: defaultdict[str, list[Made]] = defaultdict(list)
+    for made in found:
+        groups[made.spec.dataset].append(made)
+    print(f"{'dataset':<10}{'scenes':>8}{'new':>6}{'MB':>9}{'s/scene':>10}")
+    for name, members in sorted(groups.items()):
+        new = [made for made in members if made.seconds]
+        mean = f"{sum(made.seconds for made in new) / len(new):.1f}" if new else "-"
+        size = sum(made.size_bytes for made in members) / 1e6
+        print(f"{name:<10}{len(members):>8}{len(new):>6}{size:>9.1f}{mean:>10}")
+    total = sum(made.size_bytes for made in found) / 1e6
+    print(
+        f"{len(found)} scenes, {total:.0f} MB, in {out} after {seconds:.0f} s; look at them with `vgbench scenes {out}`"
+    )

@@ -1,0 +1,1 @@
+"""Procedural indoor scenes, rendered on the CPU, in the official layouts: nobody needs a licence to try."""

@@ -1,0 +1,64 @@
+"""The mesh of a world as annotators deliver it: vertices, colours, small segments, and which of them an object owns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
+from vgbench_gen.geometry.poses import transform
+from vgbench_gen.samples.base import SampleObject, World
+
+EDGE_M = 0.1  # gives rooms some 150,000 vertices, as many as the decimated meshes of ScanNet have
+_CELL_M = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnnotatedMesh:
+    """vertices_m: (V, 3) in the frame of the file. faces: (F, 3). color: (V, 3) uint8. segment: (V,) id of each vertex.
+
+    objects: those with vertices, with the sorted ids of their segments.
+    """
+
+    vertices_m: FloatArray
+    faces: IntArray
+    color: ColorArray
+    segment: IntArray
+    objects: tuple[tuple[SampleObject, IntArray], ...]
+
+    def points(self, segments: IntArray) -> FloatArray:
+        """(N, 3) vertices of some segments."""
+        found: FloatArray = self.vertices_m[np.isin(self.segment, segments)]
+        return found
+
+
+def annotated_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
+    """Mesh of a world moved to the frame of a file, cut into segments of one object, one place and one direction."""
+    surface = world.surface(EDGE_M)
+    owner = np.zeros(len(surface.vertices_m), np.int64)
+    normals = np.zeros((len(owner), 3))
+    corners = surface.vertices_m[surface.faces]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    for corner in range(3):
+        # Of faces of two objects that share a vertex the later one counts; ids are whole, so the order is fixed.
+        owner[surface.faces[:, corner]] = surface.instance
+        np.add.at(normals, surface.faces[:, corner], across)
+    side = np.argmax(np.abs(normals), axis=1)
+    side = 2 * side + (np.take_along_axis(normals, side[:, None], 1)[:, 0] > 0)
+    cell = np.floor(surface.vertices_m / _CELL_M).astype(np.int64)
+    _, first, group = np.unique(np.column_stack([owner, side, cell]), axis=0, return_index=True, return_inverse=True)
+    # The segmentator of ScanNet names a segment after one of its vertices.
+    segment = first[group.reshape(-1)].astype(np.int64)
+    owners = owner[first]
+    found = ((o, np.sort(first[owners == o.instance_id]).astype(np.int64)) for o in world.objects)
+    objects = tuple((item, segments) for item, segments in found if len(segments))
+    vertices = transform(file_from_world, surface.vertices_m)
+    return AnnotatedMesh(vertices, surface.faces, surface.color, segment, objects)
+
+
+def segments_file(mesh: AnnotatedMesh, scene_id: str) -> dict[str, Any]:
+    """Content of `*.segs.json` (ScanNet) and `segments.json` (ScanNet++)."""
+    params = {"kThresh": "0.0001", "segMinVerts": "20", "minPoints": "750", "maxPoints": "30000"}
+    return {"params": params, "sceneId": scene_id, "segIndices": mesh.segment.tolist()}

@@ -1,0 +1,127 @@
+"""The phrases in which the furnishing of a room is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vgbench_gen.samples.arrange import Placed, Room
+from vgbench_gen.samples.furniture import make
+from vgbench_gen.samples.furniture.style import Style
+from vgbench_gen.samples.parts import Model
+
+
+class Furnisher:
+    """A room, its style and the random stream, with the phrases programs are written in."""
+
+    def __init__(self, room: Room, style: Style, rng: np.random.Generator, main_wall: int) -> None:
+        """main_wall: wall against which the main group of the room stands."""
+        self.room, self.style, self.rng, self.main = room, style, rng, main_wall
+
+    @property
+    def opposite(self) -> int:
+        """The wall across."""
+        return (self.main + 2) % 4
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """The walls beside the main one, in random order."""
+        a, b = (self.main + 1) % 4, (self.main + 3) % 4
+        return (a, b) if self.rng.random() < 0.5 else (b, a)
+
+    def new(self, kind: str) -> Model:
+        """A thing of a kind."""
+        return make(kind, self.rng, self.style)
+
+    def chance(self, p: float) -> bool:
+        """True with a probability."""
+        return bool(self.rng.random() < p)
+
+    def one(self, kinds: Sequence[str]) -> str:
+        """One of several kinds."""
+        return str(kinds[int(self.rng.integers(len(kinds)))])
+
+    def wall(self, kind: str, walls: Sequence[int], windows: bool = False) -> Placed | None:
+        """Against the first of some walls with room for it."""
+        model = self.new(kind)
+        for wall in walls:
+            found = self.room.against(model, wall, before_windows=windows)
+            if found:
+                return found
+        return None
+
+    def middle(self, kind: str, wall: int) -> Placed | None:
+        """Against the middle of a wall, or as near to it as may be."""
+        model, half = self.new(kind), self.room.wall_length_m(wall) / 2
+        for shift in (0.0, 0.2, -0.2, 0.45, -0.45, 0.7, -0.7, 1.0, -1.0):
+            found = self.room.against(model, wall, half + shift)
+            if found:
+                return found
+        return self.room.against(model, wall)
+
+    def top(self, other: Placed | None, kinds: Sequence[str], count: int, shelf: int = -1) -> None:
+        """Some of these things on another one."""
+        for kind in [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]:
+            if other:
+                self.room.on(self.new(kind), other, shelf)
+
+    def fill(self, other: Placed | None, kinds: Sequence[str], most: int = 2) -> None:
+        """Things on every shelf of another one."""
+        for shelf in range(len(other.model.shelves) if other else 0):
+            self.top(other, kinds, int(self.rng.integers(1, most + 1)), shelf)
+
+    def hang(self, walls: Sequence[int], count: int, kinds: Sequence[str] = ("picture",)) -> None:
+        """Things on walls at eye height, over what stands there; the walls are tried in turn."""
+        for k in range(count):
+            model = self.new(kinds[k % len(kinds)])
+            tall = float(model.extent_m()[1][2])
+            for wall in (*walls[k % len(walls) :], *walls[: k % len(walls)]):
+                z = float(self.rng.uniform(1.5, 1.66)) - tall / 2
+                if self.room.against(model, wall, z_m=z, off_m=0.004, tries=8):
+                    break
+
+    def floor(self, kinds: Sequence[str], count: int, edge: bool = True) -> None:
+        """Things standing about: near walls and corners, or anywhere."""
+        w, d, _ = self.room.size_m
+        drawn = [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]
+        for kind in drawn:
+            model = self.new(kind)
+            for _ in range(14):
+                if edge:
+                    wall = int(self.rng.integers(4))
+                    s = float(self.rng.uniform(0.3, self.room.wall_length_m(wall) - 0.3))
+                    x, y = self.room.on_wall(wall, s, float(self.rng.uniform(0.3, 0.75)))
+                else:
+                    x, y = float(self.rng.uniform(0.2, 0.8)) * w, float(self.rng.uniform(0.2, 0.8)) * d
+                # Things with a front look into the room, a little askew.
+                to_middle = float(np.degrees(np.arctan2(d / 2 - y, w / 2 - x))) + 90
+                yaw = to_middle + float(self.rng.uniform(-35, 35))
+                if self.room.put(Placed(model, x, y, 0.0, yaw)):
+                    break
+
+    def rug(self, x: float, y: float, yaw_deg: float) -> None:
+        """A rug centred on a point, if it fits."""
+        model = self.new("rug")
+        thing = Placed(model, x, y, 0.0, yaw_deg)
+        w, d, _ = self.room.size_m
+        corners = thing.outline()
+        if (corners > 0.1).all() and (corners < np.array([w, d]) - 0.1).all():
+            self.room.lay(model, x, y, yaw_deg)
+
+    def seats(self, table: Placed | None, kind: str, sides: Sequence[str], jitter: float = 12) -> None:
+        """Chairs of one kind at sides of a table."""
+        if not table:
+            return
+        state = self.rng.bit_generator.state
+        for side in sides:
+            wide = table.high_m[0] if side[1] == "y" else table.high_m[1]
+            spots = (-0.5 * wide, 0.5 * wide) if wide > 0.62 else (0.0,)
+            for spot in spots:
+                # The same stream again gives the same chair.
+                later = self.rng.bit_generator.state
+                self.rng.bit_generator.state = state
+                model = self.new(kind)
+                self.rng.bit_generator.state = later
+                away = float(self.rng.uniform(0.03, 0.16))
+                self.room.around(model, table, side, float(spot + self.rng.uniform(-0.05, 0.05)), away, jitter)

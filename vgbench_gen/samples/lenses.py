@@ -1,0 +1,70 @@
+"""Pictures through a lens with distortion, made from pinhole pictures (`dataset-formats.md` 2.5).
+
+A wider pinhole picture is rendered and sampled where each pixel of the lens looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.geometry.cameras import resized
+
+_EXACT = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
+_MARGIN_PX = 3
+
+
+@dataclass(eq=False)
+class LensImage:
+    """The picture grid of one lens at one size.
+
+    model: "OPENCV" (k1, k2, p1, p2) or "OPENCV_FISHEYE" (k1 to k4). camera: K and size of the distorted picture.
+    focal_share: focal length of the pinhole picture it is made from, over that of the lens. fine: colour is sampled on
+    a grid so many times finer and averaged; a fisheye squeezes the rim of the pinhole picture, which would alias.
+    """
+
+    model: str
+    camera: Camera
+    distortion: tuple[float, float, float, float]
+    focal_share: float = 1.0
+    fine: int = 1
+    pinhole: Camera = field(init=False)
+    _maps: tuple[Any, Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        grid = resized(self.camera, self.camera.width * self.fine, self.camera.height * self.fine)
+        rays = self._rays(grid)
+        fx, fy = self.camera.fx * self.focal_share, self.camera.fy * self.focal_share
+        low, high = rays.min(axis=0), rays.max(axis=0)
+        cx, cy = _MARGIN_PX - low[0] * fx, _MARGIN_PX - low[1] * fy
+        width = int(np.ceil(high[0] * fx + cx)) + 1 + _MARGIN_PX
+        height = int(np.ceil(high[1] * fy + cy)) + 1 + _MARGIN_PX
+        self.pinhole = Camera(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), width, height)
+        there = (rays * (fx, fy) + (cx, cy)).reshape(grid.height, grid.width, 2).astype(np.float32)
+        self._maps = (np.ascontiguousarray(there[..., 0]), np.ascontiguousarray(there[..., 1]))
+
+    def _rays(self, grid: Camera) -> FloatArray:
+        """(H * W, 2) rays (x, y, 1) of the pixels of a grid, row by row."""
+        pixels = np.stack(np.meshgrid(np.arange(grid.width), np.arange(grid.height)), -1)
+        points, coefficients = pixels.reshape(-1, 1, 2).astype(np.float64), np.array(self.distortion)
+        if self.model == "OPENCV_FISHEYE":
+            rays = cv2.fisheye.undistortPoints(points, grid.K, coefficients, criteria=_EXACT)
+        else:
+            rays = cv2.undistortPoints(points, grid.K, coefficients, criteria=_EXACT)
+        return np.asarray(rays, np.float64).reshape(-1, 2)
+
+    def color(self, pinhole_rgb: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """(H, W, 3) of a picture of `pinhole`."""
+        picture = cv2.remap(pinhole_rgb, *self._maps, cv2.INTER_CUBIC)
+        if self.fine > 1:
+            picture = cv2.resize(picture, self.camera.size, interpolation=cv2.INTER_AREA)
+        return np.asarray(picture, np.uint8)
+
+    def nearest(self, pinhole_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """(H, W) values of a picture of `pinhole`, never mixed: for depth. Needs `fine` = 1."""
+        return np.asarray(cv2.remap(pinhole_values, *self._maps, cv2.INTER_NEAREST))

@@ -1,0 +1,242 @@
+"""Light of a static room, computed once and kept at the vertices of its mesh.
+
+Daylight through windows and lamps are area lights with shadow rays; light between surfaces is gathered over the
+hemisphere (radiosity by fixed sample directions, three bounces), which also darkens corners and contacts. The sun is
+sharp: where its shadow crosses an edge of the mesh the edge is halved until it is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.samples.mesh import Mesh, edges_of, halved, side_lengths_m
+
+Float32 = npt.NDArray[np.float32]
+
+_RAYS = 36  # per group of vertices; the noise is smoothed over neighbours below
+_GROUP_M = 0.07  # vertices of one thing this near together, facing alike, share the light from other surfaces
+_BOUNCES = 4
+_LIFT_M = 0.002  # rays start off the surface
+_CHUNK = 6_000  # vertices whose rays are in memory at once
+_SUN_EDGE_M = 0.022
+_SUN_ROUNDS = 3
+_SUN_STEP = 0.2  # difference along an edge that is worth halving it
+_SUN_SPREAD = 0.006  # radius of the sun's disc with some haze, radians
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A rectangle that shines into the room: centre, half side vectors (2, 3), inward normal, colour times radiance."""
+
+    center_m: FloatArray
+    half_m: FloatArray
+    normal: FloatArray
+    radiance: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Lamp:
+    """A ball of light: centre, radius, colour times power. Directions below the horizon only when `down`."""
+
+    center_m: FloatArray
+    radius_m: float
+    power: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Lights:
+    """Everything that shines. sun: unit vector towards it, or None; sun_color: irradiance facing it."""
+
+    windows: Sequence[Window]
+    lamps: Sequence[Lamp]
+    sun: FloatArray | None
+    sun_color: FloatArray
+
+
+class Tracer:
+    """Open3D's ray casting over a mesh, one thread."""
+
+    def __init__(self, vertices_m: FloatArray, faces: IntArray) -> None:
+        import open3d as o3d
+
+        core: Any = o3d.core
+        self._tensor = core.Tensor
+        self._scene: Any = o3d.t.geometry.RaycastingScene(nthreads=1)
+        self._scene.add_triangles(
+            self._tensor(np.ascontiguousarray(vertices_m, np.float32)), self._tensor(faces.astype(np.uint32))
+        )
+
+    def cast(self, rays: Float32) -> tuple[Float32, IntArray, Float32]:
+        """Rays (..., 6) as origin and direction -> (multiples of the direction, inf where none; triangle, -1 where
+        none; (..., 2) barycentric weights of its second and third corner)."""
+        found = self._scene.cast_rays(self._tensor(np.ascontiguousarray(rays)), nthreads=1)
+        face = found["primitive_ids"].numpy().astype(np.int64)
+        t = found["t_hit"].numpy()
+        face[~np.isfinite(t)] = -1
+        return t, face, found["primitive_uvs"].numpy()
+
+    def blocked(self, rays: Float32, far: float = 1.0) -> npt.NDArray[np.bool_]:
+        """Whether anything is met before `far` multiples of the direction."""
+        found = self._scene.test_occlusions(self._tensor(np.ascontiguousarray(rays)), tfar=far, nthreads=1)
+        return np.asarray(found.numpy(), dtype=bool)
+
+    def distance_m(self, points: FloatArray) -> FloatArray:
+        """(N,) distance of points (N, 3) from the nearest surface."""
+        found = self._scene.compute_distance(self._tensor(np.ascontiguousarray(points, np.float32)), nthreads=1)
+        return np.asarray(found.numpy(), dtype=np.float64)
+
+
+def baked(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Generator) -> tuple[Mesh, Float32]:
+    """(the mesh with more vertices along the edges of sunlight, (N, 3) float32 irradiance at its vertices).
+
+    albedo: (T, 3) mean linear colour of each texture.
+    """
+    tracer = Tracer(mesh.vertices_m, mesh.faces)
+    starts = mesh.vertices_m + _LIFT_M * mesh.normals
+    direct = _from_windows(tracer, starts, mesh.normals, lights.windows)
+    direct += _from_lamps(tracer, starts, mesh.normals, lights.lamps)
+    sun = _sun_share(tracer, starts, mesh.normals, lights)
+    color = albedo[mesh.texture].astype(np.float32)
+    rest = direct + _indirect(tracer, mesh, starts, color, direct + sun[:, None] * lights.sun_color, rng)
+    if lights.sun is not None and sun.any():
+        for _ in range(_SUN_ROUNDS):
+            at_corners = sun[mesh.faces]
+            step = np.abs(at_corners - np.roll(at_corners, -1, axis=1))
+            long = (step > _SUN_STEP) & (side_lengths_m(mesh) > _SUN_EDGE_M)
+            if not long.any():
+                break
+            mesh, ends = halved(mesh, long)
+            added = slice(len(sun), None)
+            starts = mesh.vertices_m[added] + _LIFT_M * mesh.normals[added]
+            sun = np.concatenate([sun, _sun_share(tracer, starts, mesh.normals[added], lights)])
+            rest = np.concatenate([rest, rest[ends].mean(axis=1)])
+    return mesh, (rest + sun[:, None] * lights.sun_color).astype(np.float32)
+
+
+def _from_windows(tracer: Tracer, starts: FloatArray, normals: FloatArray, windows: Sequence[Window]) -> FloatArray:
+    total = np.zeros((len(starts), 3))
+    for window in windows:
+        sides = np.linalg.norm(window.half_m, axis=1)
+        area = 4 * sides[0] * sides[1]
+        a, b = np.meshgrid([-0.75, -0.25, 0.25, 0.75], [-0.7, 0.0, 0.7])
+        cells = a.size
+        # Half a step to and fro, so that the twelve points make no lattice.
+        spots = window.center_m + (a.ravel() + 0.12 * np.sin(5 * b.ravel()))[:, None] * window.half_m[0]
+        spots = spots + (b.ravel() + 0.1 * np.cos(7 * a.ravel()))[:, None] * window.half_m[1]
+        for spot in spots:
+            way = spot - starts
+            square = (way**2).sum(axis=1)
+            at_surface, at_window = (way * normals).sum(axis=1), -(way @ window.normal)
+            rows = np.flatnonzero((at_surface > 0) & (at_window > 0))
+            rays = np.concatenate([starts[rows], way[rows]], axis=1).astype(np.float32)
+            seen = rows[~tracer.blocked(rays, 0.998)]
+            form = at_surface[seen] * at_window[seen] / (np.pi * np.maximum(square[seen], 0.03) ** 2)
+            total[seen] += (form * area / cells)[:, None] * window.radiance
+    return total
+
+
+def _from_lamps(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: Sequence[Lamp]) -> FloatArray:
+    total = np.zeros((len(starts), 3))
+    for lamp in lamps:
+        for k in range(3):
+            angle = 2.1 * k
+            offset = 0.5 * lamp.radius_m * np.array([np.cos(angle), np.sin(angle), 0.0])
+            way = lamp.center_m + offset - starts
+            distance = np.linalg.norm(way, axis=1)
+            facing = (way * normals).sum(axis=1) / np.maximum(distance, 1e-6)
+            rows = np.flatnonzero((facing > 0) & (distance > 1.02 * lamp.radius_m))
+            # The ray ends outside of the lamp's own shade.
+            part = 1 - 1.6 * lamp.radius_m / distance[rows]
+            rays = np.concatenate([starts[rows], way[rows] * np.maximum(part, 0.01)[:, None]], axis=1)
+            seen = rows[~tracer.blocked(rays.astype(np.float32))]
+            total[seen] += (facing[seen] / np.maximum(distance[seen], 0.2) ** 2 / 3)[:, None] * lamp.power
+    return total
+
+
+def _sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, lights: Lights) -> FloatArray:
+    """(N,) share of the sun's disc that is seen, times the cosine."""
+    share = np.zeros(len(starts))
+    if lights.sun is None:
+        return share
+    facing = normals @ lights.sun
+    rows = np.flatnonzero(facing > 0)
+    side = np.cross(lights.sun, [0.0, 0.0, 1.0])
+    side /= np.linalg.norm(side)
+    other = np.cross(lights.sun, side)
+    seen = np.zeros(len(rows))
+    for a, b in ((0.9, 0.3), (-0.3, 0.9), (-0.9, -0.3), (0.3, -0.9)):
+        direction = lights.sun + _SUN_SPREAD * (a * side + b * other)
+        rays = np.concatenate([starts[rows], np.broadcast_to(direction, (len(rows), 3))], axis=1).astype(np.float32)
+        seen += ~tracer.blocked(rays, np.inf)
+    share[rows] = facing[rows] * seen / 4
+    return share
+
+
+def _indirect(
+    tracer: Tracer, mesh: Mesh, starts: FloatArray, color: Float32, direct: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """(N, 3) irradiance from other surfaces."""
+    group, first = _groups(mesh)
+    hits = _hemisphere_hits(tracer, starts[first], mesh.normals[first], rng)
+    edges = edges_of(mesh)
+    gathered = np.zeros((len(starts), 3), np.float32)
+    for _ in range(_BOUNCES):
+        given = color * (direct + gathered).astype(np.float32)
+        # The last row stands for "nothing": rays that leave through a window, whose light is counted with the windows.
+        by_face = np.concatenate([given[mesh.faces].mean(axis=1), np.zeros((1, 3), np.float32)])
+        share = np.empty((len(first), 3), np.float32)
+        for low in range(0, len(first), _CHUNK):
+            rows = slice(low, min(low + _CHUNK, len(first)))
+            share[rows] = by_face[hits[rows]].mean(axis=1)
+        gathered = _smoothed(_smoothed(share[group], edges), edges)
+    return gathered.astype(np.float64)
+
+
+def _groups(mesh: Mesh) -> tuple[IntArray, IntArray]:
+    """(group of each vertex (N,), one vertex of each group)."""
+    cell = np.floor(mesh.vertices_m / _GROUP_M).astype(np.int64) + 2048
+    side = np.rint(mesh.normals * 1.4).astype(np.int64) + 2
+    key = ((cell[:, 0] << 24 | cell[:, 1] << 12 | cell[:, 2]) * 5 + side[:, 0]) * 25 + side[:, 1] * 5 + side[:, 2]
+    # Things are told apart by a product that does not meet the cells': a collision would only share some light.
+    _, first, group = np.unique(key * 4099 + mesh.instance, return_index=True, return_inverse=True)
+    return np.asarray(group), np.asarray(first)
+
+
+def _hemisphere_hits(
+    tracer: Tracer, starts: FloatArray, normals: FloatArray, rng: np.random.Generator
+) -> npt.NDArray[np.int32]:
+    """(N, R) triangles hit by rays spread over the hemispheres by the cosine law, -1 where none."""
+    count = len(starts)
+    turn = rng.uniform(0, 2 * np.pi, count)
+    k = np.arange(_RAYS)
+    radius, angle = np.sqrt((k + 0.5) / _RAYS), k * (np.pi * (3 - np.sqrt(5)))  # Vogel's spiral: even over the disc
+    height = np.sqrt(1 - radius**2)
+    across = np.cross(normals, np.where(np.abs(normals[:, 2:]) > 0.9, [[1.0, 0, 0]], [[0, 0, 1.0]]))
+    across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-12)
+    up = np.cross(normals, across)
+    hits = np.empty((count, _RAYS), np.int32)
+    for low in range(0, count, _CHUNK):
+        rows = slice(low, min(low + _CHUNK, count))
+        a = (angle[None] + turn[rows, None]).astype(np.float32)
+        x, y = radius.astype(np.float32) * np.cos(a), radius.astype(np.float32) * np.sin(a)
+        rays = np.empty((*a.shape, 6), np.float32)
+        for c in range(3):
+            rays[..., c] = starts[rows, c, None]
+            rays[..., 3 + c] = x * across[rows, c, None] + y * up[rows, c, None] + height * normals[rows, c, None]
+        hits[rows] = tracer.cast(rays)[1]
+    return hits
+
+
+def _smoothed(values: Float32, edges: IntArray) -> Float32:
+    total, weight = values.copy(), np.ones(len(values), np.float32)
+    for a, b in ((0, 1), (1, 0)):
+        for c in range(3):
+            total[:, c] += np.bincount(edges[:, a], values[edges[:, b], c], len(values)).astype(np.float32)
+        weight += np.bincount(edges[:, a], minlength=len(values)).astype(np.float32)
+    return total / weight[:, None]

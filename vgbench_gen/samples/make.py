@@ -1,0 +1,310 @@
+"""Sample scenes into a folder: which ones, by whom, and what is there already.
+
+Below the folder each dataset gets its own, `samples-<dataset>/`, in the official layout and with `SAMPLES.json`, which
+says how its scenes were made. Scans of other origin are never in it: a folder of that name without the file is left
+alone.
+
+Every byte of a scene follows from its `SampleSpec`, which follows from (seed, frames, dataset, running number): the
+same scene comes out whatever else is asked for and however many processes work. A scene is written under a hidden name
+and renamed when it is whole, so what has its name is finished, and an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.samples.base import SampleSpec, Take
+from vgbench_gen.samples.layout import Layout
+from vgbench_gen.scenes.licence import SAMPLES_FILE
+from vgbench_gen.store.files import clean_temporary, replacing, sync, sync_all, temporary_name, write_bytes
+from vgbench_gen.store.provenance import BuildLock
+
+SAMPLES_VERSION = 1
+"""Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
+LICENCE = "cc0-1.0"
+FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
+"""Scenes per dataset of the whole set: object questions come from CA-1M alone, hence the many."""
+SMALL = {"ca1m": 2, "scannet": 1, "scannetpp": 1, "wildrgbd": 1}
+FRAMES = 30
+CATEGORIES = ("backpack", "microwave", "bucket", "kettle", "box", "vase", "laptop", "helmet")
+
+# Space and rescan of seven scans in a row; then further spaces.
+_SCANNET_SCANS = ((0, 0), (0, 1), (1, 0), (2, 0), (2, 1), (3, 0), (4, 0))
+_SCANNET_FIRST_SPACE = 9000  # the release ends at scene0806
+_CA1M_FIRST_ID = 90_000_000  # those of the release start with 4
+_DSLR_OF_TEN = (1, 5, 8)
+# Seconds of one scene against those of a capture of CA-1M, roughly: the longest are started first.
+_COST = {"scannetpp": 5, "scannet": 2, "ca1m": 1, "wildrgbd": 1}
+_BOOKKEEPING = {SAMPLES_FILE, ".build.lock"}
+
+_LAYOUTS = {
+    "ca1m": ("write_ca1m", "CA1MLayout"),
+    "scannet": ("write_scannet", "ScanNetLayout"),
+    "scannetpp": ("write_scannetpp", "ScanNetPPLayout"),
+    "wildrgbd": ("write_wildrgbd", "WildRGBDLayout"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One scene that is there. seconds: of the process that made it, 0 where it was there before."""
+
+    spec: SampleSpec
+    path: Path
+    size_bytes: int
+    seconds: float
+
+
+OnScene = Callable[[Made, int, int], None]
+Film = Callable[[SampleSpec], Take]
+
+
+def default_specs(counts: Mapping[str, int], seed: int = 0, frames: int = FRAMES) -> list[SampleSpec]:
+    """The first scenes of each dataset; of more scenes, fewer are a part.
+
+    Raises:
+        ConfigError: an unknown dataset, or a count or a number of frames that makes no sense.
+    """
+    unknown = sorted(set(counts) - set(FULL))
+    if unknown:
+        raise ConfigError(f"no samples of {', '.join(unknown)}; there are {', '.join(FULL)}.")
+    if not 4 <= frames <= 1000:
+        raise ConfigError(f"{frames} frames per scene; give 4 to 1000.")
+    if any(not 0 <= count <= 900 for count in counts.values()):
+        raise ConfigError(f"{max(counts.values())} scenes of one dataset; give 0 to 900.")
+    return [_spec(name, number, seed, frames) for name in sorted(counts) for number in range(counts[name])]
+
+
+def _spec(dataset: str, number: int, seed: int, frames: int) -> SampleSpec:
+    if dataset == "scannet":
+        space, rescan = _SCANNET_SCANS[number % 7]
+        space += 5 * (number // 7)
+        split = {3: "val", 6: "test", 8: "val"}.get(space % 10, "train")
+        name = f"scene{_SCANNET_FIRST_SPACE + space:04d}_{rescan:02d}"
+        return SampleSpec(dataset, name, seed, number, frames, split=split)
+    if dataset == "scannetpp":
+        device = "dslr" if number % 10 in _DSLR_OF_TEN else "iphone"
+        name = stable_hash("samples", "scannetpp", str(number), size=5)
+        return SampleSpec(
+            dataset, f"{name}/{device}", seed, number, frames, device, "val" if number % 5 == 3 else "train"
+        )
+    split = "val" if number % 4 == 1 else "train"
+    if dataset == "ca1m":
+        return SampleSpec(dataset, f"{_CA1M_FIRST_ID + 17 * number:08d}", seed, number, frames, split=split)
+    name = f"{CATEGORIES[number % len(CATEGORIES)]}/scenes_{900 + number // len(CATEGORIES):03d}"
+    return SampleSpec(dataset, name, seed, number, frames, split=split)
+
+
+def make(
+    specs: Sequence[SampleSpec],
+    out: Path,
+    workers: int = 1,
+    on_scene: OnScene | None = None,
+    film: Film | None = None,
+) -> list[Made]:
+    """Make the scenes that are not there yet; returns all of them, in the order asked.
+
+    Args:
+        specs: of one seed and one number of frames. on_scene: told of each scene, how many are there, how many in all.
+        film: makes the worlds and paths, here or in another process; default: `samples.takes.make_take`.
+
+    Raises:
+        ConfigError: the folder of a dataset is not ours, was made with other settings, or videos cannot be written.
+        BuildLocked: another process makes samples there.
+        VGBenchError: a worker ended before its work.
+    """
+    of_dataset: dict[str, list[SampleSpec]] = {}
+    for spec in specs:
+        of_dataset.setdefault(spec.dataset, []).append(spec)
+    done: dict[SampleSpec, Made] = {}
+    with ExitStack() as locks:
+        for dataset, wanted in sorted(of_dataset.items()):
+            folder = dataset_folder(out, dataset)
+            _check_origin(folder)
+            locks.enter_context(BuildLock(folder))
+            clean_temporary(folder)
+            _announce(folder, dataset, wanted)
+        for spec in specs:
+            path = scene_path(out, spec)
+            if path.exists():
+                done[spec] = Made(spec, path, _size_bytes(path), 0.0)
+        missing = sorted((s for s in specs if s not in done), key=lambda s: (-_COST[s.dataset] * s.frames, s.number))
+        if any(spec.dataset == "scannetpp" and spec.camera_kind == "iphone" for spec in missing):
+            from vgbench_gen.samples.video import check_encoder
+
+            check_encoder()
+        for made in list(done.values()):
+            _tell(on_scene, made, len(specs) - len(missing), len(specs))
+        for made in _run([(spec, out, film) for spec in missing], workers):
+            done[made.spec] = made
+            _tell(on_scene, made, len(done), len(specs))
+    return [done[spec] for spec in specs]
+
+
+def dataset_folder(out: Path, dataset: str) -> Path:
+    """Where the samples of a dataset go."""
+    return out / f"samples-{dataset}"
+
+
+def scene_path(out: Path, spec: SampleSpec) -> Path:
+    """The file or folder of one scene."""
+    return dataset_folder(out, spec.dataset) / _layout(spec.dataset).path(spec)
+
+
+def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> Made:
+    """Make one scene, whole or not at all. Args: see `make`."""
+    started = time.perf_counter()
+    path = scene_path(out, spec)
+    temporary = temporary_name(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _layout(spec.dataset).write((film or _film)(spec), spec, temporary)
+        _sync(temporary)
+        temporary.rename(path)
+        sync(path.parent)
+    except BaseException:
+        if temporary.is_dir():
+            shutil.rmtree(temporary)
+        temporary.unlink(missing_ok=True)
+        raise
+    return Made(spec, path, _size_bytes(path), time.perf_counter() - started)
+
+
+def _film(spec: SampleSpec) -> Take:
+    from vgbench_gen.samples.takes import make_take
+
+    return make_take(spec)
+
+
+def _layout(dataset: str) -> Layout:
+    module, name = _LAYOUTS[dataset]
+    layout: Layout = getattr(importlib.import_module(f"vgbench_gen.samples.{module}"), name)()
+    return layout
+
+
+# -- what is there ----------------------------------------------------------------------------------------------------
+
+
+def _check_origin(folder: Path) -> None:
+    """Refuse a folder that this module did not make."""
+    if not folder.exists() or (folder / SAMPLES_FILE).is_file():
+        return
+    if not folder.is_dir() or any(entry.name not in _BOOKKEEPING for entry in folder.iterdir()):
+        raise ConfigError(
+            f"{folder}: found files but no {SAMPLES_FILE}, so `vgbench samples` did not make them; expected an empty "
+            "place. Give another --out, or move them."
+        )
+
+
+def _announce(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> None:
+    """Write `SAMPLES.json` and the lists, which name all scenes asked for so far, before the first scene."""
+    settings = {"version": SAMPLES_VERSION, "seed": wanted[0].seed, "frames": wanted[0].frames}
+    known: dict[str, Any] = {}
+    if (folder / SAMPLES_FILE).is_file():
+        found = _read_marker(folder)
+        differing = [
+            f"{key} {found['settings'].get(key)}" for key in settings if found["settings"].get(key) != settings[key]
+        ]
+        if differing:
+            asked = ", ".join(f"{key} {value}" for key, value in settings.items())
+            raise ConfigError(
+                f"{folder}: found samples made with {', '.join(differing)}; expected {asked}. "
+                f"Give another --out, ask for the same, or delete {folder} to make them anew."
+            )
+        known = found["scenes"]
+    for spec in wanted:
+        path = folder / _layout(dataset).path(spec)
+        if spec.scene_id not in known and path.exists():
+            raise ConfigError(
+                f"{path}: found a scene that {SAMPLES_FILE} does not name; expected an empty place. Move it away, or "
+                "give another --out."
+            )
+    scenes = known | {spec.scene_id: {"number": spec.number, "split": spec.split} for spec in wanted}
+    specs = [
+        replace(wanted[0], scene_id=scene_id, number=entry["number"], split=entry["split"])
+        for scene_id, entry in scenes.items()
+    ]
+    content = {
+        "made_by": "vgbench samples",
+        "licence": LICENCE,
+        "settings": settings,
+        "scenes": dict(sorted(scenes.items())),
+    }
+    write_bytes(folder / SAMPLES_FILE, (json.dumps(content, indent=1) + "\n").encode())
+    for name, data in _layout(dataset).lists(specs).items():
+        with replacing(folder / name) as temporary:
+            temporary.write_bytes(data)
+
+
+def _read_marker(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / SAMPLES_FILE).read_bytes())
+        if isinstance(found["settings"], dict) and isinstance(found["scenes"], dict):
+            return dict(found)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ConfigError(
+        f"{folder / SAMPLES_FILE}: found damaged text; expected JSON with settings and scenes. Delete {folder}."
+    )
+
+
+def _size_bytes(path: Path) -> int:
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _sync(path: Path) -> None:
+    if path.is_file():
+        sync(path)
+        return
+    sync_all(sorted(file for file in path.rglob("*") if file.is_file()))
+
+
+# -- processes --------------------------------------------------------------------------------------------------------
+
+
+def _run(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int) -> Iterator[Made]:
+    """Scenes as they are finished. Workers are spawned: Open3D's and OpenCV's threads do not survive a fork."""
+    if workers <= 1 or len(jobs) <= 1:
+        for job in jobs:
+            yield make_scene(*job)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_quiet_worker) as pool:
+        waiting = [pool.submit(make_scene, *job) for job in jobs]
+        try:
+            for finished in as_completed(waiting):
+                yield finished.result()
+        except BrokenProcessPool as error:
+            raise VGBenchError(
+                f"found a worker of {workers} that ended before its work; expected it to finish. Most often memory ran "
+                "out: use fewer workers and run again, finished scenes are kept."
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _quiet_worker() -> None:
+    import cv2
+
+    cv2.setNumThreads(1)
+
+
+def _tell(on_scene: OnScene | None, made: Made, done: int, total: int) -> None:
+    if on_scene is not None:
+        on_scene(made, done, total)

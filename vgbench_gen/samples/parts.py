@@ -1,0 +1,339 @@
+"""Parts from which things are built: closed solids made with trimesh, with a texture and where it lies on them.
+
+Local frame of a thing: z up, standing on z = 0, centre of its footprint at the origin, front towards -y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import trimesh
+
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.samples.textures import Texture
+
+Vec3 = tuple[float, float, float]
+
+_SIDES = (("-x", 0, -1), ("+x", 0, 1), ("-y", 1, -1), ("+y", 1, 1), ("-z", 2, -1), ("+z", 2, 1))
+_RIM = 1e-4  # stretched textures end just before 1, which would be the other side of one that tiles
+_SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from their mean are shaded round
+
+
+@dataclass(eq=False)
+class Part:
+    """One closed solid, or one side of it where sides differ in texture.
+
+    vertices_m (N, 3), normals (N, 3) unit, uv (N, 2) in repeats of the texture, faces (M, 3). Vertices are split
+    where normals or uv jump. solid: number that parts of one closed solid share within their model. coarse: never
+    seen from inside the room, so light on it needs no detail.
+    """
+
+    vertices_m: FloatArray
+    normals: FloatArray
+    uv: FloatArray
+    faces: IntArray
+    texture: Texture
+    solid: int = 0
+    coarse: bool = False
+
+
+@dataclass(eq=False)
+class Shelf:
+    """A level rectangle on which things may stand: centre (3,), half sides (2,), free height above, metres."""
+
+    center_m: FloatArray
+    half_m: FloatArray
+    clear_m: float
+
+
+@dataclass(eq=False)
+class Model:
+    """A thing in its local frame.
+
+    label: as the datasets write it. shelves: where other things may stand. hollow: (half x, half y, height) of the
+    free space under it, or None. lamp: (centre, radius_m, power) of the light in it, or None.
+    """
+
+    label: str
+    parts: list[Part] = field(default_factory=list)
+    shelves: list[Shelf] = field(default_factory=list)
+    hollow: tuple[float, float, float] | None = None
+    lamp: tuple[Vec3, float, float] | None = None
+    solids: int = 0
+
+    def add(self, mesh: trimesh.Trimesh, texture: Texture, **how: object) -> Model:
+        """Add one closed solid; see `mapped` for `how`."""
+        part = mapped(mesh, texture, **how)  # type: ignore[arg-type]
+        part.solid = self.solids
+        self.solids += 1
+        self.parts.append(part)
+        return self
+
+    def box(
+        self,
+        size: Vec3,
+        base: Vec3,
+        texture: Texture,
+        sides: Mapping[str, Texture] | None = None,
+        turn_deg: Vec3 = (0.0, 0.0, 0.0),
+        along: int | None = None,
+        region: tuple[float, float, float, float] | None = None,
+        coarse: Collection[str] = (),
+    ) -> Model:
+        """A cuboid whose bottom centre is `base`; `sides` ("-y", "+z", ...) override the texture.
+
+        turn_deg: about x, y, z, in this order, around the bottom centre. along: axis along which a tiling texture's
+        u runs (default: the longest). region: part (u1, v1, u2, v2) of stretched textures that the -y side shows.
+        coarse: sides that nobody sees.
+        """
+        axis = int(np.argmax(size)) if along is None else along
+        place = _turn(turn_deg)
+        for name, k, sign in _SIDES:
+            used = (sides or {}).get(name, texture)
+            part = _side(np.array(size), k, sign, used, axis, region if name == "-y" else None)
+            part.solid, part.coarse = self.solids, name in coarse
+            part.vertices_m = (part.vertices_m + np.array([0, 0, size[2] / 2])) @ place.T + np.array(base)
+            part.normals = part.normals @ place.T
+            self.parts.append(part)
+        self.solids += 1
+        return self
+
+    def cylinder(
+        self, radius: float, height: float, base: Vec3, texture: Texture, top: float | None = None, sections: int = 20
+    ) -> Model:
+        """An upright cylinder or cone frustum (`top`: its upper radius)."""
+        upper = radius if top is None else top
+        return self.lathe([(0, 0), (radius, 0), (upper, height), (0, height)], base, texture, sections)
+
+    def lathe(
+        self,
+        profile: Sequence[tuple[float, float]],
+        base: Vec3,
+        texture: Texture,
+        sections: int = 24,
+        smooth: bool = True,
+    ) -> Model:
+        """A solid of revolution about z; profile of (radius, height), closed at both ends on the axis."""
+        mesh = trimesh.creation.revolve(np.array(profile, dtype=np.float64), sections=sections)
+        mesh.apply_translation(base)
+        mesh.fix_normals()
+        return self.add(mesh, texture, cylindrical=True, smooth=smooth, axis_xy=base[:2])
+
+    def rod(self, start: Vec3, end: Vec3, radius: float, texture: Texture, sections: int = 10) -> Model:
+        """A round bar between two points."""
+        mesh = trimesh.creation.cylinder(radius=radius, segment=np.array([start, end]), sections=sections)
+        return self.add(mesh, texture, smooth=True)
+
+    def ball(self, radii: Vec3, center: Vec3, texture: Texture, detail: int = 2) -> Model:
+        """An ellipsoid."""
+        mesh = trimesh.creation.icosphere(subdivisions=detail, radius=1.0)
+        mesh.apply_scale(radii)
+        mesh.apply_translation(center)
+        return self.add(mesh, texture, smooth=True)
+
+    def cushion(
+        self,
+        size: Vec3,
+        base: Vec3,
+        texture: Texture,
+        round_m: float = 0.05,
+        puff: float = 0.0,
+        turn_deg: Vec3 = (0, 0, 0),
+    ) -> Model:
+        """A rounded cuboid; `puff` raises the middle of its top by that many metres."""
+        mesh = _rounded(size, min(round_m, 0.49 * min(size)))
+        if puff:
+            inside = np.clip(1 - (2 * mesh.vertices[:, :2] / np.array(size[:2])) ** 2, 0, 1).prod(axis=1)
+            mesh.vertices[:, 2] += puff * inside * (mesh.vertices[:, 2] > 0)
+        mesh.vertices = (mesh.vertices + np.array([0, 0, size[2] / 2])) @ _turn(turn_deg).T + np.array(base)
+        return self.add(mesh, texture, smooth=True)
+
+    def prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
+        """A star-shaped outline (N, 2) in x and z around its mean, extruded along y; thickness `depth`."""
+        count, middle = len(outline), outline.mean(axis=0)
+        flat = np.vstack([outline, middle])
+        front = np.stack([flat[:, 0], np.full(count + 1, -depth / 2), flat[:, 1]], axis=1)
+        back = front + np.array([0, depth, 0])
+        i = np.arange(count)
+        j = (i + 1) % count
+        top, low = np.full(count, count), count + 1
+        faces = np.concatenate(
+            [
+                np.stack([i, j, top], axis=1),
+                np.stack([low + j, low + i, low + top], axis=1),
+                np.stack([j, i, low + i], axis=1),
+                np.stack([j, low + i, low + j], axis=1),
+            ]
+        )
+        mesh = trimesh.Trimesh(np.vstack([front, back]) + np.array(base), faces, process=False)
+        mesh.fix_normals()
+        return self.add(mesh, texture)
+
+    def extent_m(self) -> tuple[FloatArray, FloatArray]:
+        """Lowest and highest coordinates of all parts."""
+        points = np.concatenate([part.vertices_m for part in self.parts])
+        return points.min(axis=0), points.max(axis=0)
+
+    def include(self, other: Model, at: Vec3, yaw_deg: float = 0.0) -> Model:
+        """Make another model's parts (a book, a cushion) parts of this one."""
+        turn = _turn((0, 0, yaw_deg))
+        for part in other.parts:
+            moved = Part(
+                part.vertices_m @ turn.T + np.array(at), part.normals @ turn.T, part.uv, part.faces, part.texture
+            )
+            moved.solid = self.solids + part.solid
+            self.parts.append(moved)
+        self.solids += other.solids
+        return self
+
+    def shelf(self, center: Vec3, half: tuple[float, float], clear: float) -> Model:
+        """Add a place where things may stand."""
+        self.shelves.append(Shelf(np.array(center, dtype=np.float64), np.array(half, dtype=np.float64), clear))
+        return self
+
+
+def mapped(
+    mesh: trimesh.Trimesh,
+    texture: Texture,
+    smooth: bool = False,
+    cylindrical: bool = False,
+    axis_xy: tuple[float, float] = (0.0, 0.0),
+    along: int | None = None,
+    region: tuple[float, float, float, float] | None = None,
+) -> Part:
+    """A mesh with texture coordinates: by the side its faces look to, or round the z axis through `axis_xy`.
+
+    Tiling textures keep their size in metres; others are stretched over each side, or show `region` of the image.
+    """
+    vertices, faces = np.asarray(mesh.vertices, np.float64), np.asarray(mesh.faces, np.int64)
+    face_normals = np.asarray(mesh.face_normals, np.float64)
+    corners = vertices[faces]  # (M, 3, 3)
+    normals = np.repeat(face_normals[:, None], 3, axis=1)
+    if smooth:
+        mean = np.zeros_like(vertices)
+        weight = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
+        for k in range(3):
+            np.add.at(mean, faces[:, k], face_normals * weight[:, None])
+        mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), 1e-12)
+        round_ = (mean[faces] * normals).sum(axis=-1) > _SMOOTH_DOT
+        normals = np.where(round_[..., None], mean[faces], normals)
+    if cylindrical:
+        uv = _wrapped(corners, face_normals, texture, axis_xy)
+    else:
+        uv = _by_side(corners, face_normals, texture, along, region, mesh.bounds)
+    rows = np.concatenate([corners.reshape(-1, 3), normals.reshape(-1, 3), uv.reshape(-1, 2)], axis=1)
+    _, first, inverse = np.unique(np.round(rows, 6), axis=0, return_index=True, return_inverse=True)
+    kept = rows[first]
+    welded = np.asarray(inverse).reshape(-1, 3)
+    return Part(kept[:, :3], kept[:, 3:6], kept[:, 6:], welded.astype(np.int64), texture)
+
+
+_UNIT_BOX = trimesh.creation.box(extents=(1, 1, 1))
+
+
+def _side(
+    size: FloatArray,
+    axis: int,
+    sign: int,
+    texture: Texture,
+    along: int,
+    region: tuple[float, float, float, float] | None,
+) -> Part:
+    """One side of a cuboid centred at the origin: four vertices, two triangles."""
+    faces = _UNIT_BOX.faces[_UNIT_BOX.face_normals[:, axis] * sign > 0.5]
+    used, local = np.unique(faces, return_inverse=True)
+    vertices = np.asarray(_UNIT_BOX.vertices)[used] * size
+    normals = np.zeros((4, 3))
+    normals[:, axis] = sign
+    bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+    uv = _by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
+    return Part(vertices, normals, uv, local.reshape(-1, 3).astype(np.int64), texture)
+
+
+def _by_side(
+    corners: FloatArray,
+    face_normals: FloatArray,
+    texture: Texture,
+    along: int | None,
+    region: tuple[float, float, float, float] | None,
+    bounds: FloatArray,
+) -> FloatArray:
+    axis = np.abs(face_normals).argmax(axis=1)
+    uv = np.zeros((*corners.shape[:2], 2))
+    low, size = bounds[0], np.maximum(bounds[1] - bounds[0], 1e-9)
+    for k in range(3):
+        rows = axis == k
+        a, b = ((1, 2), (0, 2), (0, 1))[k]
+        flip = np.where(face_normals[rows, k] > 0, 1.0, -1.0)[:, None]
+        if k == 1:
+            flip = -flip
+        across, up = corners[rows][..., a], corners[rows][..., b]
+        if texture.tiles:
+            swap = along is not None and along == b
+            u, v = (up, across * flip) if swap else (across * flip, -up)
+            uv[rows, :, 0], uv[rows, :, 1] = u / texture.size_m[0], v / texture.size_m[1]
+        else:
+            s = (across - low[a]) / size[a]
+            s = np.where(flip > 0, s, 1 - s)
+            t = 1 - (up - low[b]) / size[b]
+            u1, v1, u2, v2 = region or (0.0, 0.0, 1.0, 1.0)
+            uv[rows, :, 0], uv[rows, :, 1] = u1 + s * (u2 - u1), v1 + t * (v2 - v1)
+    return uv if texture.tiles else np.clip(uv, _RIM, 1 - _RIM)
+
+
+def _wrapped(
+    corners: FloatArray, face_normals: FloatArray, texture: Texture, axis_xy: tuple[float, float]
+) -> FloatArray:
+    offset = corners[..., :2] - np.array(axis_xy)
+    angle = np.arctan2(offset[..., 1], offset[..., 0])
+    angle = np.where((np.ptp(angle, axis=1) > np.pi)[:, None] & (angle < 0), angle + 2 * np.pi, angle)
+    radius = np.linalg.norm(offset, axis=-1)
+    reach = max(float(radius.max()), 1e-6)
+    # At the axis the angle means nothing; the mean of the other corners keeps the texture from twisting.
+    on_axis = radius < 1e-6
+    off = np.maximum((~on_axis).sum(axis=1, keepdims=True), 1)
+    mean = np.where(on_axis, 0, angle).sum(axis=1, keepdims=True) / off
+    angle = np.where(on_axis, mean, angle)
+    z = corners[..., 2]
+    uv = np.zeros((*corners.shape[:2], 2))
+    flat = np.abs(face_normals[:, 2]) > 0.75
+    if texture.tiles:
+        turns = max(1.0, round(2 * np.pi * reach / texture.size_m[0]))
+        uv[..., 0], uv[..., 1] = angle / (2 * np.pi) * turns, -z / texture.size_m[1]
+        uv[flat] = offset[flat] / np.array(texture.size_m)
+    else:
+        low, high = float(z.min()), float(z.max())
+        uv[..., 0], uv[..., 1] = angle / (2 * np.pi) + 0.5, 1 - (z - low) / max(high - low, 1e-9)
+        uv[flat] = 0.5 + 0.5 * offset[flat] / reach
+        uv = np.clip(uv, _RIM, 1 - _RIM)
+    return uv
+
+
+_MEDIUM_BOX = _UNIT_BOX.subdivide().subdivide()
+_FINE_BOX = _MEDIUM_BOX.subdivide()
+
+
+def _rounded(size: Vec3, radius: float) -> trimesh.Trimesh:
+    """Rounded cuboid centred at the origin."""
+    box = _FINE_BOX if max(size) > 0.3 else _MEDIUM_BOX
+    half = np.array(size) / 2
+    inner = half - radius
+    # Grid lines at 0, 1/4, 1/2, 3/4, 1 of each half side become 0, inner/2, inner, and two steps round the edge.
+    share = np.abs(box.vertices) * 2
+    position = np.interp(share, [0, 0.5, 1], [0, 1, 2])
+    along = np.where(position <= 1, position * inner, inner + (position - 1) * radius) * np.sign(box.vertices)
+    core = np.clip(along, -inner, inner)
+    outward = along - core
+    length = np.linalg.norm(outward, axis=1, keepdims=True)
+    vertices = core + radius * outward / np.maximum(length, 1e-12)
+    return trimesh.Trimesh(vertices, box.faces, process=False)
+
+
+def _turn(degrees: Vec3) -> FloatArray:
+    rx, ry, rz = np.radians(degrees)
+    about_x = np.array([[1, 0, 0], [0, np.cos(rx), -np.sin(rx)], [0, np.sin(rx), np.cos(rx)]])
+    about_y = np.array([[np.cos(ry), 0, np.sin(ry)], [0, 1, 0], [-np.sin(ry), 0, np.cos(ry)]])
+    about_z = np.array([[np.cos(rz), -np.sin(rz), 0], [np.sin(rz), np.cos(rz), 0], [0, 0, 1]])
+    return np.asarray(about_z @ about_y @ about_x)

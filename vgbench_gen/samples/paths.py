@@ -1,0 +1,158 @@
+"""Hand-held camera paths: arcs walked around a part of the room and back again, and orbits around one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from vgbench_gen.core.types import Camera, FloatArray
+
+_CANDIDATES = 160
+_CLEAR_M = 0.32
+_STEP_M = (0.21, 0.36)  # between frames: past the keyframe gate, short enough for a walk
+_NEAR_M, _FAR_M = 1.0, 4.2  # distances at which a thing is seen well
+
+Clearance = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Something worth filming: centre (3,), size (largest side), metres."""
+
+    center_m: FloatArray
+    size_m: float
+
+
+def looking(eyes: FloatArray, targets: FloatArray, turns_deg: FloatArray) -> FloatArray:
+    """(F, 4, 4) world_from_camera at `eyes` (F, 3) looking at `targets` (F, 3), upright, then turned by yaw, pitch and
+    roll (F, 3) in degrees."""
+    forward = targets - eyes
+    forward = forward / np.linalg.norm(forward, axis=1, keepdims=True)
+    right = np.stack([forward[:, 1], -forward[:, 0], np.zeros(len(eyes))], axis=1)  # forward x up
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    level = np.stack([right, np.cross(forward, right), forward], axis=2)
+    poses = np.tile(np.eye(4), (len(eyes), 1, 1))
+    poses[:, :3, :3] = level @ Rotation.from_euler("YXZ", turns_deg, degrees=True).as_matrix()
+    poses[:, :3, 3] = eyes
+    return poses
+
+
+def smooth_noise(rng: np.random.Generator, frames: int, columns: int) -> FloatArray:
+    """(F, C) slow noise of standard deviation about 1: a few sines with random phases."""
+    t = np.linspace(0, 1, frames)[:, None]
+    total = np.zeros((frames, columns))
+    for turns in (1.3, 2.9, 5.3):
+        total += np.sin(2 * np.pi * (turns * rng.uniform(0.8, 1.25, columns) * t + rng.uniform(0, 1, columns)))
+    return np.asarray(total * np.sqrt(2 / 3))
+
+
+def walk(
+    rng: np.random.Generator,
+    frames: int,
+    camera: Camera,
+    targets: list[Target],
+    size_m: tuple[float, float, float],
+    clearance: Clearance,
+) -> FloatArray:
+    """(F, 4, 4) world_from_camera of the best of many random arcs out and back.
+
+    Candidates that come too near to anything or move too fast or slowly between frames are refused; among the others
+    the one that sees many things well and long wins.
+    """
+    best: tuple[float, FloatArray] | None = None
+    for relaxed in (False, True):
+        for _ in range(_CANDIDATES):
+            poses = _arc(rng, frames, targets, size_m)
+            eyes = poses[:, :3, 3]
+            steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1)
+            if not relaxed and not (np.median(steps) > _STEP_M[0] and steps.max() < 2 * _STEP_M[1]):
+                continue
+            margin = 0.4 if not relaxed else 0.25
+            inside = (eyes[:, :2] > margin).all() and (eyes[:, :2] < np.array(size_m[:2]) - margin).all()
+            if not inside:
+                continue
+            score = _score(poses, camera, targets)
+            if best is not None and score <= best[0]:
+                continue
+            if clearance(eyes).min() < (_CLEAR_M if not relaxed else 0.12):
+                continue
+            best = (score, poses)
+        if best is not None:
+            return best[1]
+    raise RuntimeError("no free path through the room")
+
+
+def orbit(
+    rng: np.random.Generator, frames: int, center_m: FloatArray, radius_m: float, clearance: Clearance
+) -> FloatArray:
+    """(F, 4, 4) poses on an arc of more than half a circle round a thing and back again, higher or lower."""
+    best: tuple[float, FloatArray] | None = None
+    out = frames // 2
+    for _ in range(40):
+        start, span = rng.uniform(0, 2 * np.pi), np.radians(rng.uniform(190, 215))
+        angle = start + span * np.concatenate([np.linspace(0, 1, out), np.linspace(0.97, 0.03, frames - out)])
+        low, high = rng.uniform(20, 28), rng.uniform(38, 46)
+        turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
+        ease = np.convolve(np.pad(turn, 2, mode="edge"), np.ones(5) / 5, mode="valid")
+        lift = np.radians(low + (high - low) * ease + 2.5 * smooth_noise(rng, frames, 1)[:, 0])
+        radius = radius_m * (1 + 0.1 * smooth_noise(rng, frames, 1)[:, 0])
+        eyes = center_m + np.stack(
+            [radius * np.cos(lift) * np.cos(angle), radius * np.cos(lift) * np.sin(angle), radius * np.sin(lift)],
+            axis=1,
+        )
+        free = float(clearance(eyes).min())
+        if best is not None and free <= best[0]:
+            continue
+        aim = center_m + 0.05 * radius_m * smooth_noise(rng, frames, 3)
+        turns = smooth_noise(rng, frames, 3) * np.array([1.6, 1.6, 2.0])
+        poses = looking(eyes, aim, turns)
+        best = (free, poses)
+        if free > 0.25:
+            break
+    assert best is not None
+    return best[1]
+
+
+def _arc(
+    rng: np.random.Generator, frames: int, targets: list[Target], size_m: tuple[float, float, float]
+) -> FloatArray:
+    w, d, _ = size_m
+    centers = np.stack([target.center_m for target in targets])
+    hub = centers[int(rng.integers(len(centers)))]
+    near = centers[np.linalg.norm(centers[:, :2] - hub[:2], axis=1) < 1.3]
+    aim = np.array([*near[:, :2].mean(axis=0), rng.uniform(0.45, 0.95)])
+    # Towards the middle of the room, give or take.
+    facing = np.arctan2(d / 2 - aim[1], w / 2 - aim[0]) + rng.uniform(-0.7, 0.7)
+    half = rng.uniform(0.5, 1.5)
+    there, back = rng.uniform(1.5, 3.0), rng.uniform(1.4, 3.0)
+    out = frames // 2
+    angle = facing + np.concatenate([np.linspace(-half, half, out), np.linspace(half, -half, frames - out)])
+    turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
+    ease = np.convolve(np.pad(turn, 3, mode="edge"), np.ones(7) / 7, mode="valid")
+    radius = there + (back - there) * ease
+    low, high = rng.uniform(1.2, 1.4), rng.uniform(1.4, 1.7)
+    if rng.random() < 0.5:
+        low, high = high, low
+    height = low + (high - low) * ease
+    eyes = np.stack([aim[0] + radius * np.cos(angle), aim[1] + radius * np.sin(angle), height], axis=1)
+    eyes += smooth_noise(rng, frames, 3) * np.array([0.05, 0.05, 0.04])
+    drift = np.append(rng.uniform(-0.7, 0.7, 2), 0.0)
+    gaze = aim + drift * (ease[:, None] - 0.5) + smooth_noise(rng, frames, 3) * np.array([0.16, 0.16, 0.1])
+    turns = smooth_noise(rng, frames, 3) * np.array([2.0, 1.6, 1.6])
+    return looking(eyes, gaze, turns)
+
+
+def _score(poses: FloatArray, camera: Camera, targets: list[Target]) -> float:
+    """Mean number of things well in view, with little gain from the same ones again."""
+    centers = np.stack([target.center_m for target in targets])
+    seen = np.einsum("fji,fnj->fni", poses[:, :3, :3], centers[None] - poses[:, None, :3, 3])
+    z = np.maximum(seen[..., 2], 1e-3)
+    u, v = camera.fx * seen[..., 0] / z + camera.cx, camera.fy * seen[..., 1] / z + camera.cy
+    reach = 0.4 * np.array([target.size_m for target in targets]) * camera.fx / z
+    inside = (u > reach) & (u < camera.width - reach) & (v > reach) & (v < camera.height - reach)
+    well = inside & (seen[..., 2] > _NEAR_M) & (seen[..., 2] < _FAR_M)
+    times = well.sum(axis=0)
+    return float(np.minimum(times, 8).sum() + 0.25 * times.sum())

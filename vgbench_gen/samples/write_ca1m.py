@@ -1,0 +1,171 @@
+"""Samples as CA-1M captures: one tar with fourteen members per frame (`dataset-formats.md` 3)."""
+
+from __future__ import annotations
+
+import tarfile
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import BoolArray, Camera, DepthArray, FloatArray, OrientedBox
+from vgbench_gen.geometry.boxes import corners, moved, project_rect
+from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.poses import invert, make_pose, transform
+from vgbench_gen.geometry.projection import back_project
+from vgbench_gen.samples.base import SampleObject, SampleSpec, Take
+from vgbench_gen.samples.encode import json_bytes, millimetres, png, tar_member, tiff
+from vgbench_gen.samples.layout import FIRST_UPTIME_S, Layout, exposed, generator, text_lines, turned_frame
+from vgbench_gen.samples.sensors import laser, lidar
+
+GLASS = frozenset(["window", "window pane", "mirror", "glass door"])
+"""The laser goes through these, or off to somewhere else."""
+_MIN_VISIBLE_PX = 40
+_UNSCANNED = 4
+_UNSCANNED_RADIUS_M = (0.04, 0.12)
+
+
+class CA1MLayout(Layout):
+    """`ca1m-<split>-<video id>.tar`, and lists of them in `data/`."""
+
+    def path(self, spec: SampleSpec) -> Path:
+        """See `Layout.path`."""
+        return Path(f"ca1m-{spec.split}-{spec.scene_id}.tar")
+
+    def write(self, take: Take, spec: SampleSpec, path: Path) -> None:
+        """See `Layout.write`."""
+        file_from_world = _placement(spec)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unscanned = _Unscanned(take, spec)
+        objects = {item.instance_id: item for item in take.world.objects}
+        with tarfile.open(path, "w:", format=tarfile.USTAR_FORMAT) as archive:
+            for number, pose in enumerate(take.world_from_camera):
+                if number in take.lost:
+                    continue  # a frame that could not be registered to the scan is not delivered
+                time_ns = round((FIRST_UPTIME_S + float(take.timestamps_s[number])) * 1e9)
+                for name, data in self._members(take, spec, number, pose, file_from_world, objects, unscanned).items():
+                    tar_member(archive, f"{spec.scene_id}/{time_ns}.{name}", data)
+            world = [_entry(spec, item, moved(item.box, file_from_world, "world")) for item in take.world.objects]
+            tar_member(archive, f"{spec.scene_id}/world.gt/instances.json", json_bytes(world))
+
+    def _members(
+        self,
+        take: Take,
+        spec: SampleSpec,
+        number: int,
+        pose: FloatArray,
+        file_from_world: FloatArray,
+        objects: dict[int, SampleObject],
+        unscanned: _Unscanned,
+    ) -> dict[str, bytes]:
+        camera = take.camera
+        laser_camera = resized(camera, camera.width // 2, camera.height // 2)
+        sensor_camera = resized(camera, camera.width // 4, camera.height // 4)
+        look = take.world.look(camera, pose)
+        exact, instance, _ = take.world.depth(laser_camera, pose)
+        scanned = laser(exact, unscanned.hidden(laser_camera, pose, exact, instance), generator(spec, "laser", number))
+        exact, _, cosine = take.world.depth(sensor_camera, pose)
+        sensor, confidence = lidar(exact, cosine, generator(spec, "depth", number))
+        file_from_camera = file_from_world @ pose
+        return {
+            "wide/image.png": png(exposed(look.color, camera, take, spec, number)),
+            "wide/image/K.json": json_bytes(camera.K),
+            "_wide/image/size": json_bytes(camera.size),
+            "wide/depth.png": png(millimetres(sensor)),
+            "wide/depth/K.json": json_bytes(sensor_camera.K),
+            "_wide/depth/size": json_bytes(sensor_camera.size),
+            "wide/depth/confidence.tiff": tiff(confidence),
+            "wide/T_gravity.json": json_bytes(camera_from_level(pose)),
+            "wide/instances.json": json_bytes(_visible(spec, camera, pose, look.instance, objects)),
+            "gt/RT.json": json_bytes(file_from_camera),
+            "gt/depth.png": png(millimetres(scanned)),
+            "gt/depth/K.json": json_bytes(laser_camera.K),
+            "_gt/depth/size": json_bytes(laser_camera.size),
+            "gt/image/K.json": json_bytes(camera.K),
+        }
+
+    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+        """`data/train.txt` and `data/val.txt`: here the archives beside the folder, there their addresses."""
+        return {
+            f"data/{split}.txt": text_lines(sorted(str(self.path(s)) for s in specs if s.split == split))
+            for split in ("train", "val")
+        }
+
+
+class _Unscanned:
+    """Where the laser saw nothing: glass, and a few round places in the room that no station of it reached."""
+
+    def __init__(self, take: Take, spec: SampleSpec) -> None:
+        rng = generator(spec, "unscanned")
+        self._glass = [item.instance_id for item in take.world.objects if item.label in GLASS]
+        centers, camera = [], resized(take.camera, take.camera.width // 8, take.camera.height // 8)
+        for number in rng.integers(len(take.world_from_camera), size=_UNSCANNED).tolist():
+            pose = take.world_from_camera[number]
+            depth = take.world.depth(camera, pose)[0]
+            v, u = (int(x) for x in rng.integers(depth.shape))
+            if depth[v, u] > 0:
+                centers.append(transform(pose, back_project(camera, [[u, v]], [depth[v, u]]))[0])
+        self._centers = np.array(centers).reshape(-1, 3)
+        self._radii = rng.uniform(*_UNSCANNED_RADIUS_M, len(centers))
+
+    def hidden(self, camera: Camera, pose: FloatArray, depth_m: DepthArray, instance: np.ndarray) -> BoolArray:
+        """(h, w) True where there is no return, the same places of the room in every view."""
+        v, u = np.mgrid[: camera.height, : camera.width]
+        points = transform(pose, back_project(camera, np.stack([u, v], -1).reshape(-1, 2), depth_m.ravel()))
+        hidden = np.isin(instance, self._glass)
+        for center, radius in zip(self._centers, self._radii, strict=True):
+            hidden |= (((points - center) ** 2).sum(axis=1) < radius**2).reshape(hidden.shape)
+        return np.asarray(hidden)
+
+
+def _placement(spec: SampleSpec) -> FloatArray:
+    """(4, 4) `file_from_world`: the scanner's own frame, z up, turned and placed anyhow."""
+    rng = generator(spec, "placement")
+    return turned_frame(rng.uniform(-180, 180), rng.uniform((-4, -4, -1.5), (4, 4, 0.5)))
+
+
+def camera_from_level(pose: FloatArray) -> FloatArray:
+    """T_gravity (3, 3): the camera from its levelled self, of the same heading, whose y points along gravity."""
+    down = pose[:3, :3].T @ np.array([0.0, 0.0, -1.0])
+    forward = np.array([0.0, 0.0, 1.0]) - down[2] * down
+    forward /= np.linalg.norm(forward)
+    return make_pose(np.stack([np.cross(down, forward), down, forward], axis=1), np.zeros(3))[:3, :3]
+
+
+def _visible(
+    spec: SampleSpec, camera: Camera, pose: FloatArray, instance: npt.NDArray[Any], objects: dict[int, SampleObject]
+) -> list[dict[str, Any]]:
+    """The frame's own list: what can be seen, boxes in the camera frame, second extent vertical."""
+    camera_from_world = invert(pose)
+    entries = []
+    ids, counts = np.unique(instance, return_counts=True)
+    for number in ids[counts >= _MIN_VISIBLE_PX].tolist():
+        if number not in objects:
+            continue
+        rows, columns = np.nonzero(instance == number)
+        box = moved(objects[number].box, camera_from_world, "camera")
+        rotation = np.stack([box.rotation[:, 0], -box.rotation[:, 2], box.rotation[:, 1]], axis=1)
+        turned = OrientedBox(box.center_m, box.size_m[[0, 2, 1]], rotation, "camera")
+        # Outer edges of the pixels, in the count of K: the centre of the first pixel is 0.
+        rendered = [columns.min() - 0.5, rows.min() - 0.5, columns.max() + 0.5, rows.max() + 0.5]
+        projected = project_rect(camera, box)
+        rects = {"box_2d_rend": rendered, "box_2d_proj": list(rendered if projected is None else projected)}
+        entries.append(_entry(spec, objects[number], turned) | rects)
+    return entries
+
+
+def _entry(spec: SampleSpec, item: SampleObject, box: OrientedBox) -> dict[str, Any]:
+    name = uuid.UUID(stable_hash("samples", spec.scene_id, str(item.instance_id), size=16))
+    return {
+        "id": str(name),
+        # Structural things carry an underscore in this dataset.
+        "category": item.label.replace(" ", "_") if item.structural else item.label,
+        "position": box.center_m,
+        "scale": box.size_m,
+        "R": box.rotation,
+        "corners": corners(box),
+    }

@@ -1,0 +1,129 @@
+"""Samples as ScanNet scans: `.sens`, metadata, mesh, segments, objects, split lists (`dataset-formats.md` 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.poses import invert
+from vgbench_gen.samples.annotation import annotated_mesh, segments_file
+from vgbench_gen.samples.base import SampleSpec, Take
+from vgbench_gen.samples.encode import jpeg, json_bytes, millimetres, ply, sens_depth, sens_header, sens_record
+from vgbench_gen.samples.layout import FIRST_UPTIME_S, Layout, exposed, generator, text_lines, turned_frame
+from vgbench_gen.samples.sensors import structured_light
+
+DEPTH_SIZE = (640, 480)
+SENSOR_NAME = b"StructureSensor (calibrated)"
+_JPEG_QUALITY = 90
+# Of the size that colour is delivered at, how much the tablet's video really resolves.
+_SHARPNESS = 0.8
+_SPLITS = ("train", "val", "test")
+
+
+class ScanNetLayout(Layout):
+    """`scans/<scanId>/`; the test scans, without annotation, in `scans_test/`."""
+
+    def path(self, spec: SampleSpec) -> Path:
+        """See `Layout.path`."""
+        return Path("scans_test" if spec.split == "test" else "scans", spec.scene_id)
+
+    def write(self, take: Take, spec: SampleSpec, path: Path) -> None:
+        """See `Layout.write`."""
+        path.mkdir(parents=True)
+        scan = spec.scene_id
+        alignment = axis_alignment(spec)
+        file_from_world = invert(alignment)
+        camera, depth_camera = take.camera, depth_camera_of(take.camera)
+        seen = resized(camera, round(camera.width * _SHARPNESS), round(camera.height * _SHARPNESS))
+        with (path / f"{scan}.sens").open("wb") as file:
+            file.write(
+                sens_header(
+                    name=SENSOR_NAME,
+                    color_K=_padded(camera.K),
+                    depth_K=_padded(depth_camera.K),
+                    color_size=camera.size,
+                    depth_size=depth_camera.size,
+                    count=len(take.world_from_camera),
+                )
+            )
+            for number, pose in enumerate(take.world_from_camera):
+                look = take.world.look(seen, pose)
+                color = cv2.resize(
+                    exposed(look.color, seen, take, spec, number), camera.size, interpolation=cv2.INTER_CUBIC
+                )
+                depth, _, cosine = take.world.depth(depth_camera, pose)
+                depth = structured_light(depth, cosine, depth_camera, generator(spec, "depth", number))
+                written = np.full((4, 4), -np.inf) if number in take.lost else file_from_world @ pose
+                time_us = round((FIRST_UPTIME_S + float(take.timestamps_s[number])) * 1e6)
+                file.write(sens_record(written, time_us, jpeg(color, _JPEG_QUALITY), sens_depth(millimetres(depth))))
+            file.write(bytes(8))  # no motion sensor
+        has_labels = spec.split != "test"
+        info = _info(take, depth_camera, alignment if has_labels else None)
+        (path / f"{scan}.txt").write_bytes(text_lines([f"{key} = {value}" for key, value in info.items()]))
+        mesh = annotated_mesh(take.world, file_from_world)
+        color4 = np.column_stack([mesh.color, np.full(len(mesh.color), 255, np.uint8)])
+        (path / f"{scan}_vh_clean_2.ply").write_bytes(ply(mesh.vertices_m, mesh.faces, color4))
+        if not has_labels:
+            return
+        segs = f"{scan}_vh_clean_2.0.010000.segs.json"
+        groups = [
+            {"id": number, "objectId": number, "segments": segments, "label": item.label}
+            for number, (item, segments) in enumerate(mesh.objects)
+        ]
+        head = {"sceneId": f"scannet.{scan}", "appId": "Aggregator.v2", "segGroups": groups}
+        (path / segs).write_bytes(json_bytes(segments_file(mesh, f"scannet.{scan}")))
+        (path / f"{scan}.aggregation.json").write_bytes(json_bytes({**head, "segmentsFile": f"scannet.{segs}"}))
+
+    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+        """`scannetv2_{train,val,test}.txt`."""
+        return {
+            f"scannetv2_{split}.txt": text_lines(sorted(s.scene_id for s in specs if s.split == split))
+            for split in _SPLITS
+        }
+
+
+def depth_camera_of(color: Camera) -> Camera:
+    """The camera that depth was warped to, by the rule of ScanNet's calibration (corner pixel to corner pixel)."""
+    width, height = DEPTH_SIZE
+    to_x, to_y = (width - 1) / (color.width - 1), (height - 1) / (color.height - 1)
+    fx, fy = color.fx * width / color.width, color.fy * height / color.height
+    return Camera(np.array([[fx, 0, color.cx * to_x], [0, fy, color.cy * to_y], [0, 0, 1]]), width, height)
+
+
+def axis_alignment(spec: SampleSpec) -> FloatArray:
+    """(4, 4) `aligned_from_scan`, rounded as it will be printed; every scan, rescans too, has a frame of its own.
+
+    Test scans have no alignment and keep the world they were made in.
+    """
+    if spec.split == "test":
+        return np.eye(4)
+    rng = generator(spec, "alignment")
+    shift = rng.uniform((-5.0, -5.0, -0.15), (-1.0, -1.0, 0.0))
+    return np.round(turned_frame(rng.uniform(-180, 180), shift), 6)
+
+
+def _padded(K: FloatArray) -> FloatArray:
+    matrix = np.eye(4)
+    matrix[:3, :3] = K
+    return matrix
+
+
+def _info(take: Take, depth: Camera, alignment: FloatArray | None) -> dict[str, str]:
+    color, count = take.camera, str(len(take.world_from_camera))
+
+    def row(matrix: FloatArray) -> str:
+        return " ".join(f"{value:f}" for value in matrix.ravel())
+
+    info = {} if alignment is None else {"axisAlignment": row(alignment)}
+    info |= {"colorHeight": str(color.height), "colorToDepthExtrinsics": row(np.eye(4)), "colorWidth": str(color.width)}
+    info |= {"depthHeight": str(depth.height), "depthWidth": str(depth.width)}
+    numbers = {"fx_color": color.fx, "fx_depth": depth.fx, "fy_color": color.fy, "fy_depth": depth.fy}
+    numbers |= {"mx_color": color.cx, "mx_depth": depth.cx, "my_color": color.cy, "my_depth": depth.cy}
+    info |= {key: f"{value:f}" for key, value in numbers.items()}
+    info |= {"numColorFrames": count, "numDepthFrames": count, "numIMUmeasurements": "0"}
+    return info | {"sceneType": take.notes.get("kind", "misc").title()}
