@@ -5,16 +5,22 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV   ?= .venv
-EXTRAS ?= azure,fast,video
+EXTRAS ?= azure,fast,ray,video
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
 
 SCENES  ?= raw_scenes
 OUT     ?= build/vgbench
-RECIPE  ?=
+RECIPE  ?= vgbench
 WORKERS ?=
+ENGINE  ?=
+ADDRESS ?=
 SEED    ?=
+ALLOW_SHORT ?=
+DEMO    ?= build/demo
+
+HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(ADDRESS),--address $(ADDRESS))
 
 # Real captures for tests, where they stand beside the checkout; without them those tests are skipped with a reason.
 CAPTURES ?= $(wildcard ../shared/captures)
@@ -23,14 +29,15 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup vgbench scenes test test-all check format bench docs clean
+.PHONY: help setup vgbench demo samples scenes test test-all check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '%s\n' '' \
 	  'Variables of `make vgbench` (and their defaults):' \
-	  '  SCENES=$(SCENES)   OUT=$(OUT)   RECIPE (the default recipe)   WORKERS (all cores)   SEED (the recipe'"'"'s)' \
-	  'Example: make vgbench SCENES=../shared/captures WORKERS=2'
+	  '  SCENES=$(SCENES)   OUT=$(OUT)   RECIPE=$(RECIPE)   WORKERS (all cores)   ENGINE (local, or ray with ADDRESS)   SEED (the recipe'"'"'s)' \
+	  '  ALLOW_SHORT=1 writes what there is where the scenes cannot fill the recipe' \
+	  'Example: make vgbench SCENES=/data/scans RECIPE=default WORKERS=2'
 
 setup: $(STAMP) ## Make .venv from nothing but python3 and install the tested versions
 
@@ -38,10 +45,31 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" EXTRAS="$(EXTRAS)" bash tools/setup.sh
 	@touch $@
 
-vgbench: setup ## Build the benchmark from SCENES into OUT, then verify every answer
-	$(VGBENCH) build $(RECIPE) --scenes "$(SCENES)" --out "$(OUT)" \
-	  $(if $(WORKERS),--workers $(WORKERS)) $(if $(SEED),--seed $(SEED))
-	$(VGBENCH) verify "$(OUT)" --scenes "$(SCENES)"
+# A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
+vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer
+	@if [ -d "$(SCENES)" ] && [ -z "$$(find "$(SCENES)" -mindepth 1 -maxdepth 1 ! -name README.md ! -name '.*' \
+	  ! -name 'samples-*' -print -quit)" ]; then \
+	  echo "No scans of yours in $(SCENES): making the sample scenes there first, as far as they are missing."; \
+	  $(MAKE) samples; fi
+	@$(VGBENCH) build $(RECIPE) --scenes "$(SCENES)" --out "$(OUT)" $(HOW) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(ALLOW_SHORT),--allow-short) || { status=$$?; [ $$status -ne 1 ] || \
+	  echo "With make: RECIPE=default takes what the scenes give; ALLOW_SHORT=1 writes as much of a recipe as there is."; \
+	  exit $$status; }
+	$(VGBENCH) verify "$(OUT)" --scenes "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
+
+samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
+	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
+
+demo: setup ## See it work in two minutes: a few sample scenes, 240 questions, every answer verified
+	$(VGBENCH) samples --small --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" $(HOW)
+	$(VGBENCH) verify "$(DEMO)" --scenes "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
+	@id=$$($(PY) -c 'import sys, vgbench_gen; print(vgbench_gen.load(sys.argv[1])[0].id)' "$(DEMO)"); \
+	  $(VGBENCH) explain "$(DEMO)" $$id --out "$(DEMO)/example.png" >/dev/null; \
+	  printf '%s\n' '' 'Look at:' "  $(DEMO)/example.png      one question, drawn with the numbers behind its answer" \
+	  "  $(DEMO)/items/           the questions with their images: datasets.load_dataset(\"parquet\", …)" \
+	  "  $(DEMO)/manifest.json    what was made from what" "  $(DEMO)-scenes/          the scenes" \
+	  "Another question: $(VGBENCH) explain $(DEMO) ID --out why.png. All of VGBench: make vgbench."
 
 scenes: setup ## List what is under SCENES, with the health of every scene
 	@$(VGBENCH) scenes "$(SCENES)"
@@ -62,8 +90,9 @@ format: setup ## Format the code and mend what the linter can mend
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-bench: setup ## Measure speed and memory (figures on the terminal)
-	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench
+bench: setup ## Measure speed and memory: one table of ratios, goals and verdicts
+	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench \
+	  $(if $(filter file,$(origin SCENES)),,--scenes "$(SCENES)")
 
 docs: setup ## Write docs/data-dictionary.md anew from the schema
 	@mkdir -p docs

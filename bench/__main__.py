@@ -1,4 +1,4 @@
-"""`python -m bench [--scenes ROOT]`: one table, each figure a ratio with the absolute beside it."""
+"""`python -m bench [--scenes ROOT] [--only NAME]`: one table of ratios and times, each with its goal and a verdict."""
 
 from __future__ import annotations
 
@@ -6,34 +6,48 @@ import argparse
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
-from bench import build_time, memory, sens_reader, task_rates
+from bench import build_time, compose_time, geometry, memory, sens_reader, task_rates
+from bench.session import Session
 from bench.table import Row, lines
+from vgbench_gen.pipeline.executors.base import one_thread
+
+PARTS: dict[str, Callable[[Session], list[Row]]] = {
+    "sens": sens_reader.rows,
+    "geometry": geometry.rows,
+    "tasks": task_rates.rows,
+    "build": build_time.rows,
+    "workers": build_time.worker_rows,
+    "memory": memory.rows,
+    "compose": compose_time.rows,
+}
 
 
 def main() -> int:
     """Measure and print; 2 where there are no scenes to measure on."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    default = os.environ.get("VGBENCH_CAPTURES", "")
-    parser.add_argument("--scenes", default=default, help="folder with raw scenes (default: VGBENCH_CAPTURES)")
-    parser.add_argument("--only", default="", help="sens, tasks, build or memory")
+    parser.add_argument("--scenes", default="", help="folder with raw scenes (default: VGBENCH_CAPTURES)")
+    parser.add_argument("--recipe", default="", help="what is built (vgbench with --scenes, default without)")
+    parser.add_argument("--only", default="", choices=["", *PARTS], help="one part of the table")
+    parser.add_argument("--scratch", default=None, help="where builds go and are removed (default: the system's)")
     arguments = parser.parse_args()
-    if not arguments.scenes or not Path(arguments.scenes).is_dir():
+    root = arguments.scenes or os.environ.get("VGBENCH_CAPTURES", "")
+    if not root or not Path(root).is_dir():
         print("bench: no scenes; name their folder with --scenes or VGBENCH_CAPTURES", file=sys.stderr)
         return 2
-    root = Path(arguments.scenes)
-    parts = {
-        "sens": sens_reader.rows,
-        "tasks": task_rates.rows,
-        "build": build_time.rows,
-        "memory": memory.rows,
-    }
+    recipe = arguments.recipe or ("vgbench" if arguments.scenes else "default")
     rows: list[Row] = []
-    with tempfile.TemporaryDirectory(prefix="vgbench-bench-") as folder:
-        for name, part in parts.items():
+    with tempfile.TemporaryDirectory(prefix="vgbench-bench-", dir=arguments.scratch) as folder:
+        session = Session(Path(root).absolute(), Path(folder), recipe)
+        for name, part in PARTS.items():
             if arguments.only in ("", name):
-                rows += part(root, Path(folder))
+                began = time.monotonic()
+                with one_thread():
+                    rows += part(session)
+                print(f"bench: {name} took {time.monotonic() - began:.0f} s", file=sys.stderr)
     for line in lines(rows):
         print(line)
     return 0

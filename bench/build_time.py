@@ -1,15 +1,12 @@
-"""A whole build on one worker, against nothing but the codecs of the frames it used and the pictures it wrote."""
+"""A whole build, against nothing but the codecs of the frames it used and the pictures it wrote; and 2 workers."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
-import cv2
-
+from bench.session import Built, Session
 from bench.table import Row
-from vgbench_gen.pipeline.build import build, find_scenes
-from vgbench_gen.pipeline.recipe import load_recipe
+from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.scenes._keyframes import keyframe_indices
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.store import pictures
@@ -18,36 +15,58 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
 
 
-def rows(root: Path, scratch: Path) -> list[Row]:
-    """One row: measure and compose from nothing."""
-    cv2.setNumThreads(1)
-    recipe = load_recipe("default")
-    out = scratch / "build"
-    began = time.perf_counter()
-    report = build(recipe, root, out, workers=1)
-    built_s = time.perf_counter() - began
-    decoded_s, frames = 0.0, 0
-    for ref in find_scenes(root):
-        with loaders[ref.dataset].open(ref) as scene:
-            used = [scene.frames[i] for i in keyframe_indices(scene.frames, recipe.gates.frame)]
-            began = time.perf_counter()
-            for frame in used:
-                frame.color(), frame.depth_m()
-            decoded_s += time.perf_counter() - began
-            frames += len(used)
-    items = load(out)
-    media = MediaStore(out / "media")
-    shown = {Picture.from_json(p).key(): Picture.from_json(p) for item in items for p in item.evidence["pictures"]}
-    bases = {picture.base: media.get(picture.base) for picture in shown.values()}
-    began = time.perf_counter()
-    decoded = {name: pictures.decode(data) for name, data in bases.items()}
+def rows(session: Session) -> list[Row]:
+    """One worker against pure codec time."""
+    built = session.built(1)
+    decoded_s, frames = _decoding(session)
+    coded_s, shown, size, items = _encoding(built)
+    pure_s = decoded_s + coded_s
+    beside = (
+        f"{built.seconds:.1f} s ({built.cpu_s:.1f} s of processor time) for {items} items of recipe "
+        f"{session.recipe_name}, with images {size / 1e3 / max(items, 1):.0f} kB each; codecs {pure_s:.1f} s: "
+        f"{frames} keyframes in {decoded_s:.1f} s, {shown} pictures in {coded_s:.1f} s"
+    )
+    return [Row("build, 1 worker / pure codec time", built.seconds / pure_s, "x", beside, at_most=1.5)]
+
+
+def worker_rows(session: Session) -> list[Row]:
+    """Two workers against one, both from nothing."""
+    one, two = session.built(1), session.built(2)
+    beside = f"{one.seconds:.1f} s and {two.seconds:.1f} s, start of the program and its workers included"
+    return [Row("build, 2 workers against 1", one.seconds / two.seconds, "x", beside, at_least=1.8)]
+
+
+def _decoding(session: Session) -> tuple[float, int]:
+    """(seconds to decode colour and depth of every keyframe once by its loader, keyframes)."""
+    spent, frames = 0.0, 0
+    for ref in session.refs:
+        try:
+            with loaders[ref.dataset].open(ref) as scene:
+                used = [scene.frames[i] for i in keyframe_indices(scene.frames, session.recipe.gates.frame)]
+                began = time.perf_counter()
+                for frame in used:
+                    try:
+                        frame.color(), frame.depth_m()
+                    except FrameError:
+                        continue  # a damaged frame is damaged for everybody
+                spent += time.perf_counter() - began
+                frames += len(used)
+        except SceneError:
+            continue
+    return spent, frames
+
+
+def _encoding(built: Built) -> tuple[float, int, int, int]:
+    """(seconds to encode every delivered picture once, pictures, bytes of the items, items)."""
+    items = load(built.out)
+    media = MediaStore(built.out / "media")
+    shown = {p.key(): p for item in items for p in map(Picture.from_json, item.evidence["pictures"])}
+    spent = 0.0
     for picture in shown.values():
         if picture.ops or not picture.base.endswith(".jpg"):
-            pictures.encode_jpeg(decoded[picture.base])
-    coded_s = time.perf_counter() - began
-    pure_s = decoded_s + coded_s
-    absolute = (
-        f"{built_s:.2f} s for {report.composed.total} items; codecs {pure_s:.2f} s "
-        f"({frames} keyframes decoded in {decoded_s:.2f} s, {len(shown)} pictures coded in {coded_s:.2f} s)"
-    )
-    return [Row("build / pure codec time", f"{built_s / pure_s:.2f}x", "<= 1.5x", absolute)]
+            image = pictures.apply(picture, pictures.decode(media.get(picture.base)))
+            began = time.perf_counter()
+            pictures.encode_jpeg(image)
+            spent += time.perf_counter() - began
+    size = sum(path.stat().st_size for path in (built.out / "items").iterdir())
+    return spent, len(shown), size, len(items)

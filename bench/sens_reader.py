@@ -1,25 +1,33 @@
-"""Random frames of a `.sens` file as arrays, against nothing but its codecs."""
+"""Frames of a `.sens` file as arrays, against nothing but its codecs: one by one in random order, and all in a row."""
 
 from __future__ import annotations
 
 import zlib
-from pathlib import Path
+from collections.abc import Sequence
 
 import cv2
 import numpy as np
 
+from bench.session import Session
 from bench.table import Row, paired
 from vgbench_gen.scenes._sens import SensFile
 
 
-def rows(root: Path, scratch: Path) -> list[Row]:
-    """One row per reader: colour and depth of all frames in random order."""
-    found = sorted(root.rglob("*.sens"))
+def rows(session: Session) -> list[Row]:
+    """Colour and depth of all frames."""
+    names = (".sens random frames / bare codecs", ".sens full scan / bare codecs")
+    found = sorted(session.root.rglob("*.sens"))
     if not found:
-        return [Row(".sens random frame / bare codecs", "-", "<= 1.1x", "no .sens file below the scenes")]
-    cv2.setNumThreads(1)
+        return [Row(name, None, "x", "no .sens file below the scenes", at_most=1.1) for name in names]
     file = SensFile(found[0])
-    order = np.random.default_rng(0).permutation(len(file)).tolist()
+    n = len(file)
+    shuffled = np.random.default_rng(0).permutation(n).tolist()
+    made = [_row(name, file, order) for name, order in zip(names, (shuffled, list(range(n))), strict=True)]
+    file.close()
+    return made
+
+
+def _row(name: str, file: SensFile, order: Sequence[int]) -> Row:
     payloads = [(file._read(i, 0), file._read(i, 1)) for i in order]
     width, height = file.header.depth_size
 
@@ -35,6 +43,5 @@ def rows(root: Path, scratch: Path) -> list[Row]:
 
     ratio, a, b = paired(ours, bare)
     n = len(order)
-    absolute = f"{1e3 * a / n:.2f} ms against {1e3 * b / n:.2f} ms per frame (zlib + JPEG in memory, metres)"
-    file.close()
-    return [Row(".sens random frame / bare codecs", f"{ratio:.2f}x", "<= 1.1x", absolute)]
+    beside = f"{1e3 * a / n:.2f} ms against {1e3 * b / n:.2f} ms per frame (zlib + JPEG in memory, metres); {n} frames"
+    return Row(name, ratio, "x", beside, at_most=1.1)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Make the virtual environment from nothing but python3. Called by `make setup`; running it again is harmless.
-# Environment: PYTHON (python3), VENV (.venv), EXTRAS (azure,fast,video).
+# Environment: PYTHON (python3), VENV (.venv), EXTRAS (azure,fast,ray,video).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-PYTHON=${PYTHON:-python3} VENV=${VENV:-.venv} EXTRAS=${EXTRAS-azure,fast,video}
+PYTHON=${PYTHON:-python3} VENV=${VENV:-.venv} EXTRAS=${EXTRAS-azure,fast,ray,video}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }

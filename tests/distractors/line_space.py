@@ -27,6 +27,9 @@ class Line:
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         return float(abs(a.value[0] - b.value[0]) / 8)
 
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
+        return None
+
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         return bool(candidate.value[0] > 0)
 

@@ -136,3 +136,14 @@ SQUARE: list[list[float]] = [[0.0, 0], [9, 0], [9, 9], [0, 9]]
 def test_pixels_that_fix_no_homography(src: list[list[float]], message: str) -> None:
     with pytest.raises(GeometryError, match=message):
         homography.from_points(src, src if len(src) == 4 and src[0] != src[1] else SQUARE)
+
+
+def test_corner_moves_are_errors_against_the_identity() -> None:
+    rng = np.random.default_rng(2)
+    Hs = np.eye(3) + rng.normal(0, [[0.1], [0.1], [1e-3]], (40, 3, 3)) * [1, 1, 30]
+    Hs /= Hs[:, 2:, 2:]
+    Hs[0] = np.array([[1, 0, 0], [0, 1, 0], [-0.01, 0, 1]])  # sends the right corners beyond infinity
+    expected = [homography.corner_error_px(H, np.eye(3), 320, 200) for H in Hs]
+    np.testing.assert_allclose(homography.corner_moves_px(Hs, 320, 200), expected, rtol=1e-12)
+    assert np.isinf(expected[0])
+    assert np.isfinite(expected[1:]).sum() > 20

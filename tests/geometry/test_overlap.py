@@ -42,6 +42,19 @@ def test_each_view_uses_its_own_k(room: Any) -> None:
     np.testing.assert_array_equal((plain != changed).any(axis=1), [False, False, True, False, False, False])
 
 
+def test_states_are_the_same_far_from_the_origin(room: Any) -> None:
+    points = visibility.co_visible(
+        room.camera, room.depths[0], room.poses[0], room.camera, room.depths[0], room.poses[0], LASER
+    ).points_world
+    near = overlap.pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
+    shift = np.array([3e5, -2e5, 1e3])
+    moved = room.poses.copy()
+    moved[:, :3, 3] += shift
+    far = overlap.pairwise_states(points + shift, Ks_of(room), room.depths, moved, LASER)
+    assert (near == far).mean() > 0.999
+    assert overlap.pairwise_states(points[:0], Ks_of(room), room.depths, room.poses, LASER).shape == (6, 0)
+
+
 def test_overlap_table_agrees_with_pairs_and_with_any_chunk(room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     depths = room.depths.copy()
     depths[4, :, :60] = 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import ndimage
 from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera
@@ -214,3 +215,30 @@ def test_pixels_of_two_resolutions(room: Any) -> None:
     assert (full.state == small.state)[clear].mean() > 0.98
     np.testing.assert_allclose(small.uv_b, full.uv_b / 2, atol=1e-9)
     np.testing.assert_allclose(project_world(half, pose[2], small.points_world)[1], small.z_b)
+
+
+def test_edge_mask_is_that_of_filters_and_a_distance_transform() -> None:
+    rng = np.random.default_rng(1)
+    for trial in range(12):
+        depth = np.round(rng.uniform(1.9, 2.2, rng.integers(1, 60, 2)), 2).astype(np.float32)
+        depth[rng.random(depth.shape) < 0.1 * (trial % 3)] = (0, np.nan, np.inf)[trial % 3]
+        good = np.isfinite(depth) & (depth > 0)
+        low = ndimage.minimum_filter(np.where(good, depth, np.inf).astype(np.float64), size=3, mode="nearest")
+        high = ndimage.maximum_filter(np.where(good, depth, -np.inf).astype(np.float64), size=3, mode="nearest")
+        edge = ~good | (high - low > np.maximum(0.28, 0.1 * low))
+        for radius in (0.0, 1.0, 1.5, 3.2, 6.4, 90.0):
+            grown = ndimage.distance_transform_edt(~edge) <= radius if edge.any() else edge
+            mask = visibility.depth_edge_mask(depth, radius, absolute_m=0.28, relative=0.1)
+            np.testing.assert_array_equal(mask, grown, err_msg=f"{trial} {radius}")
+
+
+def test_states_of_many_points_are_those_of_all_at_once(room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    points = rng.uniform(-5, 5, (5000, 3))
+    uv, z = project_world(room.camera, room.poses[1], points)
+    expected = visibility.classify(room.camera, room.depths[1], uv, z, SENSOR)
+    assert set(expected.tolist()) == {-1, 0, 1, 2}
+    for block in (7, 1 << 14):
+        monkeypatch.setattr(visibility, "_BLOCK", block)
+        found = visibility.seen_states(room.camera, room.depths[1], room.poses[1], points, SENSOR)
+        np.testing.assert_array_equal(found, expected)

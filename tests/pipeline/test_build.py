@@ -1,4 +1,4 @@
-"""A whole build from raw files: content, resume, kill, faults, the same bytes for any number of workers."""
+"""A whole build from raw files: content, reuse, faults. The same bytes however built: `test_same_bytes`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import errno
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.build import BuildReport, build, recompose
-from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
+from vgbench_gen.pipeline.shortfall import QuotasNotMet
 from vgbench_gen.quality.verify import scene_jobs, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.provenance import LOCK
 from vgbench_gen.tasks.base import tasks
 
 SEED = 5
@@ -83,18 +83,6 @@ def test_neither_twin_always_comes_first(built: tuple[Path, BuildReport]) -> Non
     share = sum(answer == "Yes" for answer in first.values()) / len(first)
     assert len(first) > 30
     assert 0.25 < share < 0.75
-
-
-def test_two_workers_give_the_same_bytes(built: tuple[Path, BuildReport], raw_room: Path, tmp_path: Path) -> None:
-    out, report = built
-    again = build(recipe(), raw_room, tmp_path / "b", workers=2)
-    assert again.composed.fingerprint == report.composed.fingerprint
-    for kind in ("facts", "rejects", "items"):
-        first = sorted(path.relative_to(out) for path in (out / kind).rglob("*.parquet"))
-        assert first
-        assert first == sorted(path.relative_to(tmp_path / "b") for path in (tmp_path / "b" / kind).rglob("*.parquet"))
-        for path in first:
-            assert (out / path).read_bytes() == (tmp_path / "b" / path).read_bytes(), path
 
 
 def test_a_second_build_measures_nothing_again(raw_room: Path, tmp_path: Path) -> None:
@@ -166,34 +154,91 @@ def test_datasets_opens_the_build_with_its_images(built: tuple[Path, BuildReport
     assert done.stdout.split()[0] == str(built[1].composed.total)
 
 
-MOMENTS: dict[str, Callable[[Path], bool]] = {
-    "while measuring": lambda out: (out / LOCK).exists(),
-    "between scenes": lambda out: len(list((out / "facts").rglob("*.parquet"))) == 1,
-    "while writing": lambda out: (out / "pictures.sqlite").exists(),
-    "while packing": lambda out: any(path.name.startswith(".items.") for path in out.iterdir()),
-}
+# --- totals -----------------------------------------------------------------------------------------------------
+
+QUOTAS = recipe(
+    items={
+        "camera_parameters": {"judgment": 4, "multi-choice": 2, "open-ended": 1},
+        "relative_depth": {"multi-choice": 5},
+        "homography_to_matrix": {"multi-choice": 4},
+    },
+    sources={"ca1m": 10, "wildrgbd": 6},
+    limits=Limits(forms_per_fact=1),
+)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_killed_build_goes_on_to_the_same_dataset(
-    built: tuple[Path, BuildReport], raw_room: Path, tmp_path: Path, moment: str
+def parquet_counts(out: Path, *columns: str) -> Counter[tuple[str, ...]]:
+    """Rows per combination of columns, from the files themselves."""
+    rows = pq.read_table(sorted((out / "items").glob("*.parquet")), columns=list(columns)).to_pylist()
+    return Counter(tuple(row[name] for name in columns) for row in rows)
+
+
+def test_a_recipe_with_totals_is_met_to_the_item(built: tuple[Path, BuildReport], tmp_path: Path) -> None:
+    out = Path(shutil.copytree(built[0], tmp_path / "copy"))
+    report = recompose(QUOTAS, out)
+    assert report.composed.short == []
+    assert parquet_counts(out, "task", "question_type") == {
+        (task, form): n for task, forms in QUOTAS.items.items() for form, n in forms.items()
+    }
+    assert parquet_counts(out, "source") == {(source,): n for source, n in QUOTAS.sources.items()}
+    for key, n in parquet_counts(out, "question_type", "source").items():
+        assert key[0] != "judgment" or n % 2 == 0
+    groups = parquet_counts(out, "group_id", "question_type")
+    assert len({name for name, _ in groups}) == len(groups)
+    assert verify_set(load(out)) == []
+    again = recompose(QUOTAS, out, workers=2)
+    assert again.composed.fingerprint == report.composed.fingerprint
+
+
+def test_totals_that_cannot_be_met_leave_everything_as_it_was(
+    built: tuple[Path, BuildReport], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings, out = tmp_path / "recipe.toml", tmp_path / "b"
-    settings.write_text(
-        f"seed = {SEED}\nfacts_per_scene = 5\n[gates.frame]\nkeyframe_turn_deg = 5.0\nkeyframe_shift_m = 0.05\n"
+    out = Path(shutil.copytree(built[0], tmp_path / "copy"))
+    greedy = QUOTAS.model_copy(
+        update={
+            "items": QUOTAS.items | {"relative_depth": {"multi-choice": 50}},
+            "sources": {"ca1m": 40, "wildrgbd": 21},
+        }
     )
-    out.mkdir()
-    command = [sys.executable, "-m", "vgbench_gen.cli", "build", str(settings), "--scenes", str(raw_room)]
-    command += ["--out", str(out), "--workers", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while process.poll() is None and not MOMENTS[moment](out):
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    # Packing takes a moment only, and a busy machine may look too late.
-    assert process.wait() == -signal.SIGKILL or moment == "while packing", "the build ended before the moment came"
-    report = build(load_recipe(settings), raw_room, out)
-    assert report.composed.fingerprint == built[1].composed.fingerprint
-    assert not list(out.rglob("*.tmp*"))
+    with pytest.raises(QuotasNotMet, match="the facts fill") as caught:
+        recompose(greedy, out)
+    (depth, *sources) = caught.value.shortfalls
+    assert depth.what == "relative_depth/multi-choice"
+    assert caught.value.missing == depth.wanted - depth.got == sum(s.wanted - s.got for s in sources) > 0
+    assert any(
+        line.startswith(f"relative_depth: multi-choice {depth.got} of 50. 2 scenes gave")
+        for line in caught.value.advice
+    )
+    assert "facts_per_scene = 5: raise it" in str(caught.value)
+    assert json.loads((out / "manifest.json").read_text())["fingerprint"] == built[1].composed.fingerprint
+    assert len(load(out)) == built[1].composed.total
+    # Told that short is fine, it writes all there is and says what is missing.
+    report = recompose(greedy, out, allow_short=True)
+    assert parquet_counts(out, "task")["relative_depth",] == depth.got
+    assert report.composed.total == 61 - caught.value.missing
+    short = json.loads((out / "manifest.json").read_text())["short"]
+    assert short["relative_depth/multi-choice"] == {"wanted": 50, "got": depth.got}
+    # The program tells it line by line; exit status 1, not 2.
+    settings = tmp_path / "greedy.toml"
+    settings.write_text("seed = 5\nfacts_per_scene = 5\n[items]\nrelative_depth = { multi-choice = 50 }\n")
+    assert main(["compose", str(settings), "--out", str(out), "--workers", "1"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert [line[:9] for line in told.err.splitlines()] == ["vgbench: ", "  relativ", "vgbench: "]
+    assert main(["compose", str(settings), "--out", str(out), "--workers", "1", "--allow-short"]) == 0
+    assert "short   relative_depth: multi-choice" in capsys.readouterr().out
+
+
+def test_scenes_can_be_added_to_a_build(raw_room: Path, tmp_path: Path) -> None:
+    quick = recipe(tasks=("relative_depth", "homography_to_matrix"))
+    raw = tmp_path / "raw"
+    shutil.copytree(raw_room / "wildrgbd", raw / "wildrgbd")
+    build(quick, raw, tmp_path / "b")
+    shutil.copytree(raw_room / "ca1m", raw / "ca1m")
+    more = build(quick, raw, tmp_path / "b")
+    assert [(scene.dataset, scene.reused) for scene in more.scenes] == [("ca1m", False), ("wildrgbd", True)]
+    assert more.composed.fingerprint == build(quick, raw, tmp_path / "at once").composed.fingerprint
+    assert parquet_counts(tmp_path / "b", "source").keys() == {("ca1m",), ("wildrgbd",)}
 
 
 def test_a_bad_scene_costs_only_itself_and_is_reported(

@@ -1,22 +1,156 @@
-"""Workers that die are said in one line, whatever killed them."""
+"""Workers that die cost their own job only, and leave nothing behind that writes."""
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import cv2
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.executors import run_local
+from vgbench_gen.core.errors import ConfigError, UnknownNameError, VGBenchError
+from vgbench_gen.pipeline.executors import Engine, Executor, WorkerDied, engines, run
+
+TWO = Engine("local", 2)
 
 
-def die(job: int) -> int:
-    if job == 0:
-        os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does when memory runs out
+@dataclass(frozen=True)
+class Task:
+    """deaths: attempts that kill their process. seconds: how long the rest takes."""
+
+    folder: Path
+    name: int
+    deaths: int = 0
+    seconds: float = 0.0
+
+
+def work(task: Task) -> tuple[int, int]:
+    """(name, attempts so far); killed as the kernel does when memory runs out."""
+    with (task.folder / str(task.name)).open("a") as tries:
+        tries.write(f"{os.getpid()}\n")
+    attempts = tried(task)
+    if attempts <= task.deaths:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(task.seconds)
+    return task.name, attempts
+
+
+def tried(task: Task) -> int:
+    return len((task.folder / str(task.name)).read_text().split())
+
+
+def threads(_: int) -> tuple[int, list[int]]:
+    assert np.linalg.norm(np.ones(3)) > 1
+    return cv2.getNumThreads(), [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def fail(job: int) -> int:
+    if job == 1:
+        raise OSError(28, "No space left on device", "somewhere")
+    time.sleep(60)
     return job
 
 
-def test_a_killed_worker_is_the_users_to_mend() -> None:
-    with pytest.raises(VGBenchError, match="use fewer workers and run again"):
-        list(run_local(die, [0, 1, 2], workers=2))
+def test_a_killed_worker_costs_one_more_try_and_no_other_job(tmp_path: Path) -> None:
+    tasks = [Task(tmp_path, k, deaths=int(k == 1), seconds=0.05) for k in range(6)]
+    done = list(run(work, tasks, TWO))
+    assert sorted(done) == [(k, (k, 2 if k == 1 else 1)) for k in range(6)]
+    assert done[-1][0] == 1, "tried again when all others are done"
+
+
+def test_a_worker_that_dies_twice_is_told_with_its_job(tmp_path: Path) -> None:
+    tasks = [Task(tmp_path, 0, deaths=9), Task(tmp_path, 1)]
+    done = dict(run(work, tasks, TWO, lost=lambda task, error: (-task.name - 1, tried(task))))
+    assert done == {0: (-1, 2), 1: (1, 1)}
+
+
+class AlwaysDies(Executor):
+    def attempt(
+        self, function: Any, jobs: Sequence[Any], engine: Engine, folders: Sequence[Path], apart: bool
+    ) -> Generator[tuple[int, Any], None, None]:
+        yield from ((k, WorkerDied("memory ran out")) for k in range(len(jobs)))
+
+
+def test_a_second_death_is_raised_where_nobody_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_entries", {**engines._entries, "dies": AlwaysDies()})
+    with pytest.raises(WorkerDied, match="memory ran out"):
+        list(run(abs, [1, 2], Engine("dies")))
+
+
+def test_what_a_job_raises_is_raised_as_it_is_and_ends_the_others() -> None:
+    began = time.monotonic()
+    with pytest.raises(OSError, match="somewhere") as caught:
+        list(run(fail, [0, 1, 2], TWO))
+    assert (caught.value.errno, caught.value.filename) == (28, "somewhere")
+    assert time.monotonic() - began < 30, "a job that sleeps for a minute was waited for"
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """A killed build must not go on writing into a folder that the next build has locked."""
+    code = (
+        "from pathlib import Path; import sys\n"
+        "from tests.pipeline.test_executors import TWO, Task, work\n"
+        "from vgbench_gen.pipeline.executors import run\n"
+        "list(run(work, [Task(Path(sys.argv[1]), k, seconds=60) for k in range(2)], TWO))\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
+    while not all((tmp_path / str(k)).is_file() and (tmp_path / str(k)).read_text().strip() for k in range(2)):
+        assert parent.poll() is None
+        time.sleep(0.02)
+    workers = [int((tmp_path / str(k)).read_text()) for k in range(2)]
+    parent.kill()
+    parent.wait()
+    until = time.monotonic() + 30
+    while any(running(pid) for pid in workers):
+        assert time.monotonic() < until, "workers outlived their parent"
+        time.sleep(0.02)
+
+
+def running(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("engine", [Engine(), TWO])
+def test_a_worker_computes_on_one_thread(engine: Engine) -> None:
+    before = cv2.getNumThreads()
+    for _, (opencv, blas) in run(threads, [0, 1], engine):
+        assert opencv == 1
+        assert blas
+        assert set(blas) == {1}
+    assert cv2.getNumThreads() == before
+
+
+def test_workers_that_cannot_start_blame_no_job(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from vgbench_gen.pipeline.executors import Engine, run\n"
+        "list(run(abs, [1, 2], Engine('local', 2), lost=lambda job, error: job))\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'build below `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+def test_engines_are_found_by_name() -> None:
+    assert engines.names() == ["local", "ray"]
+    with pytest.raises(UnknownNameError, match=r"no engine is called 'rey'\. Did you mean ray\?"):
+        list(run(abs, [1], Engine("rey")))
+
+
+def test_ray_that_is_not_installed_is_the_users_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r'pip install "vgbench-gen\[ray\]"'):
+        list(run(abs, [1], Engine("ray")))
+    assert issubclass(ConfigError, VGBenchError)

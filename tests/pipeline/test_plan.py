@@ -1,28 +1,37 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from vgbench_gen.core.types import Candidate, Fact
+from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.plan import (
+    Card,
+    Chosen,
+    Plan,
     Planned,
-    balanced_letters,
+    choose,
     difficulties,
+    difficulty_counts,
     group_id,
-    in_turns,
     letter_counts,
-    plan,
     truth_at,
+    with_letters,
 )
-from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.quotas import ITEMS
+from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
+from vgbench_gen.pipeline.survey import Outcome, plan_facts, settled
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.relative_depth import RelativeDepth
 
 DEPTHS = [0.8, 1.1, 1.4, 1.8, 2.3, 1.2, 2.0]
+CAMERA = {"K": [300.0, 0.0, 159.5, 0.0, 300.0, 119.5, 0.0, 0.0, 1.0], "width": 320, "height": 240}
 
 
 def fact(number: int, scene: str = "a", dataset: str = "scannet", depths: list[float] = DEPTHS) -> Fact:
@@ -30,9 +39,10 @@ def fact(number: int, scene: str = "a", dataset: str = "scannet", depths: list[f
     pool = tuple(
         Candidate(f"region:{n},0,40,40", np.array([d]), show={"rect": [n, 0, 40, 40]}) for n, d in enumerate(depths)
     )
+    frame = str(number)
     return Fact(
-        "metric_depth", 1, "", dataset, scene, "val", f"{number}", (str(number),), pool, 2, pool[2].value,
-        1.0 + number, {}, "cc0-1.0",
+        "metric_depth", 1, "", dataset, scene, "val", f"{number}", (frame,), pool, 2, pool[2].value,
+        1.0 + number, {}, "cc0-1.0", {frame: f"{number:032x}.jpg"}, {frame: CAMERA},
     )  # fmt: skip
 
 
@@ -41,6 +51,10 @@ def facts(scenes: dict[tuple[str, str], int]) -> list[Fact]:
 
 
 MANY = facts({("scannet", "a"): 11, ("scannet", "b"): 6, ("ca1m", "c"): 9, ("wildrgbd", "box/d"): 3})
+
+
+def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Planned], Plan]:
+    return plan_facts(facts, [MetricDepth()], recipe)
 
 
 def signature(planned: list[Planned]) -> list[tuple[str, str, str, list[str], int]]:
@@ -56,29 +70,42 @@ def signature(planned: list[Planned]) -> list[tuple[str, str, str, list[str], in
     ]
 
 
+def card(number: int, scene: str = "a", source: str = "scannet") -> Card:
+    """A card of point_tracking that can be asked in both of its forms."""
+    name = f"{source}/{scene}/{number}"
+    forms = ("judgment", "multi-choice")
+    return Card("point_tracking", source, "val", scene, name, float(number), "0", number, forms)  # type: ignore[arg-type]
+
+
 def test_letters_are_balanced_to_one_per_task_and_source() -> None:
-    planned, unchosen = plan(MANY, [MetricDepth()], Recipe())
-    assert not unchosen
-    counts = letter_counts(planned)
+    planned, decided = plan(MANY, Recipe())
+    assert not decided.unchosen
+    counts = letter_counts(decided.chosen)
     assert set(counts) == {"metric_depth/scannet", "metric_depth/ca1m", "metric_depth/wildrgbd"}
     assert [sum(count) for count in counts.values()] == [9, 17, 3]
     for count in counts.values():
         assert max(count) - min(count) <= 1
     for entry in planned:
+        assert (entry.options is not None) == (entry.question_type == "multi-choice")
         if entry.options is not None:
             assert entry.options.options[entry.options.truth].key == entry.fact.truth_candidate.key
             assert entry.options.separations[entry.options.truth] == 0
             assert sum(s >= 1 for s in entry.options.separations) == 3
+    assert letter_counts(decided.chosen) == letter_counts(decided.chosen)
+    written = Counter((p.fact.dataset, p.options.truth) for p in planned if p.options)
+    assert {(s, k): n for (s, k), n in written.items()} == {
+        (key.partition("/")[2], k): n for key, count in counts.items() for k, n in enumerate(count) if n
+    }
 
 
 def test_blocks_are_permutations_of_their_own() -> None:
     """Over many cells every letter is the last block's first as often as any other: no fixed A, B, C, D."""
-    options = OptionSet(MANY[0].candidates[:4], 0, "set_first", (0.0, 1.0, 2.0, 3.0))
-    orders = Counter()  # type: Counter[tuple[int, ...]]
+    orders = Counter()  # type: Counter[tuple[int | None, ...]]
     for seed in range(60):
-        cell = [Planned(MANY[n], group_id(MANY[n]), "multi-choice", "easy", options) for n in range(8)]
-        letters = [p.options.truth for p in balanced_letters(cell, seed) if p.options]
-        assert sorted(letters[:4]) == sorted(letters[4:]) == [0, 1, 2, 3]
+        cell = [Chosen(card(n), "multi-choice", "easy") for n in range(8)]
+        letters = [entry.letter for entry in with_letters(cell, seed)]
+        counts = Counter(letters)
+        assert counts == {0: 2, 1: 2, 2: 2, 3: 2}
         orders[tuple(letters[:4])] += 1
     assert len(orders) > 15
 
@@ -86,16 +113,16 @@ def test_blocks_are_permutations_of_their_own() -> None:
 def test_plan_does_not_depend_on_the_order_of_facts() -> None:
     rng = np.random.default_rng(0)
     recipe = Recipe(items_per_cell=14)
-    expected = signature(plan(MANY, [MetricDepth()], recipe)[0])
+    expected = signature(plan(MANY, recipe)[0])
     for _ in range(3):
         shuffled = [MANY[i] for i in rng.permutation(len(MANY))]
-        assert signature(plan(shuffled, [MetricDepth()], recipe)[0]) == expected
+        assert signature(plan(shuffled, recipe)[0]) == expected
     assert len(expected) == 7 + 14 + 14
 
 
 def test_another_distractor_seed_changes_options_and_nothing_else() -> None:
-    first, _ = plan(MANY, [MetricDepth()], Recipe())
-    second, _ = plan(MANY, [MetricDepth()], Recipe(distractor_seed=1))
+    first, _ = plan(MANY, Recipe())
+    second, _ = plan(MANY, Recipe(distractor_seed=1))
     assert [(p.group_id, p.question_type, p.difficulty) for p in first] == [
         (p.group_id, p.question_type, p.difficulty) for p in second
     ]
@@ -124,22 +151,17 @@ def test_group_follows_from_the_fact() -> None:
     assert group_id(replace(base, margin=9.0, evidence={"a": 1}, second_value=np.array([5.0]))) == group_id(base)
 
 
-def test_scenes_take_turns() -> None:
-    order = in_turns([(group_id(f), f) for f in MANY], seed=0)
-    scenes = [f.scene_id for _, f in order]
-    assert set(scenes[:4]) == set(scenes[4:8]) == set(scenes[8:12]) == {"a", "b", "c", "box/d"}
-    assert sorted(scenes[12:15]) == sorted(scenes[15:18]) == ["a", "b", "c"]
-    assert scenes[-2:] == ["a", "a"]
-    assert len({name for name, _ in order}) == len(MANY)
-    assert [f.key for _, f in order] != [f.key for _, f in in_turns([(group_id(f), f) for f in MANY], seed=1)]
+def test_another_seed_asks_other_facts() -> None:
+    asked = [{p.group_id for p in plan(MANY, Recipe(seed=seed, items_per_cell=8))[0]} for seed in (1, 2, 1)]
+    assert asked[0] == asked[2] != asked[1]
 
 
 def test_a_limit_cuts_scenes_alike_and_is_reported() -> None:
-    planned, unchosen = plan(MANY, [MetricDepth()], Recipe(items_per_cell=8))
+    planned, decided = plan(MANY, Recipe(items_per_cell=8))
     for form, count in (("judgment", 4), ("multi-choice", 8), ("open-ended", 8)):
         chosen = [p for p in planned if p.question_type == form]
         assert Counter(p.fact.scene_id for p in chosen) == dict.fromkeys(("a", "b", "c", "box/d"), count // 4)
-        dropped = [u for u in unchosen if u.question_type == form]
+        dropped = [u for u in decided.unchosen if u.question_type == form]
         assert {u.reason for u in dropped} == {"cell_full"}
         assert len(chosen) + len(dropped) == len(MANY)
         assert {p.group_id for p in chosen}.isdisjoint(u.group_id for u in dropped)
@@ -147,23 +169,22 @@ def test_a_limit_cuts_scenes_alike_and_is_reported() -> None:
 
 def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> None:
     poor = fact(0, "poor", depths=[1.0, 1.05, 1.1, 1.12])
-    planned, unchosen = plan([poor, *MANY], [MetricDepth()], Recipe())
+    planned, decided = plan([poor, *MANY], Recipe())
     forms = {p.question_type for p in planned if p.group_id == group_id(poor)}
     assert forms == {"judgment", "open-ended"}
-    assert [(u.question_type, u.reason, u.group_id) for u in unchosen] == [
+    assert [(u.question_type, u.reason, u.group_id) for u in decided.unchosen] == [
         ("multi-choice", "too_few_options", group_id(poor))
     ]
-    for count in letter_counts(planned).values():
+    for count in letter_counts(decided.chosen).values():
         assert max(count) - min(count) <= 1
 
 
 def test_difficulty_is_the_tercile_of_the_margin() -> None:
-    grouped = [(group_id(f), f) for f in (fact(n) for n in (4, 0, 8, 1, 7, 2, 5, 3, 6))]
-    level = difficulties(grouped, stress=False)
-    assert [level[group_id(fact(n))] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
-    assert set(difficulties(grouped, stress=True).values()) == {"stress"}
+    level = difficulties([card(n) for n in (4, 0, 8, 1, 7, 2, 5, 3, 6)], stress=False)
+    assert [level[card(n).group_id] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
+    assert set(difficulties([card(n) for n in range(9)], stress=True).values()) == {"stress"}
     assert difficulties([], stress=False) == {}
-    planned, _ = plan(MANY, [MetricDepth()], Recipe(margins="recorded", strategy="sampled"))
+    planned, _ = plan(MANY, Recipe(margins="recorded", strategy="sampled"))
     assert {p.difficulty for p in planned} == {"stress"}
 
 
@@ -181,13 +202,110 @@ def test_truth_moves_by_one_exchange() -> None:
 
 
 def test_facts_of_tasks_that_are_not_asked_stay_out() -> None:
-    planned, unchosen = plan(MANY, [RelativeDepth()], Recipe())
-    assert (planned, unchosen) == ([], [])
+    planned, decided = plan_facts(MANY, [RelativeDepth()], Recipe())
+    assert (planned, decided.chosen, decided.unchosen) == ([], [], [])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_planned_questions_are_sorted(count: int) -> None:
-    planned, _ = plan(MANY[:count], [MetricDepth()], Recipe())
+    planned, _ = plan(MANY[:count], Recipe())
     keys = [(p.fact.task, p.question_type, p.group_id) for p in planned]
     assert keys == sorted(keys)
     assert len(keys) == 3 * count
+
+
+# --- recipes with totals ----------------------------------------------------------------------------------------
+
+
+def test_totals_per_form_and_source_are_met_and_no_fact_is_asked_twice() -> None:
+    recipe = Recipe(
+        items={"metric_depth": {"judgment": 6, "multi-choice": 7, "open-ended": 4}},
+        sources={"scannet": 8, "ca1m": 7, "wildrgbd": 2},
+        limits=Limits(forms_per_fact=1),
+    )
+    planned, decided = plan(MANY, recipe)
+    assert Counter(p.question_type for p in planned) == {"judgment": 3, "multi-choice": 7, "open-ended": 4}
+    items: Counter[str] = Counter()
+    for p in planned:
+        items[p.fact.dataset] += 2 if p.question_type == "judgment" else 1
+    assert items == recipe.sources
+    assert len({p.group_id for p in planned}) == len(planned)
+    # Every fact and form is asked or has a reason.
+    assert len(planned) + len(decided.unchosen) == 3 * len(MANY)
+    assert {u.reason for u in decided.unchosen} == {"cell_full", "asked_otherwise"}
+    again = {(u.group_id, u.question_type) for u in decided.unchosen if u.reason == "asked_otherwise"}
+    assert {name for name, _ in again} == {p.group_id for p in planned}
+
+
+def test_sources_splits_and_forms_that_are_not_wanted_are_left_out() -> None:
+    train = [replace(f, split="train") for f in MANY if f.scene_id == "b"]
+    kept = [f for f in MANY if f.scene_id != "b"] + train
+    recipe = Recipe(
+        items={"metric_depth": {"open-ended": 5}},
+        only_from={"metric_depth": ("scannet", "wildrgbd")},
+        only_splits=("val",),
+    )
+    planned, decided = plan(kept, recipe)
+    assert {p.fact.scene_id for p in planned} <= {"a", "box/d"}
+    assert len(planned) == 5
+    reasons = Counter(u.reason for u in decided.unchosen)
+    assert reasons == {
+        "not_in_recipe": 2 * len(kept), "source_not_in_recipe": 9, "split_not_in_recipe": 6, "cell_full": 14 - 5,
+    }  # fmt: skip
+
+
+def test_items_per_task_are_shared_by_the_forms() -> None:
+    planned, _ = plan(MANY, Recipe(items_per_task=30))
+    items = Counter(p.question_type for p in planned)
+    assert items == {"judgment": 5, "multi-choice": 10, "open-ended": 10}
+
+
+def test_difficulty_follows_its_shares_as_far_as_facts_allow() -> None:
+    pool = [card(n, scene) for scene in "abc" for n in range(20)]
+    wanted = Difficulty(easy=0.5, medium=0.5, hard=0.0)
+    recipe = Recipe(items={"point_tracking": {"judgment": 12, "multi-choice": 20}}, difficulty=wanted)
+    formats = {"point_tracking": pool[0].forms}
+    counts = difficulty_counts(choose(pool, recipe, formats).chosen)
+    assert counts == {
+        "point_tracking/judgment": {"easy": 6, "medium": 6}, "point_tracking/multi-choice": {"easy": 10, "medium": 10},
+    }  # fmt: skip
+    plain = choose(pool, recipe.model_copy(update={"difficulty": None}), formats)
+    assert difficulty_counts(plain.chosen)["point_tracking/multi-choice"]["hard"] > 0
+
+
+# --- trying before choosing -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    hopeless=st.sets(st.tuples(st.integers(0, 23), st.sampled_from(["judgment", "multi-choice"])), max_size=40),
+    judgments=st.integers(0, 8),
+    choices=st.integers(0, 16),
+)
+def test_a_settled_plan_is_as_good_as_one_that_knows_everything(
+    hopeless: set[tuple[int, str]], judgments: int, choices: int
+) -> None:
+    pool = [card(n, scene="abc"[n % 3]) for n in range(24)]
+    formats = {"point_tracking": pool[0].forms}
+    recipe = Recipe(
+        items={"point_tracking": {"judgment": 2 * judgments, "multi-choice": choices}}, limits=Limits(forms_per_fact=1)
+    )
+    tries: list[tuple[int, QuestionType]] = []
+
+    def attempt(batch: Sequence[tuple[Card, QuestionType]]) -> list[Outcome]:
+        tries.extend((c.row, form) for c, form in batch)
+        return [Outcome("impossible" if (c.row, form) in hopeless else "") for c, form in batch]
+
+    plan = settled(pool, recipe, formats, attempt)
+    asked = {(entry.card.row, entry.question_type) for entry in plan.chosen}
+    assert asked <= set(tries)
+    assert asked.isdisjoint(hopeless)
+    assert len(tries) == len(set(tries))
+    if not hopeless:
+        assert set(tries) == asked
+    knowing = [replace(c, forms=tuple(f for f in c.forms if (c.row, f) not in hopeless)) for c in pool]
+    best = choose(knowing, recipe, formats)
+    assert sum(ITEMS[e.question_type] for e in plan.chosen) == sum(ITEMS[e.question_type] for e in best.chosen)
+    assert {(int(u.group_id.split("/")[2]), u.question_type) for u in plan.unchosen if u.reason == "impossible"} == (
+        set(tries) & hopeless
+    )

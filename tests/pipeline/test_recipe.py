@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.config import parse_config
+from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.gates import Gates, RegionGates
-from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.build import check_names
+from vgbench_gen.pipeline.plan import targets_of
+from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe, load_recipe
+from vgbench_gen.tasks.base import tasks
 
 
 def test_the_shipped_default() -> None:
@@ -41,6 +46,16 @@ def test_an_unknown_name_lists_what_is_shipped() -> None:
         ('margins = "loose"\n', "margins"),
         ("[gates.region]\nvalid = 0.8\n", "valid"),
         ("seed = \n", "mine.toml"),
+        ("[items]\nmetric_depth = { judgment = 3 }\n", "judgments come as twins"),
+        ("[items]\nmetric_depth = { judgement = 4 }\n", "judgement"),
+        ("[items]\nmetric_depth = { multi-choice = -1 }\n", "multi-choice"),
+        ("items_per_task = 9\n[items]\nmetric_depth = { multi-choice = 1 }\n", "not both"),
+        ("[items]\nmetric_depth = { multi-choice = 5 }\n[sources]\nca1m = 4\n", "sum to the 5 items, not 4"),
+        ("[items]\nmetric_depth = { multi-choice = 5 }\n[splits]\nval = 6\n", "sum to the 5 items, not 6"),
+        ("[sources]\nca1m = 4\n", "only beside items"),
+        ('tasks = ["object_distance"]\n[items]\nmetric_depth = { multi-choice = 5 }\n', "one of tasks"),
+        ("[limits]\nscene_share = 0.0\n", "scene_share"),
+        ("[difficulty]\neasy = 0.5\nmedium = 0.5\nhard = 0.5\n", "sum to 1, not 1.5"),
     ],
 )
 def test_what_does_not_fit_is_named(tmp_path: Path, text: str, named: str) -> None:
@@ -60,6 +75,8 @@ def test_digest_follows_what_facts_depend_on() -> None:
         Recipe(items_per_cell=3),
         Recipe(margins="recorded"),
         Recipe(tasks=("metric_depth",)),
+        Recipe(items={"metric_depth": {"multi-choice": 3}}, sources={"ca1m": 3}),
+        Recipe(limits=Limits(forms_per_fact=1), difficulty=Difficulty(easy=1, medium=0, hard=0)),
     ):
         assert same.digest == base.digest
     changed = [
@@ -68,3 +85,78 @@ def test_digest_follows_what_facts_depend_on() -> None:
         Recipe(gates=Gates(region=RegionGates(valid_min=0.8))),
     ]
     assert len({recipe.digest for recipe in [base, *changed]}) == 4
+
+
+def test_vgbench_is_the_published_one() -> None:
+    """Every total of the paper's tables (SpatialScore, tables 1, 4 and 5)."""
+    recipe = load_recipe("vgbench")
+    assert recipe.total == 6000
+    forms: Counter[str] = Counter()
+    modality: Counter[str] = Counter()
+    columns: Counter[str] = Counter()
+    column_of = {
+        "homography_to_matrix": "Homo.", "homography_to_image": "Homo.", "relative_pose": "Pose-Est.",
+        "camera_parameters": "Camera", "view_after_motion": "3D-Recon.", "object_distance": "Distance",
+        "metric_depth": "Depth", "relative_depth": "Depth", "point_tracking": "Tracking", "object_location": "Obj-Pos.",
+    }  # fmt: skip
+    for task, counts in recipe.items.items():
+        forms.update(counts)
+        modality[tasks[task].input_modality] += sum(counts.values())
+        columns[column_of[task]] += sum(counts.values())
+    assert forms == {"judgment": 1132, "multi-choice": 4032, "open-ended": 836}
+    assert modality == {"single-image": 2800, "multi-images": 3200}
+    assert columns == {
+        "Homo.": 1000, "Pose-Est.": 550, "Camera": 500, "3D-Recon.": 550, "Distance": 600, "Depth": 1100,
+        "Tracking": 1100, "Obj-Pos.": 600,
+    }  # fmt: skip
+    assert sum(recipe.items["metric_depth"].values()) == sum(recipe.items["relative_depth"].values()) == 550
+    assert recipe.items["object_location"] == {"judgment": 300, "multi-choice": 300}
+    assert recipe.sources == {"scannet": 1214, "scannetpp": 873, "ca1m": 3289, "wildrgbd": 624}
+    assert set(recipe.items) == set(tasks.names())
+    assert set(recipe.only_from) == {name for name in tasks.names() if tasks[name].needs_objects}
+    assert recipe.limits.forms_per_fact == 1
+
+
+def test_a_scene_holds_at_most_its_share_of_a_task() -> None:
+    recipe = load_recipe("vgbench")
+    scenes = [("ca1m", f"{k}") for k in range(36)] + [("scannet", f"{k}") for k in range(100)] + [("wildrgbd", "x")]
+    caps = targets_of(recipe, {name: tasks[name].formats for name in tasks.names()}, scenes).caps
+    assert caps["object_distance", "ca1m"] == 25  # 600 * 1.5 / 36
+    assert caps["point_tracking", "scannet"] == 33  # 1,100 * 3 %
+    assert ("metric_depth", "wildrgbd") not in caps  # the only one may hold all
+    assert Limits(scene_share=0.03).scene_items(10, 500) == 2  # a pair of twins always fits
+    assert Limits().scene_items(1000, 500) == 1000
+
+
+def test_shipped_recipes_share_facts() -> None:
+    """Going from one to another composes anew and measures nothing again; `train` wants more facts per scene."""
+    digests = {name: load_recipe(name).digest for name in ("default", "vgbench", "vgbench-mini", "train")}
+    assert digests["default"] == digests["vgbench"] == digests["vgbench-mini"] != digests["train"]
+    mini = load_recipe("vgbench-mini")
+    assert mini.total == 240
+    assert set(mini.items) == set(tasks.names())
+
+
+@pytest.mark.parametrize("name", ["default", "vgbench", "vgbench-mini", "train"])
+def test_shipped_recipes_name_what_exists_and_survive_the_manifest(name: str) -> None:
+    recipe = load_recipe(name)
+    check_names(recipe)
+    assert parse_config(recipe.model_dump(mode="json"), Recipe, "manifest.json") == recipe
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (
+            {"items": {"relative_depth": {"judgment": 2}}},
+            "items.relative_depth.judgment: found 2; expected one of multi",
+        ),
+        ({"items": {"metric_dept": {"judgment": 2}}}, "Did you mean metric_depth"),
+        ({"only_from": {"metric_dept": ("ca1m",)}}, "Did you mean metric_depth"),
+        ({"only_from": {"metric_depth": ("ca1n",)}}, "Did you mean ca1m"),
+        ({"items": {"metric_depth": {"judgment": 2}}, "sources": {"scanet": 2}}, "Did you mean scannet"),
+    ],
+)
+def test_names_that_do_not_exist_are_said_before_anything_is_measured(changes: dict[str, object], named: str) -> None:
+    with pytest.raises(VGBenchError, match=named):
+        check_names(Recipe.model_validate(changes))

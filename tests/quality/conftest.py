@@ -10,8 +10,8 @@ import pytest
 from tests.small_room import small_view
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.measure import _with_pictures, measure_task
-from vgbench_gen.pipeline.plan import plan
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.survey import plan_facts
 from vgbench_gen.pipeline.write import Refused, Wording, write
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -41,7 +41,7 @@ def compose_rows(folder: Path, distractor_seed: int = 0) -> Rows:
     facts = [fact for task in chosen for fact in measure_task(task, view, recipe.seed, recipe.facts_per_scene)[0]]
     by_name = {task.name: task for task in chosen}
     items: list[Item] = []
-    planned, _ = plan(_with_pictures(facts, view, media), chosen, recipe)
+    planned, _ = plan_facts(_with_pictures(facts, view, media), chosen, recipe)
     for entry in planned:
         written = write(
             entry, by_name[entry.fact.task], cache, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed)

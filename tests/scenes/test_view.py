@@ -305,6 +305,25 @@ def test_overlap_of_large_depth_images_is_measured_on_every_other_pixel(monkeypa
     assert not np.array_equal(coarse.overlap, small_view().overlap)
 
 
+def test_overlap_does_not_depend_on_how_many_frames_are_copied_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = SceneView(small_room(), Gates()).overlap
+    monkeypatch.setattr(view_module, "_TABLE_FRAMES", 2)
+    assert len(at_once) > 4
+    np.testing.assert_array_equal(SceneView(small_room(), Gates()).overlap, at_once)
+
+
+def test_depths_of_many_frames_are_those_of_each() -> None:
+    view = small_view()
+    rng = np.random.default_rng(0)
+    uv = np.concatenate([rng.uniform(-20, 340, (3, 200, 2)), np.full((3, 1, 2), np.nan)], axis=1)
+    uv[:, 0], uv[:, 1] = (-0.5, -0.5), np.nextafter((319.5, 239.5), 0)
+    for indices in ([0, 2, 3], [3, 0, 0]):
+        found = view.depths_at(indices, uv)
+        np.testing.assert_array_equal(found, [view.frames[i].depth_at(uv[k]) for k, i in enumerate(indices)])
+    assert (found[:, -1] == 0).all()
+    assert (found > 0).mean() > 0.3
+
+
 def test_relative_maps_the_first_camera_to_the_second() -> None:
     view = small_view()
     point = np.array([0.3, -0.2, 2.0, 1.0])

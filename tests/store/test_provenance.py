@@ -163,3 +163,15 @@ def test_a_torn_lock_does_not_hold(tmp_path: Path) -> None:
     (tmp_path / provenance.LOCK).write_text('{"pid": 1')
     with BuildLock(tmp_path):
         pass
+
+
+def test_a_flocked_lock_holds_whatever_its_words(tmp_path: Path) -> None:
+    """In another container the process that holds it has a number that means nothing here."""
+    with BuildLock(tmp_path) as lock:
+        mine = json.loads(lock.path.read_bytes())
+        lock.path.write_text(json.dumps(mine | {"pid": 2**22 + 5}))
+        with pytest.raises(BuildLocked):
+            BuildLock(tmp_path).__enter__()
+        lock.path.write_text(json.dumps(mine))
+    with BuildLock(tmp_path):
+        pass

@@ -152,7 +152,7 @@ def test_items_schema_is_the_one_of_datasets(tmp_path: Path) -> None:
     assert list(ours["info"]["features"]) == list(theirs["info"]["features"])
 
 
-def test_text_columns_alone_have_dictionaries(tmp_path: Path) -> None:
+def test_text_and_images_alone_have_dictionaries(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     write_shard(path, [make_item(k, images=["0" * 32 + ".jpg"]) for k in range(3)], ITEMS)
 
@@ -162,7 +162,8 @@ def test_text_columns_alone_have_dictionaries(tmp_path: Path) -> None:
             yield group.column(k).path_in_schema, group.column(k).has_dictionary_page
 
     with_dictionary = {leaf for leaf, has in leaves() if has}
-    assert with_dictionary == set(ITEMS.text_leaves)
+    assert with_dictionary == {*ITEMS.text_leaves, *ITEMS.image_leaves}
+    assert {leaf for leaf, _ in leaves()} == {*ITEMS.text_leaves, *ITEMS.image_leaves, *ITEMS.number_leaves}
     assert "images.list.element.path" in with_dictionary
     assert "distractors.list.element.key" in with_dictionary
 

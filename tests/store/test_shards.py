@@ -90,6 +90,21 @@ def test_embedded_bytes_are_the_stored_ones(tmp_path: Path, media: MediaStore, j
     assert light[2]["images"] == [{"path": jpegs[2]}, {"path": jpegs[3]}]
 
 
+def test_a_row_group_holds_an_image_once(tmp_path: Path, media: MediaStore) -> None:
+    # Larger than the dictionaries that parquet writers make by themselves.
+    names = [media.put(b"\xff\xd8\xff" + bytes([k]) * 2**21, "jpg") for k in range(2)]
+    (path,) = write_items(tmp_path / "items", [make_item(k, names) for k in range(8)], media)
+    once = sum(len(media.get(name)) for name in names)
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = {group.column(k).path_in_schema: group.column(k) for k in range(group.num_columns)}
+    stored = columns["images.list.element.bytes"]
+    assert once <= stored.total_compressed_size < 1.1 * once
+    assert stored.compression == "UNCOMPRESSED"
+    assert columns["evidence"].compression == "SNAPPY"
+    shown = [[image["bytes"] for image in row["images"]] for row in iter_rows([path])]
+    assert shown == [[media.get(name) for name in names]] * 8
+
+
 def test_row_groups_and_shards_are_bounded(tmp_path: Path, media: MediaStore) -> None:
     big = [media.put(b"\xff\xd8\xff" + bytes([k]) * (12 * 2**20), "jpg") for k in range(2)]
 

@@ -173,6 +173,21 @@ def test_a_break_in_either_route_sinks_the_draft(
     assert isinstance(confirmed(TASK, fact, view), Rejected)
 
 
+@pytest.mark.parametrize("size", [(640, 480), (561, 420), (30, 9)])
+def test_every_nth_pixel_of_a_warp_is_that_of_the_whole(size: tuple[int, int]) -> None:
+    width, height = size
+    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    rng = rng_for(0, "warp")
+    for _ in range(10):
+        H = _homographies.sample_components(width, height, rng).matrix(width, height)
+        whole = cv2.warpPerspective(np.stack([u, v], axis=-1), H, size, borderValue=(-1e6, -1e6))
+        source, target = warped_correspondences(H, width, height)
+        there = target.astype(int)
+        # OpenCV rounds source coordinates to 1/32 pixel, and either way of writing them may fall on either side.
+        np.testing.assert_allclose(source, whole[there[:, 1], there[:, 0]], atol=1 / 32 + 1e-4)
+        assert len(source) > 0.3 * min(12, width) * min(12, height)
+
+
 def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list[Fact]) -> None:
     """A dot of the source is found where OpenCV's own point transform puts it, not where the inverse would."""
     for fact in facts:

@@ -13,6 +13,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility
+from vgbench_gen.geometry import projection
 from vgbench_gen.pipeline.measure import confirmed
 from vgbench_gen.pipeline.write import candidate_record
 from vgbench_gen.scenes.view import SceneView
@@ -216,6 +217,32 @@ def test_cheap_statistics_are_the_exact_ones() -> None:
         assert known[k] == pytest.approx(values.size / patch.size)
         if values.size:
             assert (mean[k], std[k]) == pytest.approx((values.mean(), values.std()), abs=1e-6)
+
+
+def test_statistics_of_a_region_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(0)
+    for height, width in ((1, 1), (3, 9), (8, 8), (13, 22)):
+        patch = rng.uniform(1, 3, (height, width)).astype(np.float32)
+        patch[rng.random(patch.shape) < 0.2] = 0
+        patch[0, 0] = 2.5
+        parts = [np.array_split(rows, 4, axis=1) for rows in np.array_split(patch, 4, axis=0)]
+        blocks = _regions._blocks(patch)
+        assert [count for _, count in blocks] == [int((part > 0).sum()) for row in parts for part in row]
+        means = [part[part > 0].mean(dtype=np.float64) if part.any() else 0.0 for row in parts for part in row]
+        np.testing.assert_allclose([mean for mean, _ in blocks], means, rtol=1e-12)
+        known = patch[patch > 0].astype(np.float64)
+        np.testing.assert_allclose(_regions._quantiles(known), np.quantile(known, _regions._LEVELS), rtol=1e-12)
+
+
+def test_cloud_of_a_region_is_the_projected_cloud() -> None:
+    view = small_view()
+    frame = view.frames[0]
+    points, _ = projection.depth_points(frame.depth_camera, frame.depth_m)
+    uv, z = projection.project(frame.camera, points)
+    rects = [[20, 30, 61, 72], [0, 0, 319, 239], [100, 7, 100, 7], [400, 10, 420, 20]]
+    for (x1, y1, x2, y2), median in zip(rects, _regions.cloud_medians_m(frame, rects), strict=True):
+        inside = ((uv >= (x1 - 0.5, y1 - 0.5)) & (uv <= (x2 + 0.5, y2 + 0.5))).all(axis=1)
+        assert median == pytest.approx(np.median(z[inside]) if inside.any() else np.nan, abs=1e-3, nan_ok=True)
 
 
 def test_every_flat_proposal_survives_the_cheap_gates() -> None:

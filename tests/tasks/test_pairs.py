@@ -13,6 +13,7 @@ from vgbench_gen.core.gates import Gates, PairGates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.geometry.visibility import pair_overlap
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks import _pairs
 from vgbench_gen.tasks._pairs import PairTable, pair_table, thinned
 
 PAIR = (1, 3)
@@ -117,3 +118,13 @@ def test_thinned_keeps_ends_and_count() -> None:
     assert np.array_equal(kept[[0, -1]], points[[0, -1]])
     assert thinned(points[:5], 32) is not None
     assert len(thinned(points[:5], 32)) == 5
+
+
+def test_masks_are_kept_until_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = room_view()
+    monkeypatch.setattr(_pairs, "_MASKS_KEPT", 3)
+    monkeypatch.setattr(_pairs, "_EDGES", weakref.WeakKeyDictionary())
+    for frame in [*view.frames, view.frames[-2], view.frames[0]]:
+        np.testing.assert_array_equal(_pairs.edges(frame, view), frame.edge_mask(view.gates.depth))
+        assert _pairs.edges(frame, view) is _pairs.edges(frame, view)
+        assert len(_pairs._EDGES) <= 3

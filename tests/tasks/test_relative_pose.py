@@ -28,6 +28,7 @@ from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
+from vgbench_gen.tasks._pairs import pair_table
 from vgbench_gen.tasks.relative_pose import RelativePose
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -140,6 +141,53 @@ def test_both_second_routes_find_the_pose_without_the_pose_files() -> None:
         start = np.eye(4)
         start[:3] = turned(fact.truth_candidate.value, 2.0)  # a start that is off must not stay off
         assert TASK.agreement(_registration.depth_pose(first, second, start, view), fact) < 0.5
+
+
+def test_matches_pass_the_ratio_test_both_ways() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(0, 120, (n, 128)).astype(np.float32).round() for n in (60, 80))
+    b[:40] = a[:40] + rng.normal(0, 20, (40, 128)).round()
+    a[50], b[45], a[51] = a[0], b[1], a[1]  # two that look alike are no match
+    apart = np.linalg.norm(a[:, None] - b, axis=-1)
+    expected = []
+    for i, row in enumerate(apart):
+        j = int(np.argmin(row))
+        column = apart[:, j]
+        second = min(np.sort(row)[1], np.sort(column)[1])
+        if np.argmin(column) == i and row[j] <= 0.8 * second:
+            expected.append((i, j))
+    assert _registration._matched(a, b).tolist() == [list(pair) for pair in expected]
+    assert 5 < len(expected) < 40
+
+
+def test_a_pool_holds_gated_pairs_of_like_size_only() -> None:
+    view, gates = room_view(), Gates()
+    table = pair_table(view)
+    within = gates.pose.matched_within
+    ids = {frame.id: k for k, frame in enumerate(view.frames)}
+    pools = [[[ids[i] for i in c.frame_ids] for c in fact.candidates] for fact in drawn(TASK, view)[0]]
+    assert pools
+    for pool in pools:
+        assert len({tuple(pair) for pair in pool}) == len(pool)
+        assert all(table.problem(i, j, gates.pair, planes=True) is None for i, j in pool)
+        for sizes in (table.rotation_deg, table.baseline_m):
+            own = sizes[tuple(pool[0])]
+            assert all(abs(sizes[i, j] - own) <= within * own for i, j in pool)
+    # Whoever may be in a pool of the first pair, is, unless the pool is full.
+    first = pools[0]
+    could = [
+        (i, j)
+        for i in range(len(view.frames))
+        for j in range(len(view.frames))
+        if i != j
+        and table.problem(i, j, gates.pair, planes=True) is None
+        and table.overlap[i, j] >= gates.pair.overlap_min / 2
+        and all(
+            abs(s[i, j] - s[tuple(first[0])]) <= within * s[tuple(first[0])]
+            for s in (table.rotation_deg, table.baseline_m)
+        )
+    ]
+    assert len(first) == min(len(could), TASK.pool_size)
 
 
 def test_a_wrong_first_route_is_found() -> None:

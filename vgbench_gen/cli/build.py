@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import OutFolder, RecipeName, ScenesFolders, Seed, Workers, worker_count
+from vgbench_gen.cli._options import (
+    Address,
+    EngineName,
+    OutFolder,
+    RecipeName,
+    ScenesFolders,
+    Seed,
+    Workers,
+    chosen_engine,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,6 +30,13 @@ if TYPE_CHECKING:
 
 _SCENES = [Path("raw_scenes")]
 _OUT = Path("build/vgbench")
+ItemsPerTask = Annotated[
+    int | None,
+    typer.Option("--items", metavar="N", min=1, help="Items per task, for recipes without [items], such as train."),
+]
+AllowShort = Annotated[
+    bool, typer.Option("--allow-short", help="Write what there is where the recipe's totals cannot be met.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the manifest's counts as JSON.")]
 
 
@@ -36,21 +52,28 @@ def build(
     scenes: ScenesFolders = _SCENES,
     out: OutFolder = _OUT,
     workers: Workers = 0,
+    engine: EngineName = "",
+    address: Address = "",
     seed: Seed = None,
+    items: ItemsPerTask = None,
+    allow_short: AllowShort = False,
     as_json: AsJson = False,
 ) -> None:
     """Turn raw scenes into a dataset: measure every scene, then compose the questions.
 
     What was measured before and still holds is reused, so an interrupted build goes on where it stopped. Prints what
-    each task got from each source and why cells are empty. Exits 1 if no question came out.
+    each task got from each source and why cells are empty. Where the facts cannot fill the recipe's totals, says which,
+    by how many and what would help, writes no question and exits 1; also if no question came out, or the workers of a
+    scene died twice.
     """
     from vgbench_gen.pipeline import build as pipeline
 
-    resolved = _recipe(recipe, seed)
-    with _bars() as (on_scene, on_question):
-        report = pipeline.build(resolved, scenes, out, worker_count(workers), on_scene, on_question)
+    resolved = _recipe(recipe, seed, items)
+    where = chosen_engine(engine, workers, address)
+    with _short_told(), _bars() as (on_scene, on_question):
+        report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _tell(report, resolved, out, as_json)
-    if not report.composed.total:
+    if not report.composed.total or any(scene.lost for scene in report.scenes):
         raise typer.Exit(1)
 
 
@@ -59,20 +82,23 @@ def measure(
     scenes: ScenesFolders = _SCENES,
     out: OutFolder = _OUT,
     workers: Workers = 0,
+    engine: EngineName = "",
+    address: Address = "",
     seed: Seed = None,
 ) -> None:
     """Measure facts only; `vgbench compose` makes questions of them without opening a scene again.
 
-    Exits 1 if no fact came out.
+    Exits 1 if no fact came out, or the workers of a scene died twice.
     """
     from vgbench_gen.pipeline import build as pipeline
     from vgbench_gen.store.provenance import BuildLock
 
+    where = chosen_engine(engine, workers, address)
     with _bars() as (on_scene, _), BuildLock(out):
-        reports = pipeline.measure(_recipe(recipe, seed), scenes, out, worker_count(workers), on_scene)
+        reports = pipeline.measure(_recipe(recipe, seed), scenes, out, where, on_scene)
     facts = sum(sum(report.facts.values()) for report in reports)
     print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
-    if not facts:
+    if not facts or any(report.lost for report in reports):
         raise typer.Exit(1)
 
 
@@ -82,6 +108,8 @@ def compose(
     ] = "",
     out: OutFolder = _OUT,
     workers: Workers = 0,
+    engine: EngineName = "",
+    address: Address = "",
     seed: Seed = None,
     distractor_seed: Annotated[
         int | None,
@@ -90,6 +118,8 @@ def compose(
     strategy: Annotated[
         str, typer.Option("--strategy", metavar="NAME", help="Distractor strategy instead of the recipe's.")
     ] = "",
+    items: ItemsPerTask = None,
+    allow_short: AllowShort = False,
     as_json: AsJson = False,
 ) -> None:
     """Make the questions anew from measured facts: options, words, pictures. Opens no raw scene."""
@@ -102,19 +132,46 @@ def compose(
         changes["strategy"] = strategy
     if seed is not None:
         changes["seed"] = seed
-    resolved = (_recipe(recipe, None) if recipe else pipeline.built_recipe(out)).model_copy(update=changes)
-    with _bars() as (_, on_question):
-        report = pipeline.recompose(resolved, out, worker_count(workers), on_question)
+    base = _recipe(recipe, None, items) if recipe else _with_items(pipeline.built_recipe(out), items)
+    resolved = base.model_copy(update=changes)
+    where = chosen_engine(engine, workers, address)
+    with _short_told(), _bars() as (_, on_question):
+        report = pipeline.recompose(resolved, out, where, on_question, allow_short)
     _tell(report, resolved, out, as_json)
     if not report.composed.total:
         raise typer.Exit(1)
 
 
-def _recipe(name: str, seed: int | None) -> Recipe:
+def _recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
     from vgbench_gen.pipeline.recipe import load_recipe
 
-    recipe = load_recipe(name)
+    recipe = _with_items(load_recipe(name), items)
     return recipe if seed is None else recipe.model_copy(update={"seed": seed})
+
+
+def _with_items(recipe: Recipe, items: int | None) -> Recipe:
+    from vgbench_gen.core.errors import ConfigError
+
+    if items is None:
+        return recipe
+    if recipe.items:
+        raise ConfigError(
+            "--items: found a recipe whose [items] says how many of each there are; expected one without. Take the "
+            "recipe `train`, or change the numbers in a copy of this one."
+        )
+    return recipe.model_copy(update={"items_per_task": items})
+
+
+@contextmanager
+def _short_told() -> Iterator[None]:
+    """Exit 1 with a line per total that the facts cannot fill."""
+    from vgbench_gen.pipeline.shortfall import QuotasNotMet
+
+    try:
+        yield
+    except QuotasNotMet as error:
+        print("\n".join(f"vgbench: {line}" if line[0] != " " else line for line in error.lines), file=sys.stderr)
+        raise typer.Exit(1) from None
 
 
 @contextmanager
@@ -143,18 +200,19 @@ def _bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[
 
 
 def _tell(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
-    from vgbench_gen.pipeline.summary import cell_lines, scene_lines
+    from vgbench_gen.pipeline.summary import cell_lines, plan_lines, scene_lines
 
     if as_json:
         counts = {
             "items": report.composed.items,
             "unasked": report.composed.unasked,
             "letters": report.composed.letters,
+            "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         }
         print(
             json.dumps({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts}, indent=2)
         )
         return
-    for line in [*scene_lines(report), *cell_lines(report, recipe.tasks)]:
+    for line in [*scene_lines(report), *cell_lines(report, recipe.task_names), *plan_lines(report, recipe)]:
         print(line)
     print(f"{report.composed.total} questions in {out}/items, fingerprint {report.composed.fingerprint}")

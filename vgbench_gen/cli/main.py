@@ -6,6 +6,7 @@ Any other exception is a defect of ours and keeps its traceback.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import pkgutil
@@ -20,6 +21,7 @@ from vgbench_gen.core.errors import VGBenchError
 
 # Base of all complaints about arguments; typer exports only this child of it.
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _BROKEN_PIPE_STATUS = 141  # what a shell reports for a program ended by SIGPIPE
 
 
@@ -73,9 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _BROKEN_PIPE_STATUS
     except OSError as exc:
         # What is wrong with scans is typed where they are read; this is a path to write to, its rights or a full disk.
-        return _complain(
-            f"{exc.filename or 'the disk'}: {exc.strerror or exc}. Check the path, its rights and the space."
-        )
+        where = exc.filename or "the disk (or the folder for temporary files, TMPDIR)"
+        if exc.errno in _FULL:
+            return _complain(f"{where}: {os.strerror(exc.errno)}. Free space and run again: what was finished is kept.")
+        return _complain(f"{where}: {exc.strerror or exc}. Check the path, its rights and the space.")
     return status
 
 

@@ -92,14 +92,14 @@ def _by_scenes(dataset: Path, roots: list[Path], gates: Gates, workers: int) -> 
     from tqdm import tqdm
 
     from vgbench_gen.pipeline.build import find_scenes
-    from vgbench_gen.pipeline.executors import run_local
+    from vgbench_gen.pipeline.executors import Engine, run
     from vgbench_gen.quality.verify import scene_jobs, verify_scene
     from vgbench_gen.store.dataset import load
 
     jobs, problems = scene_jobs(load(dataset), find_scenes(roots), gates)
     results = {}
     with tqdm(total=len(jobs), desc="raw scenes", unit="scene", disable=None) as bar:
-        for index, found in run_local(verify_scene, jobs, workers):
+        for index, found in run(verify_scene, jobs, Engine("local", workers)):
             results[index] = found
             bar.update()
     for index in range(len(jobs)):

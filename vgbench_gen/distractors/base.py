@@ -22,6 +22,8 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray
 
 Margins = Literal["enforced", "recorded"]
+_PROBLEMS = ("", "printed_alike", "margin", "ceiling")
+_ROUNDING = 1e-9  # far above what the order of additions changes in a ratio near 1, far below what is printed
 MAX_PROPOSALS = 64  # a strategy that fails this often has no set to offer; more tries only cost time
 
 
@@ -36,6 +38,10 @@ class AnswerSpace(Protocol):
 
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the ceiling: two options may stand together when this is <= 1."""
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
+        """(separations (n, n), spreads (n, n)) of all ordered pairs of valid candidates, equal to `separation` and
+        `spread` up to rounding; None where pairs are asked one by one."""
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family (a rotation, a cuboid, a positive depth, inside the image)."""
@@ -116,8 +122,8 @@ def set_problem(
         return "wrong_count"
     if not all(space.valid(member, fact) for member in members):
         return "invalid_member"
-    problems = (pair_problem(a, b, fact, space, margins) for a, b in itertools.combinations(members, 2))
-    return next((problem for problem in problems if problem), "")
+    codes = pair_problems(members, fact, space, margins)[np.triu_indices(count, 1)]
+    return _PROBLEMS[next((code for code in codes.tolist() if code), 0)]
 
 
 def pair_problem(a: Candidate, b: Candidate, fact: Fact, space: AnswerSpace, margins: Margins = "enforced") -> str:
@@ -134,16 +140,46 @@ def pair_problem(a: Candidate, b: Candidate, fact: Fact, space: AnswerSpace, mar
     return ""
 
 
+def pair_problems(
+    candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace, margins: Margins = "enforced"
+) -> IntArray:
+    """(n, n) `pair_problem` of all pairs of valid candidates as numbers, 0 for none; the diagonal is 0.
+
+    By the space's own tables where it has them: a pool of twelve costs hundreds of calls otherwise.
+    """
+    n = len(candidates)
+    codes = np.zeros((n, n), dtype=np.int64)
+    tables = space.pair_tables(candidates, fact) if margins == "enforced" else None
+    if tables is None:
+        undecided = [[i, j] for i, j in itertools.combinations(range(n), 2)]
+    else:
+        separation, spread = np.fmin(tables[0], tables[0].T), np.fmax(tables[1], tables[1].T)
+        codes[spread > 1] = _PROBLEMS.index("ceiling")
+        codes[separation < 1] = _PROBLEMS.index("margin")
+        codes[_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
+        np.fill_diagonal(codes, 0)
+        # A table may round otherwise than the function of one pair, which verification trusts.
+        close = (np.abs(separation - 1) < _ROUNDING) | (np.abs(spread - 1) < _ROUNDING)
+        undecided = np.argwhere(np.triu(close, 1)).tolist()
+    for i, j in undecided:
+        problem = pair_problem(candidates[i], candidates[j], fact, space, margins)
+        codes[i, j] = codes[j, i] = _PROBLEMS.index(problem)
+    return codes
+
+
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:
     """(n, n) True where two candidates may stand in one option set; the diagonal tells whether each is valid."""
     n = len(candidates)
     table = np.zeros((n, n), dtype=bool)
-    usable = [space.valid(candidate, fact) for candidate in candidates]
-    table[np.arange(n), np.arange(n)] = usable
-    for i, j in itertools.combinations(range(n), 2):
-        if usable[i] and usable[j]:
-            table[i, j] = table[j, i] = not pair_problem(candidates[i], candidates[j], fact, space)
+    usable = [i for i in range(n) if space.valid(candidates[i], fact)]
+    table[np.ix_(usable, usable)] = pair_problems([candidates[i] for i in usable], fact, space) == 0
     return table
+
+
+def _equal_values(candidates: Sequence[Candidate]) -> BoolArray:
+    """(n, n) True where two candidates have the same value, hence the same print."""
+    values = [(c.value.shape, tuple(c.value.ravel().tolist())) for c in candidates]
+    return np.array([[a == b and bool(a[1]) for b in values] for a in values], dtype=bool).reshape(len(values), -1)
 
 
 def valid_sets(table: BoolArray, count: int) -> IntArray:

@@ -12,7 +12,6 @@ from vgbench_gen.distractors.base import (
     AnswerSpace,
     Strategy,
     compatibility,
-    set_problem,
     strategies,
     valid_sets,
 )
@@ -33,12 +32,11 @@ class SetFirst(Strategy):
             # One proposal only: drawing again after a refusal would prefer the ranks that pass more easily.
             yield rungs
             return
-        truth = fact.truth_candidate
+        table = compatibility(fact.candidates, fact, space)
         # Only what may stand beside the truth can be in a set with it; the order of the sets stays the same.
-        pool = [c for c in fact.candidates if c is truth or not set_problem((truth, c), 2, fact, space)]
-        place = next(i for i, c in enumerate(pool) if c is truth)
-        sets = valid_sets(compatibility(pool, fact, space), count)
-        sets = sets[(sets == place).any(axis=1)]
+        beside = np.flatnonzero(table[fact.truth])
+        sets = beside[valid_sets(table[np.ix_(beside, beside)], count)]
+        sets = sets[(sets == fact.truth).any(axis=1)]
         for row in rng.permutation(len(sets))[:MAX_PROPOSALS]:
             members = sets[row].tolist()
-            yield [pool[i] for i in members], members.index(place)
+            yield [fact.candidates[i] for i in members], members.index(fact.truth)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +23,9 @@ def normalised(H: npt.ArrayLike) -> FloatArray:
     if abs(H_[2, 2]) <= 1e-12 * np.abs(H_).max():
         raise GeometryError("homography sends pixel (0, 0) to infinity, so it cannot be scaled to H33 = 1")
     scaled: FloatArray = H_ / H_[2, 2]
-    if abs(np.linalg.det(scaled)) <= 1e-12:
+    # Written out: asked thousands of times per scene, and the library's checks take longer than nine products.
+    (a, b, c), (d, e, f), (g, h, i) = scaled.tolist()
+    if abs(a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)) <= 1e-12:
         raise GeometryError("homography cannot be inverted")
     return scaled
 
@@ -91,6 +95,17 @@ def corner_error_px(H_a: npt.ArrayLike, H_b: npt.ArrayLike, width: int, height: 
     return error if np.isfinite(error) else float("inf")
 
 
+def corner_moves_px(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
+    """(...) as `corner_error_px` between each of Hs (..., 3, 3), H33 = 1, and the identity."""
+    corners = image_corners(width, height)
+    homogeneous = np.concatenate([corners, np.ones((4, 1))], axis=1)
+    mapped = homogeneous @ np.swapaxes(np.asarray(Hs, dtype=np.float64), -1, -2)
+    w = mapped[..., 2]
+    apart = mapped[..., :2] / np.where(w > 0, w, np.nan)[..., None] - corners
+    moves = np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1)
+    return np.where(np.isfinite(moves), moves, np.inf)
+
+
 def denominators(H: npt.ArrayLike, width: int, height: int) -> FloatArray:
     """(4,) third coordinate of H's image of the four corners, H33 = 1; their range bounds the whole image's."""
     return image_corners(width, height) @ normalised(H)[2, :2] + 1.0
@@ -101,12 +116,19 @@ def source_kept_fraction(H: npt.ArrayLike, width: int, height: int, samples: int
 
     samples: points along each side of the regular grid that is counted.
     """
+    x, y, w = normalised(H) @ _grid(width, height, samples)
+    inside = (w > 0) & (x >= -0.5 * w) & (x < (width - 0.5) * w) & (y >= -0.5 * w) & (y < (height - 0.5) * w)
+    return float(np.count_nonzero(inside) / inside.size)
+
+
+@lru_cache(maxsize=16)
+def _grid(width: int, height: int, samples: int) -> FloatArray:
+    """(3, samples^2) homogeneous pixels of a regular grid over an image; every warp of a pool is tried on it."""
     u = (np.arange(samples) + 0.5) * (width / samples) - 0.5
     v = (np.arange(samples) + 0.5) * (height / samples) - 0.5
-    mapped = apply(H, np.stack(np.meshgrid(u, v), axis=-1))
-    with np.errstate(invalid="ignore"):
-        inside = ((mapped >= -0.5) & (mapped < (width - 0.5, height - 0.5))).all(axis=-1)
-    return float(inside.mean())
+    grid = np.stack([*(axis.ravel() for axis in np.meshgrid(u, v)), np.ones(samples * samples)])
+    grid.flags.writeable = False
+    return grid
 
 
 def similarity_perspective(

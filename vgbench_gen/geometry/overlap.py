@@ -11,8 +11,8 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.geometry.visibility import OCCLUDED, OUTSIDE, VISIBLE, DepthTolerance, States
 
-# Elements (frames x points, hypotheses x points) worked on at once; about 50 MB of temporaries.
-_CHUNK = 1 << 20
+# Elements (frames x points, hypotheses x points) worked on at once: few enough to stay in the cache.
+_CHUNK = 1 << 15
 
 
 def pairwise_states(
@@ -36,32 +36,37 @@ def pairwise_states(
     """
     frames, height, width = depths_m.shape
     points = np.asarray(points_world, dtype=np.float64)
+    states = np.full((frames, len(points)), OUTSIDE, dtype=np.int8)
+    if not len(points):
+        return states
+    # About the middle of the points: far from the origin of a world, float32 has no millimetres left.
+    middle = points.mean(axis=0)
+    columns = np.ascontiguousarray((points - middle).T, dtype=np.float32)
     camera_from_world = invert(np.asarray(world_from_cameras, dtype=np.float64))
-    states = np.empty((frames, len(points)), dtype=np.int8)
-    step = max(1, _CHUNK // max(1, len(points)))
+    R = camera_from_world[:, :3, :3]
+    shifts = (R @ middle + camera_from_world[:, :3, 3]).astype(np.float32)[:, :, None]
+    K = np.asarray(Ks, dtype=np.float32)[..., None]
+    limits = np.float32(tolerance.absolute_m), np.float32(tolerance.relative)
+    step = max(1, _CHUNK // len(points))
     for first in range(0, frames, step):
         chunk = slice(first, first + step)
-        R = camera_from_world[chunk, :3, :3]
-        t = camera_from_world[chunk, :3, 3]
-        p = (np.einsum("fij,nj->fin", R, points, optimize=True) + t[:, :, None]).astype(np.float32)
-        z = p[:, 2]
-        K = np.asarray(Ks[chunk], dtype=np.float32)
+        x, y, z = np.moveaxis(R[chunk].astype(np.float32) @ columns + shifts[chunk], 1, 0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            u = K[:, 0, 0, None] * (p[:, 0] / z) + K[:, 0, 2, None]
-            v = K[:, 1, 1, None] * (p[:, 1] / z) + K[:, 1, 2, None]
+            u = K[chunk, 0, 0] * (x / z) + K[chunk, 0, 2]
+            v = K[chunk, 1, 1] * (y / z) + K[chunk, 1, 2]
             inside = (z > 0) & (u >= -0.5) & (u < width - 0.5) & (v >= -0.5) & (v < height - 0.5)
-        column = np.minimum(np.floor(np.where(inside, u, 0) + 0.5).astype(np.int64), width - 1)
-        row = np.minimum(np.floor(np.where(inside, v, 0) + 0.5).astype(np.int64), height - 1)
-        measured = depths_m[np.arange(first, first + len(K))[:, None], row, column]
+        # Most frames of a scene look elsewhere: only points inside their images are compared with depth.
+        frame, point = np.nonzero(inside)
+        column = np.minimum((u[frame, point] + np.float32(0.5)).astype(np.int64), width - 1)
+        row = np.minimum((v[frame, point] + np.float32(0.5)).astype(np.int64), height - 1)
+        measured, z = depths_m[first + frame, row, column], z[frame, point]
         decided = np.isfinite(measured) & (measured > 0)
-        limit = np.maximum(np.float32(tolerance.absolute_m), np.float32(tolerance.relative) * z)
+        limit = np.maximum(limits[0], limits[1] * z)
         with np.errstate(invalid="ignore"):
             behind = z - measured
-            state = np.zeros(z.shape, dtype=np.int8)
-            state[decided & (np.abs(behind) <= limit)] = VISIBLE
+            state = (decided & (np.abs(behind) <= limit)).astype(np.int8)
             state[decided & (behind > 2 * limit)] = OCCLUDED
-        state[~inside] = OUTSIDE
-        states[chunk] = state
+        states[first + frame, point] = state
     return states
 
 

@@ -105,8 +105,10 @@ def transform(dst_from_src: FloatArray, points: npt.ArrayLike) -> FloatArray:
     """Points (..., N, 3) of frame src in frame dst; `dst_from_src` is (4, 4) or (..., 4, 4)."""
     points_ = np.asarray(points, dtype=np.float64)
     R, t = dst_from_src[..., :3, :3], dst_from_src[..., :3, 3]
-    moved: FloatArray = points_ @ np.swapaxes(R, -1, -2) + t[..., None, :]
-    return moved
+    # As columns: what comes next reads one coordinate of all points at a time.
+    columns: FloatArray = R @ np.swapaxes(points_, -1, -2)
+    columns += t[..., :, None]
+    return np.swapaxes(columns, -1, -2)
 
 
 def rotation_angle_deg(R: npt.ArrayLike) -> FloatArray:

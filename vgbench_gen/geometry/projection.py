@@ -20,9 +20,12 @@ def project(camera: Camera, points_camera: npt.ArrayLike) -> tuple[FloatArray, F
     """
     points = np.asarray(points_camera, dtype=np.float64)
     z = points[..., 2]
+    front = np.where(z > 0, z, np.nan)
+    uv = np.empty((*z.shape, 2))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rays = points[..., :2] / np.where(z > 0, z, np.nan)[..., None]
-        uv = rays * (camera.fx, camera.fy) + (camera.cx, camera.cy)
+        for axis, (focal, centre) in enumerate(((camera.fx, camera.cx), (camera.fy, camera.cy))):
+            # One coordinate at a time: NumPy is slow along a last axis of two.
+            uv[..., axis] = points[..., axis] / front * focal + centre
     return uv, z
 
 
@@ -42,9 +45,15 @@ def back_project(camera: Camera, uv: npt.ArrayLike, z_m: npt.ArrayLike) -> Float
 
 def in_image(camera: Camera, uv: npt.ArrayLike, border_px: float = 0.0) -> BoolArray:
     """Whether pixels (..., 2) lie in the image, at least `border_px` from its edge; False for `nan`."""
+    return within(uv, camera.width, camera.height, border_px)
+
+
+def within(uv: npt.ArrayLike, width: int, height: int, border_px: float = 0.0) -> BoolArray:
+    """As `in_image`, of an image that is `width` x `height` pixels large."""
     uv_ = np.asarray(uv, dtype=np.float64)
-    low, high = -0.5 + border_px, np.array([camera.width, camera.height]) - 0.5 - border_px
-    return np.asarray(((uv_ >= low) & (uv_ < high)).all(axis=-1))
+    u, v = uv_[..., 0], uv_[..., 1]
+    low, right, bottom = border_px - 0.5, width - 0.5 - border_px, height - 0.5 - border_px
+    return np.asarray((u >= low) & (u < right) & (v >= low) & (v < bottom))
 
 
 def known(depth_m: npt.NDArray[Any]) -> BoolArray:
@@ -88,14 +97,14 @@ def sample_nearest(image: npt.NDArray[Any], uv: npt.ArrayLike, outside: float = 
     """Values of `image` (h, w, ...) at the pixels nearest to uv (..., 2); `outside` beyond the image and for `nan`."""
     uv_ = np.asarray(uv, dtype=np.float64)
     height, width = image.shape[:2]
-    with np.errstate(invalid="ignore"):
-        inside = np.asarray(((uv_ >= -0.5) & (uv_ < (width - 0.5, height - 0.5))).all(axis=-1))
-    nearest = np.floor(np.where(inside[..., None], uv_, 0.0) + 0.5).astype(np.int64)
-    # uv just below the far edge may round up to it.
-    columns, rows = np.minimum(nearest[..., 0], width - 1), np.minimum(nearest[..., 1], height - 1)
-    values = image[rows, columns]
-    mask = inside.reshape(inside.shape + (1,) * (values.ndim - inside.ndim))
-    return np.where(mask, values, np.asarray(outside, dtype=image.dtype))
+    inside = within(uv_, width, height)
+    values = np.full((*inside.shape, *image.shape[2:]), outside, dtype=image.dtype)
+    seen = uv_[inside]
+    # Truncation is floor here: inside, no coordinate is below -0.5. One just below the far edge may round up to it.
+    columns = np.minimum((seen[:, 0] + 0.5).astype(np.int64), width - 1)
+    rows = np.minimum((seen[:, 1] + 0.5).astype(np.int64), height - 1)
+    values[inside] = image[rows, columns]
+    return values
 
 
 def sample_depth(

@@ -11,14 +11,15 @@ from typing import Any
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.distractors.base import strategies
-from vgbench_gen.pipeline.compose import ComposeReport, compose, fact_shards, read_facts
-from vgbench_gen.pipeline.executors import run_local
-from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, chosen_tasks, measure_scene, shard_reports
+from vgbench_gen.pipeline.compose import ComposeReport, compose, fact_shards
+from vgbench_gen.pipeline.executors import Engine, engines, run
+from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, chosen_tasks, lost_scene, measure_scene, shard_reports
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.scenes import discover
-from vgbench_gen.scenes.base import SceneRef
+from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
 from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, write_manifest
+from vgbench_gen.tasks.base import tasks
 
 
 @dataclass(slots=True)
@@ -43,9 +44,10 @@ def build(
     recipe: Recipe | str | Path = "default",
     scenes: str | PathLike[str] | Sequence[str | PathLike[str]] = "raw_scenes",
     out: str | PathLike[str] = "build/vgbench",
-    workers: int = 1,
+    workers: int | Engine = 1,
     on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
     on_question: Callable[[int, int], None] = lambda done, total: None,
+    allow_short: bool = False,
 ) -> BuildReport:
     """Build a dataset: measure every scene below `scenes` (or reuse what was measured), then compose.
 
@@ -53,21 +55,23 @@ def build(
         recipe: a `Recipe`, a shipped name, or a path.
         scenes: folder(s) with raw scans.
         out: the build folder; two builds never write into one at once.
-        workers: processes; the result does not depend on it.
+        workers: processes, 0 for all cores; or an `Engine`, such as Ray. The result does not depend on it.
         on_scene: called after each scene with (its report, scenes done, scenes found).
         on_question: called with (questions written, questions planned).
+        allow_short: write what there is where the recipe's totals cannot be met.
 
     Raises:
+        QuotasNotMet: the facts cannot fill the recipe; facts are kept, items and manifest stay as they were.
         ConfigError: no scenes found, or the recipe is wrong.
-        UnknownNameError: a task or strategy is not registered.
+        UnknownNameError: a task, strategy or engine is not registered.
         BuildLocked: another build writes there.
     """
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder = Path(out)
+    folder, engine = Path(out), _engine(workers)
     with BuildLock(folder):
         clean_temporary(folder)
-        reports = measure(resolved, scenes, folder, workers, on_scene)
-        composed = compose(folder, resolved, workers, _measured(reports), on_question)
+        reports = measure(resolved, scenes, folder, engine, on_scene)
+        composed = compose(folder, resolved, _measured(reports), engine, on_question, allow_short)
         report = BuildReport(reports, composed)
         write_manifest(folder, manifest(resolved, report))
     return report
@@ -88,32 +92,44 @@ def check_names(recipe: Recipe) -> None:
     """Look up the names in a recipe before hours of measuring depend on them.
 
     Raises:
-        UnknownNameError: a task or strategy is not registered.
+        UnknownNameError: a task, strategy or source is not registered.
+        ConfigError: a task is not asked in a question type that the recipe wants.
     """
-    chosen_tasks(recipe)
+    for task in chosen_tasks(recipe):
+        for form, count in recipe.items.get(task.name, {}).items():
+            if count and form not in task.formats:
+                raise ConfigError(
+                    f"items.{task.name}.{form}: found {count}; expected one of {', '.join(task.formats)}, the question "
+                    "types of this task. Mend the recipe."
+                )
+    for name in recipe.only_from:
+        tasks[name]
+    for source in [*recipe.sources, *(source for named in recipe.only_from.values() for source in named)]:
+        loaders[source]
     strategies[recipe.strategy]
 
 
 def recompose(
     recipe: Recipe,
     out: Path,
-    workers: int = 1,
+    workers: int | Engine = 1,
     on_question: Callable[[int, int], None] = lambda done, total: None,
+    allow_short: bool = False,
 ) -> BuildReport:
     """Compose again from the facts of a build; its manifest keeps what was measured and gets the new counts.
 
     Raises:
+        QuotasNotMet: the facts cannot fill the recipe, and `allow_short` is not set; the folder stays as it was.
         UnknownNameError: a task or strategy is not registered.
         DatasetError: nothing was measured there.
         BuildLocked: another build writes there.
     """
     check_names(recipe)
-    if not fact_shards(out):
-        read_facts(out)  # says so before a mistyped folder is made
+    fact_shards(out)  # says so before a mistyped folder is made
     with BuildLock(out):
         clean_temporary(out)
-        composed = compose(out, recipe, workers, None, on_question)
-        report = BuildReport(shard_reports(out), composed)
+        reports = shard_reports(out)
+        report = BuildReport(reports, compose(out, recipe, reports, _engine(workers), on_question, allow_short))
         write_manifest(out, manifest(recipe, report))
     return report
 
@@ -122,22 +138,25 @@ def measure(
     recipe: Recipe,
     scenes: str | PathLike[str] | Sequence[str | PathLike[str]],
     out: Path,
-    workers: int = 1,
+    workers: int | Engine = 1,
     on_scene: Callable[[SceneReport, int, int], None] = lambda report, done, total: None,
 ) -> list[SceneReport]:
     """Measure every scene; reports sorted by dataset and scene.
 
     Raises:
         ConfigError: no scenes found.
-        UnknownNameError: a task or strategy is not registered.
+        UnknownNameError: a task, strategy or engine is not registered.
     """
     check_names(recipe)
+    engine = _engine(workers)
+    engines[engine.name]
     refs = find_scenes(scenes)
     # Largest first, so that no worker starts a long scene when the others are done.
     refs.sort(key=lambda ref: (-ref.size_bytes, ref.dataset, ref.scene_id))
     jobs = [MeasureJob(ref, recipe, out) for ref in refs]
     reports = []
-    for _, report in run_local(measure_scene, jobs, workers):
+    folders = [out, *map(Path, _roots(scenes))]
+    for _, report in run(measure_scene, jobs, engine, folders, lost_scene):
         reports.append(report)
         on_scene(report, len(reports), len(jobs))
     return sorted(reports, key=lambda report: (report.dataset, report.scene_id))
@@ -149,7 +168,7 @@ def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     Raises:
         ConfigError: a folder is missing or holds no scene that a loader knows.
     """
-    roots = [scenes] if isinstance(scenes, str | PathLike) else list(scenes)
+    roots = _roots(scenes)
     for root in roots:
         if not Path(root).is_dir():
             raise ConfigError(f"{root}: found no such folder; expected raw scans. Give the folder with your scenes.")
@@ -161,6 +180,14 @@ def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
             "See raw_scenes/README.md for the layouts."
         )
     return refs
+
+
+def _engine(workers: int | Engine) -> Engine:
+    return workers if isinstance(workers, Engine) else Engine(workers=workers)
+
+
+def _roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str | PathLike[str]]:
+    return [scenes] if isinstance(scenes, str | PathLike) else list(scenes)
 
 
 def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
@@ -179,6 +206,8 @@ def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
         "items": report.composed.items,
         "unasked": report.composed.unasked,
         "letters": report.composed.letters,
+        "difficulty": report.composed.difficulty,
+        "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         "scenes": [_scene_record(scene) for scene in report.scenes],
     }
 
@@ -190,5 +219,6 @@ def _scene_record(scene: SceneReport) -> Mapping[str, Any]:
     return record
 
 
-def _measured(reports: Sequence[SceneReport]) -> set[tuple[str, str]]:
-    return {(report.dataset, report.scene_id) for report in reports}
+def _measured(reports: Sequence[SceneReport]) -> list[SceneReport]:
+    # A lost scene may have shards of an older build there.
+    return [report for report in reports if not report.lost]

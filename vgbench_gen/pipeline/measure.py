@@ -13,13 +13,14 @@ import numpy as np
 from vgbench_gen.core.errors import DatasetError, FormatError, FrameError, GeometryError, SceneError
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import Fact, Rejected
+from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import code_version
 from vgbench_gen.store.schema import FACTS, REJECTS
-from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
+from vgbench_gen.store.shards import iter_rows, read_metadata, read_shard, write_shard
 from vgbench_gen.tasks.base import Task, camera_record, tasks
 
 
@@ -37,7 +38,8 @@ class SceneReport:
     """What measuring one scene gave.
 
     facts: per task. rejects: per "task/reason". key: of everything the shard depends on; source_digest: of the raw
-    files. frames: usable keyframes. error: why the scene was dropped, or "".
+    files. frames: usable keyframes. error: why the scene was dropped, or "". lost: its workers died, so nothing is on
+    the disk and the next run tries again.
     seconds and reused are for the log; they never reach the dataset.
     """
 
@@ -50,6 +52,7 @@ class SceneReport:
     frames: int = 0
     objects: int = 0
     error: str = ""
+    lost: bool = False
     key: str = ""
     source_digest: str = ""
     reused: bool = False
@@ -68,7 +71,7 @@ def chosen_tasks(recipe: Recipe) -> list[Task]:
     Raises:
         UnknownNameError: a name is not registered; says which is meant.
     """
-    names = recipe.tasks or tasks.names()
+    names = recipe.task_names or tasks.names()
     return [tasks[name].with_gates(recipe.gates) for name in names]
 
 
@@ -94,6 +97,11 @@ def measure_scene(job: MeasureJob) -> SceneReport:
         _write(job, report, [], rejects)
     report.seconds = time.monotonic() - began
     return report
+
+
+def lost_scene(job: MeasureJob, error: WorkerDied) -> SceneReport:
+    """The report of a scene whose worker died twice."""
+    return SceneReport(job.ref.dataset, job.ref.scene_id, error=f"tried twice: {error}", lost=True)
 
 
 def _opened(ref: SceneRef) -> Scene:
@@ -133,7 +141,7 @@ def _reuse(job: MeasureJob, report: SceneReport, media: MediaStore) -> bool:
         return False
     if not all(media.has(name) for fact in facts for name in fact.pictures.values()):
         return False
-    _count(report, facts, rejects)
+    _count(report, [fact.task for fact in facts], rejects)
     report.frames, report.reused = int(notes[0].get("frames", 0)), True
     return True
 
@@ -246,8 +254,9 @@ def shard_reports(out: Path) -> list[SceneReport]:
         report.source_digest = str(notes["source_digest"])
         report.frames, report.objects = int(notes["frames"]), int(notes["objects"])
         report.total_frames, report.issues = int(notes.get("total_frames", 0)), dict(notes.get("issues", {}))
-        facts = read_shard(shard_path(out, "facts", report.dataset, report.scene_id), FACTS)
-        _count(report, facts, read_shard(path, REJECTS))
+        # The names alone: unpacking a thousand scenes' facts only to count them would take minutes.
+        facts = shard_path(out, "facts", report.dataset, report.scene_id)
+        _count(report, [str(row["task"]) for row in iter_rows([facts], ["task"])], read_shard(path, REJECTS))
         reports.append(report)
     return reports
 
@@ -259,11 +268,12 @@ def _write(job: MeasureJob, report: SceneReport, facts: list[Fact], rejects: lis
     write_shard(shard_path(job.out, "rejects", *where), rejects, REJECTS, notes)
     # Facts last: their presence says that the scene is done.
     write_shard(shard_path(job.out, "facts", *where), facts, FACTS, notes)
-    _count(report, facts, rejects)
+    _count(report, [fact.task for fact in facts], rejects)
 
 
-def _count(report: SceneReport, facts: Sequence[Fact], rejects: Sequence[Rejected]) -> None:
-    report.facts = dict(sorted(Counter(fact.task for fact in facts).items()))
+def _count(report: SceneReport, facts: Sequence[str], rejects: Sequence[Rejected]) -> None:
+    """Fill in the report: `facts` are the tasks of all facts."""
+    report.facts = dict(sorted(Counter(facts).items()))
     report.rejects = dict(sorted(Counter(f"{r.task}/{r.reason}" for r in rejects).items()))
     if not report.error:
         # A scene that was dropped says so again when its shards are reused.

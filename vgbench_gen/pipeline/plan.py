@@ -1,20 +1,22 @@
-"""Which facts are asked, in which form, with which options and letters. Cheap, global, no pixels.
+"""Which facts are asked, in which form, with which letters. Cheap, global, no pixels; facts are seen as cards.
 
 Options come before words, letters before pictures; nothing here depends on the order of files or of workers.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
-from vgbench_gen.distractors.base import OptionSet, strategies
+from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.pipeline.pick import Levels, deal
+from vgbench_gen.pipeline.quotas import ITEMS, Scene, Stock, Targets, solve
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.tasks.base import Task
+
+Forms = tuple[QuestionType, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,47 @@ class Planned:
     options: OptionSet | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedOptions:
+    """An option set without its fact. members: place in the fact's pool, or the candidate itself where computed."""
+
+    members: tuple[int | Candidate, ...]
+    truth: int
+    strategy: str
+    separations: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Card:
+    """What planning knows of a fact: a hundredth of its size.
+
+    frame: the first that is shown. row: place in its scene's shard. forms: in which it can be asked as far as is known.
+    refused: form -> why it cannot. options: drawn for the multi-choice form.
+    """
+
+    task: str
+    source: str
+    split: str
+    scene_id: str
+    group_id: str
+    margin: float
+    frame: str
+    row: int
+    forms: Forms
+    refused: Mapping[QuestionType, str] = field(default_factory=dict)
+    options: PackedOptions | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """A card in one form. letter: of the right option, for multi-choice only."""
+
+    card: Card
+    question_type: QuestionType
+    difficulty: str
+    letter: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Unchosen:
     """A fact that is not asked in one of its forms, and why."""
@@ -39,96 +82,157 @@ class Unchosen:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be asked, sorted by task, form and group; what will not, with reasons; and what was wanted."""
+
+    chosen: list[Chosen]
+    unchosen: list[Unchosen]
+    targets: Targets
+
+
 def group_id(fact: Fact) -> str:
     """Hash of the fact: the same truth asked in another form, or with other decoys, has the same one."""
     truth = fact.truth_candidate
-    return stable_hash(
-        fact.task,
-        str(fact.task_version),
-        fact.ask,
-        fact.dataset,
-        fact.scene_id,
-        fact.key,
-        truth.key,
-        canonical_json(truth.value.ravel().tolist()),
-        *[candidate.key for candidate in fact.candidates],
-        size=12,
-    )
+    keys = [candidate.key for candidate in fact.candidates]
+    where = (fact.task, str(fact.task_version), fact.ask, fact.dataset, fact.scene_id, fact.key, truth.key)
+    return group_hash(where, truth.value.ravel().tolist(), keys)
 
 
-def plan(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> tuple[list[Planned], list[Unchosen]]:
-    """Everything that will be asked, sorted by task, form and group; and what will not, with reasons.
+def group_hash(where: Sequence[str], value: Sequence[float], candidates: Sequence[str]) -> str:
+    """`group_id` from its parts: names down to the truth's key, the true value flattened, the keys of the pool."""
+    return stable_hash(*where, canonical_json(value), *candidates, size=12)
 
-    A cell (task, form) takes facts from all scenes in turn until `items_per_cell` is reached.
+
+def targets_of(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[tuple[str, str]]) -> Targets:
+    """A recipe's totals as the solver takes them.
+
+    Args:
+        formats: the forms of each task that is asked.
+        scenes: (source, id) of all scenes with facts; a source's share per scene follows from their number.
     """
-    by_task: dict[str, list[tuple[str, Fact]]] = defaultdict(list)
-    for fact in facts:
-        by_task[fact.task].append((group_id(fact), fact))
-    chosen: list[Planned] = []
-    unchosen: list[Unchosen] = []
-    for task in sorted(tasks, key=lambda t: t.name):
-        grouped = by_task[task.name]
-        difficulty = difficulties(grouped, stress=recipe.margins == "recorded")
-        order = in_turns(grouped, recipe.seed)
-        for form in task.formats:
-            cell: list[Planned] = []
-            limit = recipe.items_per_cell // 2 if form == "judgment" else recipe.items_per_cell
-            for name, fact in order:
-                entry = Planned(fact, name, form, difficulty[name])
-                if len(cell) >= limit:
-                    unchosen.append(Unchosen(task.name, form, fact.dataset, name, "cell_full"))
-                    continue
-                try:
-                    cell.append(_with_options(entry, task, recipe))
-                except TooFewOptionsError as error:
-                    unchosen.append(Unchosen(task.name, form, fact.dataset, name, error.reason))
-            chosen += balanced_letters(cell, recipe.seed) if form == "multi-choice" else cell
-    chosen.sort(key=lambda p: (p.fact.task, p.question_type, p.group_id))
-    return chosen, unchosen
+    cells: dict[tuple[str, QuestionType], int] = {}
+    per_task: dict[str, int] = {}
+    if recipe.items:
+        cells = {(task, form): n for task, forms in recipe.items.items() for form, n in forms.items() if n}
+    elif recipe.items_per_task:
+        per_task = dict.fromkeys(formats, recipe.items_per_task)
+    else:
+        for task, forms in formats.items():
+            cells |= {(task, form): recipe.items_per_cell for form in forms}
+    totals = Counter(per_task)
+    for (task, _), count in cells.items():
+        totals[task] += count
+    caps = {}
+    for source, number in Counter(source for source, _ in set(scenes)).items():
+        for task, total in totals.items():
+            most = recipe.limits.scene_items(total, number)
+            if most < total:
+                caps[task, source] = most
+    limits = recipe.limits.forms_per_fact
+    return Targets(cells, per_task, dict(recipe.sources), dict(recipe.splits), caps, limits)
 
 
-def in_turns(grouped: Iterable[tuple[str, Fact]], seed: int) -> list[tuple[str, Fact]]:
-    """Facts in an order in which all scenes take turns, so that a limit cuts every scene alike."""
-    by_scene: dict[tuple[str, str], list[tuple[str, Fact]]] = defaultdict(list)
-    for name, fact in grouped:
-        by_scene[fact.dataset, fact.scene_id].append((name, fact))
-    keyed = []
-    for scene, members in by_scene.items():
-        members.sort(key=lambda pair: stable_hash(str(seed), "turn", pair[0]))
-        for turn, pair in enumerate(members):
-            keyed.append((turn, stable_hash(str(seed), "scene", *scene), pair))
-    keyed.sort(key=lambda entry: entry[:2])
-    return [pair for _, _, pair in keyed]
+def choose(cards: Iterable[Card], recipe: Recipe, formats: Mapping[str, Forms]) -> Plan:
+    """Decide on every card and form; each ends in exactly one of the two lists.
+
+    Totals that the cards cannot fill are filled as far as they can be; see `shortfall` for what is missing.
+    """
+    cards = sorted((c for c in cards if c.task in formats), key=lambda c: (c.task, c.source, c.scene_id, c.group_id))
+    level = difficulties(cards, stress=recipe.margins == "recorded")
+    by_scene: dict[tuple[str, Scene], list[Card]] = defaultdict(list)
+    for card in cards:
+        order = stable_hash(str(recipe.seed), "scene", card.task, card.source, card.scene_id)
+        by_scene[card.task, Scene(card.source, card.split, card.scene_id, order)].append(card)
+    targets = targets_of(recipe, formats, {(card.source, card.scene_id) for card in cards})
+    stocks = [
+        Stock(task, scene, Counter(frozenset(c.forms) for c in members if c.forms))
+        for (task, scene), members in by_scene.items()
+    ]
+    wanted: dict[tuple[str, Scene], dict[QuestionType, int]] = defaultdict(dict)
+    for cell, count in solve(stocks, targets).items():
+        wanted[cell.task, cell.scene][cell.form] = count
+    levels = Levels(recipe.difficulty.shares if recipe.difficulty else None)
+    chosen: list[Chosen] = []
+    for (task, scene), members in sorted(by_scene.items(), key=lambda pair: (pair[0][0], pair[0][1].order)):
+        if (task, scene) not in wanted:
+            continue
+        members.sort(key=lambda c: stable_hash(str(recipe.seed), "turn", c.group_id))
+        dealt = deal(
+            task,
+            [(card.forms, level[card.group_id]) for card in members],
+            wanted[task, scene],
+            recipe.limits.forms_per_fact,
+            levels,
+        )
+        chosen += [Chosen(members[k], form, level[members[k].group_id]) for k, form in dealt]
+    chosen.sort(key=lambda c: (c.card.task, c.question_type, c.card.group_id))
+    return Plan(with_letters(chosen, recipe.seed), _unchosen(cards, chosen, targets, formats), targets)
 
 
-def difficulties(grouped: Sequence[tuple[str, Fact]], stress: bool) -> dict[str, str]:
+def _unchosen(
+    cards: Sequence[Card], chosen: Sequence[Chosen], targets: Targets, formats: Mapping[str, Forms]
+) -> list[Unchosen]:
+    asked = {(c.card.group_id, c.question_type) for c in chosen}
+    times = Counter(c.card.group_id for c in chosen)
+    rest = []
+    for card in cards:
+        for form in formats[card.task]:
+            if (card.group_id, form) in asked:
+                continue
+            reason = card.refused.get(form)
+            if reason is None:
+                reason = "asked_otherwise" if times[card.group_id] >= targets.forms_per_fact else "cell_full"
+            rest.append(Unchosen(card.task, form, card.source, card.group_id, reason))
+    return rest
+
+
+def difficulties(cards: Sequence[Card], stress: bool) -> dict[str, str]:
     """Group id -> "easy", "medium" or "hard": tercile of the smallest margin over the required one within the task.
 
     "stress" for everything where margins were only recorded (`benchmark-validity` 3.4, last line).
     """
     if stress:
-        return {name: "stress" for name, _ in grouped}
-    ranked = sorted((fact.margin, name) for name, fact in grouped)
+        return {card.group_id: "stress" for card in cards}
+    by_task: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for card in cards:
+        by_task[card.task].append((card.margin, card.group_id))
     names = ("hard", "medium", "easy")
-    return {name: names[3 * rank // max(len(ranked), 1)] for rank, (_, name) in enumerate(ranked)}
+    return {
+        name: names[3 * rank // len(ranked)]
+        for ranked in by_task.values()
+        for rank, (_, name) in enumerate(sorted(ranked))
+    }
 
 
-def balanced_letters(cell: Sequence[Planned], seed: int) -> list[Planned]:
-    """Put every truth at a letter: ranked by hash within task, source and form, one permutation per block of four."""
-    by_source: dict[str, list[Planned]] = defaultdict(list)
-    for entry in cell:
-        by_source[entry.fact.dataset].append(entry)
-    placed = []
-    for source, members in sorted(by_source.items()):
-        members.sort(key=lambda p: stable_hash("letter", p.group_id, p.question_type))
-        where = (members[0].fact.task, source, members[0].question_type)
-        for block in range(0, len(members), len(LETTERS)):
-            letters = rng_for(seed, "letters", *where, str(block)).permutation(len(LETTERS))
-            for entry, letter in zip(members[block : block + len(LETTERS)], letters, strict=False):
-                if entry.options is None:
-                    raise ValueError(f"{entry.group_id}: a multi-choice question without options")
-                placed.append(replace(entry, options=truth_at(entry.options, int(letter))))
+def with_letters(chosen: Sequence[Chosen], seed: int) -> list[Chosen]:
+    """The same entries with a letter for every multi-choice question.
+
+    Ranked by hash within task and source, one permutation of the letters per block of four.
+    """
+    by_cell: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for k, entry in enumerate(chosen):
+        if entry.question_type == "multi-choice":
+            by_cell[entry.card.task, entry.card.source].append(k)
+    placed = list(chosen)
+    for (task, source), places in sorted(by_cell.items()):
+        places.sort(key=lambda k: stable_hash("letter", chosen[k].card.group_id, "multi-choice"))
+        for block in range(0, len(places), len(LETTERS)):
+            letters = rng_for(seed, "letters", task, source, "multi-choice", str(block)).permutation(len(LETTERS))
+            for k, letter in zip(places[block : block + len(LETTERS)], letters, strict=False):
+                placed[k] = replace(chosen[k], letter=int(letter))
     return placed
+
+
+def planned(entry: Chosen, fact: Fact) -> Planned:
+    """The question to write, now that its fact is at hand."""
+    options = None
+    packed = entry.card.options
+    if entry.letter is not None and packed is not None:
+        members = tuple(fact.candidates[m] if isinstance(m, int) else m for m in packed.members)
+        drawn = OptionSet(members, packed.truth, packed.strategy, packed.separations)
+        options = truth_at(drawn, entry.letter)
+    return Planned(fact, entry.card.group_id, entry.question_type, entry.difficulty, options)
 
 
 def truth_at(options: OptionSet, letter: int) -> OptionSet:
@@ -139,18 +243,18 @@ def truth_at(options: OptionSet, letter: int) -> OptionSet:
     return OptionSet(members, letter, options.strategy, tuple(options.separations[i] for i in order))
 
 
-def _with_options(entry: Planned, task: Task, recipe: Recipe) -> Planned:
-    if entry.question_type != "multi-choice":
-        return entry
-    rng = rng_for(recipe.seed, "options", entry.group_id, recipe.strategy, str(recipe.distractor_seed))
-    options = strategies[recipe.strategy].options(entry.fact, task, rng, len(LETTERS), recipe.margins)
-    return replace(entry, options=options)
-
-
-def letter_counts(chosen: Iterable[Planned]) -> dict[str, list[int]]:
+def letter_counts(chosen: Iterable[Chosen]) -> dict[str, list[int]]:
     """Task and source -> how often each letter is the answer."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
     for entry in chosen:
-        if entry.options is not None:
-            counts[f"{entry.fact.task}/{entry.fact.dataset}"][entry.options.truth] += 1
+        if entry.letter is not None:
+            counts[f"{entry.card.task}/{entry.card.source}"][entry.letter] += 1
     return dict(sorted(counts.items()))
+
+
+def difficulty_counts(chosen: Iterable[Chosen]) -> dict[str, dict[str, int]]:
+    """Task and form -> items per level."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for entry in chosen:
+        counts[f"{entry.card.task}/{entry.question_type}"][entry.difficulty] += ITEMS[entry.question_type]
+    return {key: dict(sorted(levels.items())) for key, levels in sorted(counts.items())}

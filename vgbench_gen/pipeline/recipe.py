@@ -1,37 +1,122 @@
-"""What to build: seed, limits, strategy, gates. Read from TOML; the resolved recipe stands in the manifest."""
+"""What to build: seed, totals, limits, strategy, gates. Read from TOML; the resolved recipe stands in the manifest."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import QuestionType
 
 _FOLDER = Path(__file__).resolve().parent.parent / "recipes"
+
+
+Count = Annotated[int, Field(ge=0)]
+
+
+class Limits(Config):
+    """How much one scene and one fact may give.
+
+    scene_share, fair_share: a scene holds at most max(scene_share, fair_share / scenes of its source) of a task's
+    items (`benchmark-validity` 3.2); 1.0 for no limit. forms_per_fact: question types in which one fact may be asked.
+    """
+
+    scene_share: float = Field(default=1.0, gt=0, le=1)
+    fair_share: float = Field(default=1.5, ge=1)
+    forms_per_fact: int = Field(default=3, ge=1)
+
+    def scene_items(self, task_items: int, scenes: int) -> int:
+        """Most items of a task that one of these scenes may hold; never less than one pair of twins."""
+        share = min(1.0, max(self.scene_share, self.fair_share / max(scenes, 1)))
+        return max(2, int(share * task_items + 1e-9))
+
+
+class Difficulty(Config):
+    """Shares of each task and question type that should be easy, medium and hard (terciles of the margin).
+
+    Met as nearly as the chosen scenes' facts allow; off by more than `tolerance`, the build says so.
+    """
+
+    easy: float = Field(ge=0, le=1)
+    medium: float = Field(ge=0, le=1)
+    hard: float = Field(ge=0, le=1)
+    tolerance: float = Field(default=0.05, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _sums_to_one(self) -> Self:
+        total = self.easy + self.medium + self.hard
+        if abs(total - 1) > 1e-6:
+            raise ValueError(f"easy, medium and hard to sum to 1, not {total:g}")
+        return self
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Level -> share."""
+        return {"easy": self.easy, "medium": self.medium, "hard": self.hard}
 
 
 class Recipe(Config):
     """A build's settings.
 
-    seed: of everything random. facts_per_scene: most facts of one task from one scene. items_per_cell: most items of
-    one task and question type. tasks: names, all when empty. strategy: distractor strategy. distractor_seed: redraws
-    options and nothing else. margins: see `distractors.base`.
+    seed: of everything random. facts_per_scene: most facts of one task from one scene. tasks: names; when empty those
+    of `items`, or all. strategy: distractor strategy. distractor_seed: redraws options and nothing else. margins: see
+    `distractors.base`.
+
+    How many items (twins count as two): `items` per task and question type, or `items_per_task` over all its question
+    types, must be met; with neither, each task and question type gets what the scenes give up to `items_per_cell`.
+    sources, splits: items per scan dataset and per official split over all tasks, where that is to be fixed; each sums
+    to the total. only_from: task -> the sources that it may take. only_splits: of scenes; all when empty.
     """
 
     seed: int = Field(default=20260, ge=0)
     facts_per_scene: int = Field(default=24, ge=1)
-    items_per_cell: int = Field(default=400, ge=1)
     tasks: tuple[str, ...] = ()
     strategy: str = "set_first"
     distractor_seed: int = Field(default=0, ge=0)
     margins: Literal["enforced", "recorded"] = "enforced"
+    items_per_cell: int = Field(default=400, ge=1)
+    items_per_task: int = Field(default=0, ge=0)
+    items: dict[str, dict[QuestionType, Count]] = Field(default_factory=dict)
+    sources: dict[str, Count] = Field(default_factory=dict)
+    splits: dict[str, Count] = Field(default_factory=dict)
+    only_from: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    only_splits: tuple[str, ...] = ()
+    limits: Limits = Limits()
+    difficulty: Difficulty | None = None
     gates: Gates = Gates()
+
+    @model_validator(mode="after")
+    def _totals_fit(self) -> Self:
+        for task, forms in self.items.items():
+            if forms.get("judgment", 0) % 2:
+                raise ValueError(f"items.{task}.judgment to be even, because judgments come as twins")
+            if self.tasks and task not in self.tasks:
+                raise ValueError(f"items.{task} to be one of tasks = {list(self.tasks)}")
+        if self.items and self.items_per_task:
+            raise ValueError("either items or items_per_task, not both")
+        for name in ("sources", "splits"):
+            table = getattr(self, name)
+            if table and not self.items:
+                raise ValueError(f"{name} only beside items, whose total it shares out")
+            if table and sum(table.values()) != self.total:
+                raise ValueError(f"{name} to sum to the {self.total} items, not {sum(table.values())}")
+        return self
+
+    @property
+    def total(self) -> int:
+        """Items that `items` asks for; 0 where they are not fixed."""
+        return sum(sum(forms.values()) for forms in self.items.values())
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """Tasks that are named anywhere; empty for all."""
+        return self.tasks or tuple(sorted(self.items))
 
     @property
     def digest(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from vgbench_gen.pipeline.build import BuildReport
+from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
 _FORMS = ("judgment", "multi-choice", "open-ended")
@@ -41,6 +42,23 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
                 f"{task:<22}{source:<12}{facts[task, source]:>6}{sum(missing.values()):>9}"
                 f"{counts[0]:>8}{counts[1]:>8}{counts[2]:>6}  {why}"
             )
+    return lines
+
+
+def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
+    """What is short of the recipe's totals and would help; and where difficulty is off its shares."""
+    lines = [f"short   {line}" for line in report.composed.advice]
+    if recipe.difficulty is None:
+        return lines
+    for cell, counts in report.composed.difficulty.items():
+        total = sum(counts.values())
+        off = [
+            f"{level} {100 * counts.get(level, 0) / total:.0f} % for {100 * share:.0f} %"
+            for level, share in recipe.difficulty.shares.items()
+            if abs(counts.get(level, 0) / total - share) > recipe.difficulty.tolerance
+        ]
+        if off:
+            lines.append(f"note    difficulty of {cell}: {', '.join(off)}")
     return lines
 
 

@@ -41,13 +41,44 @@ class Refused:
     reason: str
 
 
-def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> list[Item] | Refused:
-    """The rows of one planned question: one, or two twins for a judgment."""
+def refusal(entry: Planned, task: Task, wording: Wording) -> str:
+    """Why `write` would refuse this question, or "" where it would not. Draws nothing."""
     fact, form = entry.fact, entry.question_type
-    rng = rng_for(wording.seed, "present", entry.group_id, form)
-    bank = phrasings(fact.task, form)
-    # Drawn from the group, so that the wording knows nothing of the answer and twins share it.
+    rng, phrasing = _drawn(entry, wording)
+    texts: list[tuple[Mapping[str, str], tuple[str, ...]]]
+    if form == "judgment":
+        twins = task.twins(fact, rng)
+        if twins is None or twins.false.separation < 1:
+            return "no_false_claim"
+        texts = [({**twins.slots, **claim.slots}, ()) for claim in (twins.true, twins.false)]
+    elif form == "multi-choice":
+        if entry.options is None:
+            raise ValueError(f"{entry.group_id}: a multi-choice question without options")
+        shown = task.choice(fact, entry.options, rng)
+        texts = [(shown.slots, shown.options)]
+    else:
+        texts = [(task.open_ended(fact).slots, ())]
+    for slots, options in texts:
+        for problem in lint.lint(*render(phrasing, slots), options, phrasing.states):
+            return f"lint: {problem}"
+    return ""
+
+
+def _drawn(entry: Planned, wording: Wording) -> tuple[np.random.Generator, Phrasing]:
+    """Generator of what is shown, and the phrasing.
+
+    Drawn from the group, so that the wording knows nothing of the answer and twins share it.
+    """
+    form = entry.question_type
+    bank = phrasings(entry.fact.task, form)
     phrasing = bank[int(rng_for(wording.seed, "phrasing", entry.group_id, form).integers(len(bank)))]
+    return rng_for(wording.seed, "present", entry.group_id, form), phrasing
+
+
+def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> list[Item] | Refused:
+    """The rows of one planned question: one, or two twins for a judgment. Its words are those that `refusal` read."""
+    fact, form = entry.fact, entry.question_type
+    rng, phrasing = _drawn(entry, wording)
     if form == "judgment":
         twins = task.twins(fact, rng)
         if twins is None or twins.false.separation < 1:
@@ -60,11 +91,6 @@ def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> 
         rows = [_choice(entry, task, shown, phrasing, cache, wording)]
     else:
         rows = [_open_ended(entry, task, task.open_ended(fact), phrasing, cache, wording)]
-    problems = [
-        problem for row in rows for problem in lint.lint(row.question, row.context, row.options, phrasing.states)
-    ]
-    if problems:
-        return Refused(fact.task, form, fact.dataset, entry.group_id, f"lint: {problems[0]}")
     return rows
 
 

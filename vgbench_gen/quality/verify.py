@@ -164,14 +164,16 @@ def verify_scene(job: SceneJob) -> list[Problem]:
         with loaders[job.ref.dataset].open(job.ref) as scene:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted)
-            problems = [problem for item in job.items for problem in _raw_problems(item, view)]
+            names: dict[str, str] = {}
+            problems = [problem for item in job.items for problem in _raw_problems(item, view, names)]
             view.close()
             return problems
     except (VGBenchError, OSError) as error:
         return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
 
 
-def _raw_problems(item: Item, view: SceneView) -> list[Problem]:
+def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Problem]:
+    """names: frame id -> media name of what the scan gives, filled as frames are met."""
     found: list[tuple[str, str]] = []
     try:
         task, fact = tasks[item.task].with_gates(view.gates), fact_of(item)
@@ -185,10 +187,13 @@ def _raw_problems(item: Item, view: SceneView) -> list[Problem]:
                 off = np.abs(poses[frame_id] - frame.world_from_camera).max()
                 if off > _POSE_TOLERANCE:
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
-            data, suffix = frame.base_image()
-            name = f"{bytes_digest(data)}.{suffix}"
-            if name != fact.pictures[frame_id]:
-                found.append(("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {name}"))
+            if frame_id not in names:
+                data, suffix = frame.base_image()
+                names[frame_id] = f"{bytes_digest(data)}.{suffix}"
+            if names[frame_id] != fact.pictures[frame_id]:
+                found.append(
+                    ("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {names[frame_id]}")
+                )
         found += _agreement("raw_route", task.recheck(fact, view), fact, task)
     except _UNREADABLE as error:
         found.append(("raw_route", f"{type(error).__name__}: {error}"))

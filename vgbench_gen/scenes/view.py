@@ -1,154 +1,27 @@
-"""A scene as tasks see it: keyframes at delivered size, depth decoded once, gates applied, pairs measured.
-
-Loading a `ViewFrame` decodes its colour and its depth exactly once. Colour is then kept as the bytes that later
-pictures start from (original bytes where nothing changes, lossless PNG otherwise) in an unnamed file on disk, and as
-a grey image of at most 640 columns for sharpness, texture and features.
-"""
+"""A scene as tasks see it: keyframes at delivered size, gates applied, pairs measured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-import cv2
 import numpy as np
-import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.gates import DepthGates, Gates
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, Rejected
-from vgbench_gen.geometry import cameras, poses, projection, visibility
+from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
+from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import pairwise_overlap
 from vgbench_gen.scenes._keyframes import keyframe_indices, turn_and_shift
 from vgbench_gen.scenes._spool import Spool
+from vgbench_gen.scenes._view_frame import GREY_WIDTH, Float32Array, ViewFrame, delivered_camera
 from vgbench_gen.scenes.base import Frame, Scene, SceneObject
 
-Float32Array = npt.NDArray[np.float32]
+__all__ = ["GREY_WIDTH", "Float32Array", "SceneView", "ViewFrame", "cycle_errors", "delivered_camera"]
 
-GREY_WIDTH = 640  # the width at which pixel gates are stated
 _TABLE_DEPTH_WIDTH = 256  # depth is strided to about this for pair tables; single pairs are measured at full size
-_SAMPLE_COLUMNS = 24  # points per image row for pair tables: 24 x 18 decides an overlap to about 2 %
-
-
-class ViewFrame:
-    """One keyframe at delivered size.
-
-    camera: of the delivered image. depth_camera, depth_m: as the loader gives them, float32 metres, 0 = unknown.
-    sharpness: Laplacian variance of `grey`. depth_valid: share of known depth.
-    """
-
-    def __init__(self, frame: Frame, long_side_px: int, spool: Spool) -> None:
-        self.id = frame.id
-        self.world_from_camera = frame.world_from_camera
-        self.pose_deviation = frame.pose_deviation
-        self.camera = delivered_camera(frame.camera, long_side_px)
-        self.depth_camera = frame.depth_camera
-        self.source_size = frame.camera.size
-        self._frame = frame
-        self._spool = spool
-
-        color = frame.color()
-        changed = self.camera.size != frame.camera.size
-        if changed:
-            color = np.asarray(cv2.resize(color, self.camera.size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
-        self.grey = _grey(color)
-        self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
-        original = None if changed else frame.encoded_color()
-        self._slot = None if original is not None else spool.put(_png(color))
-        self.depth_m = np.array(frame.depth_m(), dtype=np.float32)
-        mask = frame.valid_mask()
-        if mask is not None:
-            self.depth_m[~_mask_at_depth(mask, self.depth_m.shape)] = 0
-        self.depth_m.flags.writeable = False
-        self.depth_valid = float(np.count_nonzero(self.depth_m) / self.depth_m.size)
-
-    @property
-    def frame(self) -> Frame:
-        """The loader's frame (masks and its own object list)."""
-        return self._frame
-
-    @property
-    def camera_from_world(self) -> FloatArray:
-        """(4, 4) float64."""
-        return poses.invert(self.world_from_camera)
-
-    @property
-    def center_m(self) -> FloatArray:
-        """(3,) camera centre in the world frame, metres."""
-        return np.asarray(self.world_from_camera[:3, 3])
-
-    def base_image(self) -> tuple[bytes, str]:
-        """The bytes that pictures of this frame start from, and their suffix ("jpg" or "png")."""
-        data = self._frame.encoded_color() if self._slot is None else self._spool.get(self._slot)
-        if data is None:
-            raise FrameError(self.id, "no original bytes", "the bytes that were there before", "Report this.")
-        return data, "jpg" if data[:2] == b"\xff\xd8" else "png"
-
-    def depth_uv(self, uv_px: FloatArray) -> FloatArray:
-        """Delivered pixels (..., 2) as depth pixels (..., 2)."""
-        return cameras.map_pixels(self.depth_camera, self.camera, uv_px)
-
-    def depth_at(self, uv_px: FloatArray) -> FloatArray:
-        """Nearest measured depth, metres, at delivered pixels (..., 2); 0 where unknown or outside."""
-        return np.asarray(projection.sample_nearest(self.depth_m, self.depth_uv(uv_px), outside=0), dtype=np.float64)
-
-    def depth_patch(self, rect_px: Sequence[float]) -> DepthArray:
-        """(h, w) measured depth whose pixel centres lie in the delivered rectangle (x1, y1, x2, y2), ends included."""
-        low = np.ceil(self.depth_uv(np.array(rect_px[:2], dtype=np.float64) - 0.5)).astype(int)
-        high = np.floor(self.depth_uv(np.array(rect_px[2:], dtype=np.float64) + 0.5)).astype(int)
-        low = np.maximum(low, 0)
-        return self.depth_m[low[1] : max(high[1] + 1, low[1]), low[0] : max(high[0] + 1, low[0])]
-
-    def points_at(self, uv_px: FloatArray) -> FloatArray:
-        """(..., 3) world points of delivered pixels (..., 2) by their measured depth; NaN where unknown."""
-        z_m = self.depth_at(uv_px)
-        camera_points = projection.back_project(self.camera, uv_px, np.where(z_m > 0, z_m, np.nan))
-        return poses.transform(self.world_from_camera, camera_points)
-
-    @cached_property
-    def samples(self) -> tuple[FloatArray, FloatArray]:
-        """((N, 2) delivered pixels on a regular grid with known depth, (N, 3) world points), fixed per frame."""
-        step = self.camera.width / _SAMPLE_COLUMNS
-        u, v = np.meshgrid(np.arange(step / 2, self.camera.width, step), np.arange(step / 2, self.camera.height, step))
-        uv_px = np.floor(np.stack([u.ravel(), v.ravel()], axis=-1))
-        known = self.depth_at(uv_px) > 0
-        uv_px = uv_px[known]
-        return uv_px, self.points_at(uv_px)
-
-    def edge_mask(self, gates: DepthGates) -> BoolArray:
-        """(h, w) depth pixels too near a depth step or unknown depth to carry a point."""
-        radius_px = gates.edge_guard_px_at_640 * self.depth_camera.width / GREY_WIDTH
-        return visibility.depth_edge_mask(self.depth_m, radius_px, gates.edge_step_m, gates.edge_step_relative)
-
-    @cached_property
-    def features(self) -> tuple[FloatArray, Float32Array]:
-        """SIFT on `grey`: ((N, 2) delivered pixels, (N, 128) float32 descriptors), strongest 1,500."""
-        found, descriptors = cv2.SIFT.create(nfeatures=1500).detectAndCompute(self.grey, None)
-        if descriptors is None or not found:
-            return np.zeros((0, 2)), np.zeros((0, 128), np.float32)
-        scale = self.camera.width / self.grey.shape[1]
-        uv_px = (np.array([point.pt for point in found], dtype=np.float64) + 0.5) * scale - 0.5
-        return uv_px, np.asarray(descriptors, dtype=np.float32)
-
-    @cached_property
-    def corner_count(self) -> int:
-        """FAST corners on `grey`, a cheap measure of how much there is to match."""
-        return len(cv2.FastFeatureDetector.create(threshold=12).detect(self.grey))
-
-    @cached_property
-    def texture(self) -> Float32Array:
-        """(h, w) smaller eigenvalue of the structure tensor on `grey`."""
-        return np.asarray(cv2.cornerMinEigenVal(self.grey, blockSize=7), dtype=np.float32)
-
-
-def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
-    """The camera after the image is shrunk (never enlarged) to a long side of at most `long_side_px`."""
-    long_side = max(camera.size)
-    if long_side <= long_side_px:
-        return camera
-    scale = long_side_px / long_side
-    return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
+_TABLE_FRAMES = 64  # copied at a time
 
 
 class SceneView:
@@ -205,16 +78,17 @@ class SceneView:
         table = np.zeros((count, count))
         shapes = {frame.depth_m.shape for frame in self.frames}  # portrait and landscape in one capture
         for shape in sorted(shapes):
-            group = [j for j, frame in enumerate(self.frames) if frame.depth_m.shape == shape]
+            alike = [j for j, frame in enumerate(self.frames) if frame.depth_m.shape == shape]
             step = max(1, round(shape[1] / _TABLE_DEPTH_WIDTH))
-            depths_m = np.stack([self.frames[j].depth_m[::step, ::step] for j in group])
-            Ks = np.stack([self.frames[j].depth_camera.K for j in group])
-            Ks[:, :2] /= step  # striding keeps pixel (0, 0) where it is, so the centre rule needs no half pixel
-            world_from_cameras = np.stack([self.frames[j].world_from_camera for j in group])
-            for i, frame in enumerate(self.frames):
-                table[i, group] = pairwise_overlap(
-                    frame.samples[1], Ks, depths_m, world_from_cameras, self.tolerance, min_decided=30
-                )
+            for group in (alike[first : first + _TABLE_FRAMES] for first in range(0, len(alike), _TABLE_FRAMES)):
+                depths_m = np.stack([self.frames[j].depth_m[::step, ::step] for j in group])
+                Ks = np.stack([self.frames[j].depth_camera.K for j in group])
+                Ks[:, :2] /= step  # striding keeps pixel (0, 0) where it is, so the centre rule needs no half pixel
+                world_from_cameras = np.stack([self.frames[j].world_from_camera for j in group])
+                for i, frame in enumerate(self.frames):
+                    table[i, group] = pairwise_overlap(
+                        frame.samples[1], Ks, depths_m, world_from_cameras, self.tolerance, min_decided=30
+                    )
         np.fill_diagonal(table, 0)
         return table
 
@@ -240,6 +114,28 @@ class SceneView:
             uv_px = in_camera[..., :2] / z_m[..., None] * focal[:, None] + centre[:, None]
             inside = (z_m > 0) & ((uv_px >= -0.5) & (uv_px < sizes[:, None] - 0.5)).all(axis=-1)
         return uv_px, z_m, inside
+
+    def depths_at(self, indices: Sequence[int], uv_px: FloatArray) -> FloatArray:
+        """As `ViewFrame.depth_at` for several keyframes at once: delivered pixels (n, N, 2) to metres (n, N).
+
+        0 where unknown, outside, or NaN.
+        """
+        centre, scale, depth_centre, size = (values[indices, None] for values in self._pixel_maps)
+        uv = (uv_px - centre) * scale + depth_centre
+        with np.errstate(invalid="ignore"):
+            inside = np.asarray(((uv >= -0.5) & (uv < size - 0.5)).all(axis=-1))
+        nearest = np.minimum(np.floor(np.where(inside[..., None], uv, 0.0) + 0.5), size - 1).astype(np.int64)
+        depths = [self.frames[i].depth_m[pixel[:, 1], pixel[:, 0]] for i, pixel in zip(indices, nearest, strict=True)]
+        return np.where(inside, np.array(depths, dtype=np.float64), 0.0)
+
+    @cached_property
+    def _pixel_maps(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """(F, 2) each, of `cameras.map_pixels` to the depth image: centre, scale, depth centre; depth size."""
+        Ks = np.stack([frame.camera.K for frame in self.frames])
+        depth_Ks = np.stack([frame.depth_camera.K for frame in self.frames])
+        sizes = np.array([frame.depth_camera.size for frame in self.frames], dtype=np.float64)
+        focal, depth_focal = Ks[:, [0, 1], [0, 1]], depth_Ks[:, [0, 1], [0, 1]]
+        return Ks[:, :2, 2], depth_focal / focal, depth_Ks[:, :2, 2], sizes
 
     @cached_property
     def _stacked(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -329,24 +225,3 @@ def cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[FloatArra
     back, _ = projection.project_world(a.camera, a.world_from_camera, b.points_at(uv_b[agree]))
     errors = np.linalg.norm(back - uv_px[agree], axis=-1)
     return errors[np.isfinite(errors)], int(agree.sum()), int(known.sum())
-
-
-def _grey(color: ColorArray) -> ColorArray:
-    grey = cv2.cvtColor(color, cv2.COLOR_RGB2GRAY)
-    if grey.shape[1] > GREY_WIDTH:
-        height = max(1, round(grey.shape[0] * GREY_WIDTH / grey.shape[1]))
-        grey = cv2.resize(grey, (GREY_WIDTH, height), interpolation=cv2.INTER_AREA)
-    return np.asarray(grey, dtype=np.uint8)
-
-
-def _png(color: ColorArray) -> bytes:
-    # Level 1: a picture base is read once or twice, so speed matters more than a tenth of its size.
-    done, data = cv2.imencode(".png", color[..., ::-1], [cv2.IMWRITE_PNG_COMPRESSION, 1])
-    if not done:
-        raise ValueError(f"PNG encoder refused an image of shape {color.shape}")
-    return data.tobytes()
-
-
-def _mask_at_depth(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:
-    small = cv2.resize(mask.astype(np.uint8), (shape[1], shape[0]), interpolation=cv2.INTER_NEAREST)
-    return np.asarray(small, dtype=np.uint8) > 0

@@ -12,7 +12,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
@@ -50,8 +50,11 @@ def replacing(target: Path, durable: bool = True) -> Iterator[Path]:
         if durable:
             sync(temporary)
         os.replace(temporary, target)  # noqa: PTH105 (same call, but it says what it does)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # what went wrong first is what to tell
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(target)  # a failed write names no file, a failed open does
         raise
     if durable:
         sync(target.parent)

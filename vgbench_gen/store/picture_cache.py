@@ -29,11 +29,12 @@ class PictureCache:
     """Renders pictures into a media store and remembers their names; safe for several processes at once.
 
     Args:
-        path: SQLite file; made when first needed, may be deleted at any time.
+        path: SQLite file; made when first needed, may be deleted at any time. None remembers nothing: SQLite files
+            must not be shared between machines.
         media: where base images are found and rendered pictures go.
     """
 
-    def __init__(self, path: Path, media: MediaStore) -> None:
+    def __init__(self, path: Path | None, media: MediaStore) -> None:
         self.path, self.media = path, media
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
@@ -72,40 +73,45 @@ class PictureCache:
         return self._bases[name]
 
     def _look_up(self, key: str) -> str | None:
+        if self.path is None:
+            return None
         try:
-            row = self._open().execute("SELECT name FROM pictures WHERE key = ?", (key,)).fetchone()
+            row = self._open(self.path).execute("SELECT name FROM pictures WHERE key = ?", (key,)).fetchone()
         except (sqlite3.Error, OSError):
             return None
         return row[0] if row is not None and isinstance(row[0], str) else None
 
     def _remember(self, key: str, name: str) -> None:
+        if self.path is None:
+            return
         with suppress(sqlite3.Error, OSError):
-            self._open().execute("INSERT OR REPLACE INTO pictures VALUES (?, ?)", (key, name))
+            self._open(self.path).execute("INSERT OR REPLACE INTO pictures VALUES (?, ?)", (key, name))
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self, path: Path) -> sqlite3.Connection:
         # SQLite forbids carrying a connection over a fork.
         if self._connection is None or self._owner != os.getpid():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                self._connection = self._connect()
+                self._connection = _connect(path)
             except sqlite3.OperationalError:
                 raise
             except sqlite3.DatabaseError:  # not a database any more: begin anew
-                self.path.unlink(missing_ok=True)
-                self._connection = self._connect()
+                path.unlink(missing_ok=True)
+                self._connection = _connect(path)
             self._owner = os.getpid()
         return self._connection
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute("CREATE TABLE IF NOT EXISTS pictures (key TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID")
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("CREATE TABLE IF NOT EXISTS pictures (key TEXT PRIMARY KEY, name TEXT) WITHOUT ROWID")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
 
 
 @cache

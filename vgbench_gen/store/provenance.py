@@ -110,8 +110,9 @@ class BuildLocked(VGBenchError):
 class BuildLock:
     """One builder per folder; use as a context manager.
 
-    `<folder>/.build.lock` is made exclusively and names process and machine. A lock whose process is gone is taken
-    over; one of another machine cannot be checked, so it counts until it is removed by hand.
+    `<folder>/.build.lock` is made exclusively, names process and machine, and is flocked while the build runs: that
+    holds between containers, and between machines where a network file system passes flock on. A lock whose process is
+    gone is taken over; one that another machine left cannot be checked, so it counts until it is removed by hand.
 
     Raises:
         BuildLocked: on entering, when somebody else holds the lock.
@@ -119,20 +120,26 @@ class BuildLock:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / LOCK
+        self._handle = -1
 
     def __enter__(self) -> BuildLock:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(self.path.parent):
-            holder = self._holder()
-            if holder is not None and not _gone(holder):
+            holder = self._holder() or {}
+            if (holder and not _gone(holder)) or self._flocked():
                 raise BuildLocked(
                     f"{self.path.parent}: process {holder.get('pid')} on {holder.get('host')} is building here. Wait "
                     f"for it to end; if it no longer runs, delete {self.path} and try again."
                 )
             self.path.unlink(missing_ok=True)
-            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            with os.fdopen(handle, "w") as file:
-                file.write(canonical_json(_me()))
+            self._handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            try:
+                with suppress(OSError):  # a file system without flock
+                    fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.write(self._handle, canonical_json(_me()).encode())
+            except BaseException:
+                os.close(self._handle)
+                raise
         return self
 
     def __exit__(
@@ -141,6 +148,23 @@ class BuildLock:
         with _one_at_a_time(self.path.parent):
             if self._holder() == _me():
                 self.path.unlink(missing_ok=True)
+        os.close(self._handle)
+
+    def _flocked(self) -> bool:
+        """Whether a process holds the file open as a lock, in whatever container it runs."""
+        try:
+            handle = os.open(self.path, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
+        return False
 
     def _holder(self) -> dict[str, Any] | None:
         try:

@@ -63,15 +63,30 @@ class Table(Generic[R]):
 
     @property
     def text_leaves(self) -> list[str]:
-        """Parquet paths of the text columns: the only ones that gain from a dictionary."""
+        """Parquet paths of the text columns."""
+        return self._leaves("string", "json", "strings")
+
+    @property
+    def number_leaves(self) -> list[str]:
+        """Parquet paths of the number columns."""
+        return self._leaves("int64", "float64", "int64s", "float64s")
+
+    @property
+    def image_leaves(self) -> list[str]:
+        """Parquet paths of the columns with encoded images."""
+        return self._leaves("binary")
+
+    def _leaves(self, *kinds: str) -> list[str]:
         leaves = []
         for c in self.columns:
-            members = [(f".list.element.{f.name}", f.type) for f in c.fields] or [("", c.type)]
+            members: list[tuple[str, str]] = [(f".list.element.{f.name}", f.type) for f in c.fields] or [("", c.type)]
             if c.type == "images":
-                members = [(".list.element.path", "string")]
+                members = [(".list.element.bytes", "binary"), (".list.element.path", "string")]
             for path, kind in members:
-                if kind in {"string", "json", "strings"}:
-                    leaves.append(c.name + path + (".list.element" if kind == "strings" else ""))
+                if kind in kinds:
+                    leaves.append(
+                        c.name + path + (".list.element" if kind in {"strings", "int64s", "float64s"} else "")
+                    )
         return leaves
 
 

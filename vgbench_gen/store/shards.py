@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +33,7 @@ __all__ = [
 
 GROUP_ROWS = 100
 GROUP_BYTES = 16 * 2**20  # writing takes about ten times this in memory
+READ_AHEAD = 32  # rows whose images are read at once
 SHARD_BYTES = 400 * 2**20  # below the 500 MB up to which the Hub makes previews
 _REMEDY = "Build it again (`vgbench build`), or name the right path."
 
@@ -66,14 +71,15 @@ def write_items(
 ) -> list[Path]:
     """Write the dataset `folder/items-00000-of-0000N.parquet` with the images inside.
 
-    Items are streamed: at most one row group (100 rows or 16 MB of images) is held. The files are written beside
+    Items are streamed: at most one row group (100 rows or 16 MB of images) is held, and the images of the next 64
+    rows. A row group holds an image once, however many of its rows show it. The files are written beside
     `folder`, which is swapped at the end, so a reader sees the old set or the new one. No items give one empty file.
 
     Args:
         folder: usually `build/<name>/items`; replaced whole.
         media: where the images' bytes are.
-        rows_per_shard, bytes_per_shard: a shard ends when either is reached (bytes: images and text before
-            compression); both count rows only, so the cuts are the same on every machine.
+        rows_per_shard, bytes_per_shard: a shard ends when either is reached (bytes: images, once per row group, and
+            text before compression); both count rows only, so the cuts are the same on every machine.
 
     Raises:
         DatasetError: an image is missing or damaged; `folder` stays as it was.
@@ -84,7 +90,7 @@ def write_items(
     parts: list[Path] = []
     writer: _Writer | None = None
     try:
-        for item in items:
+        for item, images in _with_images(items, media):
             full = writer is not None and (writer.rows == rows_per_shard or writer.size >= bytes_per_shard)
             if writer is not None and full:
                 writer.close()
@@ -94,7 +100,7 @@ def write_items(
                 writer = _Writer(parts[-1], ITEMS, metadata)
             row = item_row(item)
             for image in row["images"]:
-                image["bytes"] = media.get(image["path"])
+                image["bytes"] = images[image["path"]]
             writer.add(row)
         if writer is None:
             parts.append(filling / "00000")
@@ -104,13 +110,35 @@ def write_items(
         for part, name in zip(parts, names, strict=True):
             sync(part)
             part.rename(filling / name)
-    except BaseException:
+    except BaseException as error:
         if writer is not None:
             writer.abandon()
         shutil.rmtree(filling, ignore_errors=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(folder)
         raise
     replace_folder(filling, folder)
     return [folder / name for name in names]
+
+
+def _with_images(items: Iterable[Item], media: MediaStore) -> Iterator[tuple[Item, dict[str, bytes]]]:
+    """Every item with its images by name; the next ones are read and checked while the last ones are written."""
+    ahead: deque[tuple[list[Item], dict[str, Future[bytes]]]] = deque()
+    rows = iter(items)
+    # Reading, digests and pyarrow's writing all let go of the interpreter.
+    with ThreadPoolExecutor(1) as reader:
+        while batch := list(islice(rows, READ_AHEAD)):
+            names = dict.fromkeys(name for item in batch for name in item.images)
+            ahead.append((batch, {name: reader.submit(media.get, name) for name in names}))
+            if len(ahead) > 1:
+                yield from _read(*ahead.popleft())
+        for batch, reading in ahead:
+            yield from _read(batch, reading)
+
+
+def _read(batch: Sequence[Item], reading: Mapping[str, Future[bytes]]) -> Iterator[tuple[Item, dict[str, bytes]]]:
+    for item in batch:
+        yield item, {name: reading[name].result() for name in item.images}
 
 
 def read_shard(path: Path, table: Table[R]) -> list[R]:
@@ -214,16 +242,29 @@ class _Writer:
         notes = {**(metadata or {}), "kind": table.kind, "schema_version": SCHEMA_VERSION}
         schema = table.schema
         self._schema = schema.with_metadata({**schema.metadata, b"vgbench": canonical_json(notes).encode()})
-        # Dictionaries for text only: they make equal floats share an entry, and zeros and NaNs compare oddly.
+        text, images, numbers = table.text_leaves, table.image_leaves, table.number_leaves
+        # No dictionaries for numbers: they make equal floats share an entry, and zeros and NaNs compare oddly. One for
+        # images lets twins, and all rows of a group, share theirs; JPEG bytes gain nothing from a codec or from bounds.
         self._parquet = pq.ParquetWriter(
-            path, self._schema, compression="snappy", use_dictionary=table.text_leaves, write_page_index=True
+            path,
+            self._schema,
+            compression=dict.fromkeys([*text, *numbers], "snappy") | dict.fromkeys(images, "none"),
+            use_dictionary=[*text, *images],
+            dictionary_pagesize_limit=4 * GROUP_BYTES,
+            write_statistics=[*text, *numbers],
+            write_page_index=True,
         )
         self._pending: list[Row] = []
+        self._shown: set[str] = set()
         self._pending_size = 0
         self.rows = self.size = 0
 
     def add(self, row: Row) -> None:
         size = _row_size(row)
+        for image in row.get("images", ()):
+            if image["path"] in self._shown:
+                size -= len(image["bytes"] or b"")
+            self._shown.add(image["path"])
         self._pending.append(row)
         self._pending_size += size
         self.rows += 1
@@ -239,7 +280,8 @@ class _Writer:
     def abandon(self) -> None:
         """Let go of the file; what is on the disk is of no use."""
         self._pending.clear()
-        self._parquet.close()
+        with suppress(OSError):  # closing writes a footer, and the disk may be full
+            self._parquet.close()
 
     def __enter__(self) -> _Writer:
         return self
@@ -254,6 +296,7 @@ class _Writer:
         table = pa.Table.from_pylist(self._pending, schema=self._schema)
         self._parquet.write_table(table, row_group_size=len(self._pending))
         self._pending, self._pending_size = [], 0
+        self._shown.clear()
 
 
 def _row_size(value: Any) -> int:

@@ -6,7 +6,7 @@ come from one sampler and pass the same gates (`benchmark-validity` 3.4 tasks 5 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -72,7 +72,7 @@ class Components:
 
 def printed_matrix(H: FloatArray) -> FloatArray:
     """H (3, 3) as a reader of its four significant digits gets it back."""
-    return numbers.parse_numbers(numbers.matrix(H, numbers.significant)).reshape(3, 3)
+    return np.array([[float(numbers.significant(x)) for x in row] for row in H.tolist()])
 
 
 def sample_components(width: int, height: int, rng: np.random.Generator) -> Components:
@@ -98,9 +98,8 @@ def sample_components(width: int, height: int, rng: np.random.Generator) -> Comp
 
 def component_moves_d(components: Components, width: int, height: int) -> float:
     """How far the weakest present component alone moves the corners, per cent of the diagonal."""
-    identity = np.eye(3)
-    moves = [homography.corner_error_px(c.matrix(width, height), identity, width, height) for c in components.parts()]
-    return 100 * min(moves) / float(np.hypot(width, height))
+    alone = np.stack([part.matrix(width, height) for part in components.parts()])
+    return 100 * float(homography.corner_moves_px(alone, width, height).min()) / float(np.hypot(width, height))
 
 
 def warp_problem(H: FloatArray, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
@@ -121,7 +120,7 @@ def _warp_problem(H: bytes, width: int, height: int, gates: HomographyGates) -> 
     low = margins.at_least("denominator_low", float(denominators.min()), gates.denominator_min)
     if not (margins.at_most("denominator_high", float(denominators.max()), gates.denominator_max) and low):
         return "denominator", margins.ratios
-    moved_px = homography.corner_error_px(matrix, np.eye(3), width, height)
+    moved_px = float(homography.corner_moves_px(matrix, width, height))
     moved_d = 100 * moved_px / float(np.hypot(width, height))
     # Nearer to the identity than two options to each other: the source would pass for its own warp.
     if not margins.at_least("moved", moved_d, gates.gap_min_d):
@@ -142,10 +141,10 @@ def sample_pool(
         if len(pool) == count:
             break
         components = sample_components(width, height, rng)
-        H = printed_matrix(components.matrix(width, height))
         margins = Margins()
         moves_d = component_moves_d(components, width, height)
         if margins.at_least("component", moves_d, gates.component_min_d):
+            H = printed_matrix(components.matrix(width, height))
             problem, ratios = warp_problem(H, width, height, gates)
             margins.ratios.update(ratios)
         else:
@@ -204,20 +203,21 @@ def _coordinate_image(width: int, height: int) -> Float32Array:
 def warped_correspondences(H: FloatArray, width: int, height: int) -> tuple[FloatArray, FloatArray]:
     """(source (N, 2), target (N, 2)) pixels as the warp of `store.pictures` pairs them on a grid of target pixels.
 
-    Coordinates travel through the warp as colours would; no formula for where a pixel goes is used here.
+    Coordinates travel through the warp as colours would; no formula for where a pixel goes is used here. Only every
+    n-th pixel of the target is drawn.
     """
+    step_u, step_v = max(1, (width - 1) // (_GRID - 1)), max(1, (height - 1) // (_GRID - 1))
+    columns, rows = min(_GRID, width), min(_GRID, height)
     warped = cv2.warpPerspective(
         _coordinate_image(width, height),
-        H,
-        (width, height),
+        np.diag([1 / step_u, 1 / step_v, 1.0]) @ H,
+        (columns, rows),
         flags=cv2.INTER_LINEAR,
         borderMode=cv2.BORDER_CONSTANT,
         borderValue=(_FAR_OUTSIDE, _FAR_OUTSIDE),
     )
-    u = np.unique(np.linspace(0, width - 1, _GRID).astype(int))
-    v = np.unique(np.linspace(0, height - 1, _GRID).astype(int))
-    target = np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
-    source = np.asarray(warped, dtype=np.float64)[target[:, 1], target[:, 0]]
+    target = np.stack(np.meshgrid(np.arange(columns) * step_u, np.arange(rows) * step_v), axis=-1).reshape(-1, 2)
+    source = np.asarray(warped, dtype=np.float64).reshape(-1, 2)
     inside = (source >= 0).all(axis=1)
     return source[inside], target[inside].astype(np.float64)
 
@@ -308,6 +308,15 @@ class HomographyTask(Task):
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Corner error over the allowed share of the diagonal."""
         return self._of_diagonal(a, b, fact) / self.gates.homography.gap_max_d
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation` and `spread`."""
+        width, height = fact.evidence["size"]
+        corners = np.stack([corners_px(candidate.value, width, height) for candidate in candidates])
+        apart = corners[:, None] - corners
+        error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
+        error_d[~np.isfinite(error_d)] = np.inf
+        return error_d / self.gates.homography.gap_min_d, error_d / self.gates.homography.gap_max_d
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler."""

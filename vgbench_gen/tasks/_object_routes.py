@@ -7,7 +7,6 @@ solves for corners, and lays the surface that the scan annotated onto what the f
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import BoolArray, FloatArray, OrientedBox
@@ -80,6 +79,8 @@ def full_projection_rect(frame: ViewFrame, points_world: FloatArray) -> tuple[fl
 
 def in_order(corners: FloatArray, reference: FloatArray) -> FloatArray:
     """Corners (8, 3) of a box, listed so that each is the one nearest to the reference's, as far as one can."""
+    from scipy.optimize import linear_sum_assignment  # takes long to import
+
     distance = np.linalg.norm(reference[:, None] - corners[None], axis=-1)
     return corners[linear_sum_assignment(distance)[1]]
 

@@ -7,7 +7,7 @@ Source of the gates: `benchmark-validity` 3.2, row "Pair".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -176,7 +176,7 @@ class PairTable:
     def _one_way(self, a: ViewFrame, b: ViewFrame) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """(points of a that b sees, visible fraction, their depth in a, their move in D% of a's diagonal)."""
         uv_a, points = a.samples
-        z_a = projection.project_world(a.camera, a.world_from_camera, points)[1]
+        z_a = a.sampled_depth_m
         uv_b, z_b = projection.project_world(b.camera, b.world_from_camera, points)
         state = visibility.classify(b.depth_camera, b.depth_m, b.depth_uv(uv_b), z_b, self._tolerance)
         believed = (z_a >= self._range_m[0]) & (z_a <= self._range_m[1])
@@ -209,10 +209,20 @@ def pose_evidence(*frames: ViewFrame) -> dict[str, list[float]]:
 
 
 _EDGES: WeakKeyDictionary[ViewFrame, BoolArray] = WeakKeyDictionary()
+_MASKS_KEPT = 48  # of one kind; one for every frame of a long scan would take as much memory as its images
 
 
 def edges(frame: ViewFrame, view: SceneView) -> BoolArray:
     """`ViewFrame.edge_mask` of the view's gates, kept because many pairs share a frame."""
-    if frame not in _EDGES:
-        _EDGES[frame] = frame.edge_mask(view.gates.depth)
-    return _EDGES[frame]
+    return kept_mask(_EDGES, frame, lambda: frame.edge_mask(view.gates.depth))
+
+
+def kept_mask(
+    masks: WeakKeyDictionary[ViewFrame, BoolArray], frame: ViewFrame, make: Callable[[], BoolArray]
+) -> BoolArray:
+    """The frame's mask, made where it is not kept; the oldest one goes when there are too many."""
+    if frame not in masks:
+        while len(masks) >= _MASKS_KEPT:
+            masks.pop(next(iter(masks)))
+        masks[frame] = make()
+    return masks[frame]

@@ -66,6 +66,25 @@ def direction_between_deg(a: FloatArray, b: FloatArray) -> float:
     return math.degrees(2 * math.asin(min(math.sqrt(chord @ chord) / 2, 1.0)))
 
 
+def rotations_between_deg(values: FloatArray) -> FloatArray:
+    """(n, n) `rotation_between_deg` of all pairs of values (n, 3, 4)."""
+    R = values[:, :, :3].reshape(len(values), 9)
+    chords = np.linalg.norm(R[:, None] - R, axis=-1) / (2 * math.sqrt(2))
+    angles: FloatArray = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
+    return angles
+
+
+def directions_between_deg(values: FloatArray) -> FloatArray:
+    """(n, n) `direction_between_deg` of all pairs of values (n, 3, 4)."""
+    t = values[:, :, 3]
+    norms = np.linalg.norm(t, axis=-1)
+    has_length = norms > 0
+    unit = t / np.where(has_length, norms, 1.0)[:, None]
+    chords = np.linalg.norm(unit[:, None] - unit, axis=-1)
+    angles: FloatArray = np.degrees(2 * np.arcsin(np.minimum(chords / 2, 1.0)))
+    return np.where(has_length[:, None] & has_length, angles, 0.0)
+
+
 def moved(value: FloatArray, points: FloatArray) -> FloatArray:
     """Points (N, 3) of the first camera's frame in the second's."""
     mapped: FloatArray = points @ value[:, :3].T + value[:, 3]
@@ -99,6 +118,32 @@ def median_shift_d(
         return 0.0
     shift = np.sort(np.minimum(shift, HIDDEN_SHIFT_D))
     return float(shift[(count - 1) // 2] + shift[count // 2]) / 2
+
+
+def median_shifts_d(
+    camera: Mapping[str, Any], value: FloatArray, others: FloatArray, points: FloatArray, inside: bool = False
+) -> FloatArray:
+    """(n,) `median_shift_d` between one pose and each of others (n, 3, 4)."""
+    K, width, height = camera["K"], camera["width"], camera["height"]
+    poses_ = np.concatenate([value[None], others])
+    in_camera = points @ poses_[:, :, :3].transpose(0, 2, 1) + poses_[:, None, :, 3]
+    front = in_camera[..., 2] > 0
+    uv = in_camera[..., :2] / np.where(front, in_camera[..., 2], 1.0)[..., None] * np.array([K[0], K[4]])
+    uv += np.array([K[2], K[5]])
+    apart = uv[1:] - uv[0]
+    shift = np.sqrt((apart * apart).sum(axis=-1)) * (100 / math.hypot(width, height))
+    shift[~(front[1:] & front[0])] = HIDDEN_SHIFT_D
+    shift = np.minimum(shift, HIDDEN_SHIFT_D)
+    counted = np.ones_like(front[1:])
+    if inside:
+        in_image = ((uv >= -0.5) & (uv < np.array([width, height]) - 0.5)).all(axis=-1) & front
+        counted = in_image[1:] | in_image[0]
+    counts = counted.sum(axis=1)
+    # What does not count sorts to the end.
+    shift = np.sort(np.where(counted, shift, np.inf), axis=1)
+    rows, last = np.arange(len(shift)), np.maximum(counts, 1)
+    middle = (shift[rows, (last - 1) // 2] + shift[rows, last // 2]) / 2
+    return np.where(counts > 0, middle, 0.0)
 
 
 def mean_displacement_m(a: FloatArray, b: FloatArray, points: FloatArray) -> float:

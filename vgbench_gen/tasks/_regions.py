@@ -8,6 +8,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
@@ -22,6 +23,7 @@ _LOOSE_SPREAD = 0.12  # std / mean: no region above it has a 5-95 % spread withi
 _GRID = 5  # grid points per side for looking at a region from other frames
 _VOTERS = 16  # other frames that are asked about a region; more only cost time in long scans
 _REGIONS_MAX = 24
+_LEVELS: FloatArray = np.array([0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,7 +134,7 @@ def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
     values = patch[patch > 0].astype(np.float64)
     if patch.size == 0 or values.size < gates.valid_min * patch.size:
         return None
-    quantiles = np.quantile(values, [0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95])
+    quantiles = _quantiles(values)
     mean, median = float(values.mean()), float(quantiles[3])
     if (
         quantiles[4] - quantiles[2] > gates.iqr_of_median_max * median
@@ -141,31 +143,62 @@ def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
         or not view.near_m <= quantiles[0] <= quantiles[6] <= view.far_m
     ):
         return None
-    blocks = []
-    for rows in np.array_split(patch, 4, axis=0):
-        for block in np.array_split(rows, 4, axis=1):
-            inside = block[block > 0]
-            blocks.append((float(inside.mean(dtype=np.float64)) if inside.size else 0.0, int(inside.size)))
     x1, y1, x2, y2 = (int(x) for x in rect)
     center = np.array([[(x1 + x2) / 2, (y1 + y2) / 2]])
     point = transform(frame.world_from_camera, projection.back_project(frame.camera, center, np.array([median])))[0]
-    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, tuple(blocks), point)
+    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, _blocks(patch), point)
+
+
+def _quantiles(values: FloatArray) -> FloatArray:
+    """(7,) as `numpy.quantile` at `Region.quantiles_m`, whose checks take longer than the few numbers of a region."""
+    ordered = np.sort(values)
+    place = _LEVELS * (len(ordered) - 1)
+    low = place.astype(np.int64)
+    high = np.minimum(low + 1, len(ordered) - 1)
+    between: FloatArray = ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    return between
+
+
+def _blocks(patch: npt.NDArray[np.float32]) -> tuple[tuple[float, int], ...]:
+    """`Region.blocks`: rows and columns in four parts each, the first ones larger by one where that is needed."""
+    known = patch > 0
+    counts, sums = (_part_sums(values) for values in (known, np.where(known, patch, 0)))
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
+    return tuple((mean, int(count)) for mean, count in zip(means.ravel().tolist(), counts.ravel(), strict=True))
+
+
+def _part_sums(values: npt.NDArray[Any]) -> FloatArray:
+    """(4, 4) sums over the parts of (h, w)."""
+    total = np.zeros((values.shape[0] + 1, values.shape[1] + 1))
+    np.cumsum(np.cumsum(values, axis=0, dtype=np.float64), axis=1, out=total[1:, 1:])
+    ends = ([k * (n // 4) + min(k, n % 4) for k in range(5)] for n in values.shape)
+    return np.diff(np.diff(total[np.ix_(*ends)], axis=0), axis=1)
 
 
 def cloud_medians_m(frame: ViewFrame, rects: Sequence[list[int]]) -> FloatArray:
     """(N,) median z of the frame's point cloud that projects into each rectangle of the delivered image; NaN if none.
 
     The second route of region depths: the cloud is made with the depth camera and projected with the delivered one,
-    so a wrong mapping between the two shows.
+    so a wrong mapping between the two shows. Both cameras share their centre and axes, so where a point projects to
+    depends on its column and row alone: those are projected, at a depth of one metre, instead of the whole cloud.
     """
-    points, _ = projection.depth_points(frame.depth_camera, frame.depth_m)
-    uv_px, z_m = projection.project(frame.camera, points)
+    u, v = (_projected_pixels(frame, axis) for axis in (0, 1))
     medians = []
     for x1, y1, x2, y2 in rects:
-        low, high = np.array([x1, y1]) - 0.5, np.array([x2, y2]) + 0.5
-        inside = ((uv_px >= low) & (uv_px <= high)).all(axis=1)
-        medians.append(float(np.median(z_m[inside])) if inside.any() else float("nan"))
+        rows = np.flatnonzero((v >= y1 - 0.5) & (v <= y2 + 0.5))
+        columns = np.flatnonzero((u >= x1 - 0.5) & (u <= x2 + 0.5))
+        patch = frame.depth_m[np.ix_(rows, columns)]
+        inside = patch[projection.known(patch)].astype(np.float64)
+        medians.append(float(np.median(inside)) if inside.size else float("nan"))
     return np.array(medians)
+
+
+def _projected_pixels(frame: ViewFrame, axis: int) -> FloatArray:
+    """u of every column (axis 0) or v of every row (axis 1) of the depth image in the delivered one."""
+    uv = np.tile([frame.depth_camera.cx, frame.depth_camera.cy], (frame.depth_camera.size[axis], 1))
+    uv[:, axis] = np.arange(len(uv))
+    points = projection.back_project(frame.depth_camera, uv, np.ones(len(uv)))
+    return projection.project(frame.camera, points)[0][:, axis]
 
 
 def blocks_mean_m(evidence: Any) -> float:
@@ -225,18 +258,23 @@ def _seen_alike(frame: ViewFrame, view: SceneView, region: Region) -> bool:
     u, v = np.meshgrid(np.linspace(x1, x2, _GRID), np.linspace(y1, y2, _GRID))
     points = frame.points_at(np.stack([u.ravel(), v.ravel()], axis=-1))
     points = points[np.isfinite(points).all(axis=1)]
+    if not len(points):
+        return False
     uv_px, z_m, inside = view.project_to_all(points)
-    facing = [j for j in np.flatnonzero(inside.sum(axis=1) * 2 >= len(points)) if view.frames[j] is not frame]
+    facing = np.flatnonzero(inside.sum(axis=1) * 2 >= len(points)).tolist()
+    facing = [j for j in facing if view.frames[j] is not frame]
     if len(facing) > _VOTERS:
         facing = [facing[n] for n in np.linspace(0, len(facing) - 1, _VOTERS).round().astype(int)]
-    agreeing = voting = 0
-    for j in facing:
-        z_there_m = z_m[j, inside[j]]
-        measured_m = view.frames[j].depth_at(uv_px[j, inside[j]])
-        gap, allowed = z_there_m - measured_m, view.tolerance.of(z_there_m)
-        voters = (measured_m > 0) & (gap <= 2 * allowed)
-        if voters.sum() * 2 < len(points):
-            continue
-        voting += 1
-        agreeing += bool(np.median(np.abs(gap[voters]) / allowed[voters]) <= 1)
-    return agreeing * 2 >= voting
+    if not facing:
+        return True
+    z_there_m, allowed = z_m[facing], view.tolerance.of(z_m[facing])
+    measured_m = view.depths_at(facing, np.where(inside[facing][..., None], uv_px[facing], np.nan))
+    gap = z_there_m - measured_m
+    voters = (measured_m > 0) & (gap <= 2 * allowed)
+    votes = voters.sum(axis=1)
+    # Medians of rows of different length: what does not vote sorts to the end.
+    off = np.sort(np.where(voters, np.abs(gap) / allowed, np.inf), axis=1)
+    rows, last = np.arange(len(facing)), np.maximum(votes, 1)
+    agrees = (off[rows, (last - 1) // 2] + off[rows, last // 2]) / 2 <= 1
+    voting = votes * 2 >= len(points)
+    return bool((agrees & voting).sum() * 2 >= voting.sum())

@@ -7,7 +7,7 @@ the pose files' motion as its start only.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import cv2
@@ -25,6 +25,7 @@ INLIER_PX_AT_640 = 3.0
 # share is a repeated pattern.
 _PNP_INLIERS_MIN, _PNP_SHARE_MIN = 15, 0.4
 _ITERATIONS = 12
+_CONVERGED = 1e-4  # radians and metres; two hundred times below what the routes may differ by
 _MIN_POINTS = 60
 _MIN_CONDITION = 2e-3  # smallest over largest eigenvalue; below, a plane or a corridor leaves a motion free
 
@@ -49,17 +50,19 @@ def _matched(a: Any, b: Any) -> IntArray:
     pairs = np.stack([rows, best], axis=1)[mutual]
     limit = RATIO_MAX**2
     near = distance[pairs[:, 0], pairs[:, 1]]
-    second_there = np.partition(distance[pairs[:, 0]], 1, axis=1)[:, 1]
-    second_back = np.partition(distance[:, pairs[:, 1]], 1, axis=0)[1]
+    distance[pairs[:, 0], pairs[:, 1]] = np.inf  # the smallest that is left is the second nearest
+    second_there = distance[pairs[:, 0]].min(axis=1)
+    second_back = distance.min(axis=0)[pairs[:, 1]]
     keep = (near <= limit * second_there) & (near <= limit * second_back)
     found: IntArray = pairs[keep]
     return found
 
 
-def essential_rotation(first: ViewFrame, second: ViewFrame) -> tuple[FloatArray, int] | None:
-    """(R second_from_first, inliers) of the essential matrix of the matches, or None where there is none."""
+def essential_rotation(first: ViewFrame, second: ViewFrame, inliers_min: int) -> tuple[FloatArray, int] | None:
+    """(R second_from_first, inliers) of the essential matrix of the matches, or None where fewer than
+    `inliers_min` of them fit one."""
     pairs = matches(first, second)
-    if len(pairs) < 8:
+    if len(pairs) < max(8, inliers_min):
         return None
     a = _normalised(first, first.features[0][pairs[:, 0]])
     b = _normalised(second, second.features[0][pairs[:, 1]])
@@ -69,7 +72,7 @@ def essential_rotation(first: ViewFrame, second: ViewFrame) -> tuple[FloatArray,
     if E is None or E.shape != (3, 3):
         return None
     inliers, R, _, _ = cv2.recoverPose(E, a, b, np.eye(3), mask=mask)
-    return np.asarray(R, dtype=np.float64), int(inliers)
+    return (np.asarray(R, dtype=np.float64), int(inliers)) if inliers >= inliers_min else None
 
 
 def pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[FloatArray, int, float] | None:
@@ -79,24 +82,30 @@ def pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[Floa
     z_m = first.depth_at(uv_first) if len(pairs) else np.zeros(0)
     firm = ~projection.sample_nearest(edges(first, view), first.depth_uv(uv_first), outside=1)
     keep = (z_m >= view.near_m) & (z_m <= view.far_m) & firm
-    if keep.sum() < 8:
+    if keep.sum() < _PNP_INLIERS_MIN:
         return None
     points = projection.back_project(first.camera, uv_first[keep], z_m[keep])
     uv_second = second.features[0][pairs[keep, 1]]
+    inlier_px = INLIER_PX_AT_640 * second.camera.width / GREY_WIDTH
     found, turn, shift, inliers = cv2.solvePnPRansac(
         points,
         uv_second,
         second.camera.K,
         None,
         iterationsCount=500,
-        reprojectionError=INLIER_PX_AT_640 * second.camera.width / GREY_WIDTH,
+        reprojectionError=inlier_px,
         confidence=0.9999,
-        flags=cv2.SOLVEPNP_SQPNP,
+        flags=cv2.SOLVEPNP_P3P,
     )
-    if not found or inliers is None or len(inliers) < 8:
+    if not found or inliers is None:
         return None
     rows = inliers.ravel()
-    turn, shift = cv2.solvePnPRefineLM(points[rows], uv_second[rows], second.camera.K, None, turn, shift)
+    for _ in range(2):  # the first refinement brings in what the three points of the best sample had missed
+        if len(rows) < _PNP_INLIERS_MIN:
+            return None
+        turn, shift = cv2.solvePnPRefineLM(points[rows], uv_second[rows], second.camera.K, None, turn, shift)
+        projected = cv2.projectPoints(points, turn, shift, second.camera.K, None)[0][:, 0]
+        rows = np.flatnonzero(np.linalg.norm(projected - uv_second, axis=1) <= inlier_px)
     R = np.asarray(cv2.Rodrigues(turn)[0], dtype=np.float64)
     return (
         np.concatenate([R, np.asarray(shift, dtype=np.float64).reshape(3, 1)], axis=1),
@@ -114,32 +123,43 @@ def depth_pose(first: ViewFrame, second: ViewFrame, start: FloatArray, view: Sce
         GeometryError: too few points meet, or the shared surface leaves a motion free.
     """
     points = _firm_points(first, view)
-    surface, normals = _surface(second, view)
+    surface = Surface(second, view)
     motion = start.copy()
-    condition = 0.0
-    for step in range(_ITERATIONS):
-        moved = poses.transform(motion, points)
-        uv, _ = projection.project(second.depth_camera, moved)
-        q, n = projection.sample_nearest(surface, uv), projection.sample_nearest(normals, uv)
-        residual = ((moved - q) * n).sum(axis=-1)
-        limit = 2 * view.tolerance.of(moved[:, 2]) / (1 if step < _ITERATIONS // 2 else 2)
-        with np.errstate(invalid="ignore"):
-            keep = (n != 0).any(axis=-1) & (np.abs(residual) <= limit) & np.isfinite(residual)
-        if keep.sum() < _MIN_POINTS:
-            raise GeometryError(f"{first.id}-{second.id}: {int(keep.sum())} points of the two depth images meet")
-        p, n, r = moved[keep], n[keep], residual[keep]
-        middle = p.mean(axis=0)
-        scale = float(np.linalg.norm(p - middle, axis=1).mean())
-        J = np.concatenate([np.cross((p - middle) / scale, n), n], axis=1)
-        H = J.T @ J / len(J)
-        eigen = np.linalg.eigvalsh(H)
-        condition = float(eigen[0] / eigen[-1])
-        if condition < _MIN_CONDITION:
-            raise GeometryError(f"{first.id}-{second.id}: the shared surface leaves a motion free ({condition:.2g})")
-        x = -np.linalg.solve(H, J.T @ r / len(J))
-        turn = cv2.Rodrigues(x[:3] / scale)[0]
-        motion = poses.make_pose(turn, middle - turn @ middle + x[3:]) @ motion
+    for narrowing in (1, 2):
+        for _ in range(_ITERATIONS // 2):
+            step = _step(poses.transform(motion, points), surface, narrowing, view, f"{first.id}-{second.id}")
+            motion = step @ motion
+            if np.abs(step - np.eye(4)).max() < _CONVERGED:
+                break
     return np.asarray(motion[:3])
+
+
+def _step(moved: FloatArray, surface: Surface, narrowing: int, view: SceneView, pair: str) -> FloatArray:
+    """(4, 4) the small motion that brings points (N, 3) nearest to the surface's tangent planes.
+
+    Raises:
+        GeometryError: see `depth_pose`.
+    """
+    uv, _ = projection.project(surface.camera, moved)
+    q, n = surface.at(uv)
+    residual = ((moved - q) * n).sum(axis=-1)
+    limit = 2 * view.tolerance.of(moved[:, 2]) / narrowing
+    with np.errstate(invalid="ignore"):
+        keep = (n != 0).any(axis=-1) & (np.abs(residual) <= limit)
+    if keep.sum() < _MIN_POINTS:
+        raise GeometryError(f"{pair}: {int(keep.sum())} points of the two depth images meet")
+    p, n, r = moved[keep], n[keep], residual[keep]
+    middle = p.mean(axis=0)
+    scale = float(np.linalg.norm(p - middle, axis=1).mean())
+    J = np.concatenate([np.cross((p - middle) / scale, n), n], axis=1)
+    H = J.T @ J / len(J)
+    eigen = np.linalg.eigvalsh(H)
+    condition = float(eigen[0] / eigen[-1])
+    if condition < _MIN_CONDITION:
+        raise GeometryError(f"{pair}: the shared surface leaves a motion free ({condition:.2g})")
+    x = -np.linalg.solve(H, J.T @ r / len(J))
+    turn = cv2.Rodrigues(x[:3] / scale)[0]
+    return poses.make_pose(turn, middle - turn @ middle + x[3:])
 
 
 def second_route(first: ViewFrame, second: ViewFrame, view: SceneView) -> FloatArray:
@@ -169,26 +189,37 @@ def _firm_points(frame: ViewFrame, view: SceneView) -> FloatArray:
     return points[firm & (points[:, 2] >= view.near_m) & (points[:, 2] <= view.far_m)]
 
 
-def _surface(frame: ViewFrame, view: SceneView) -> tuple[FloatArray, FloatArray]:
-    """(h, w, 3) camera points of the smoothed depth and their normals; normals are 0 where they mean nothing."""
-    depth = cast(FloatArray, frame.depth_m.astype(np.float64))
-    known = (depth > 0).astype(np.float64)
-    # Quantised sensor depth has no usable slope from pixel to pixel.
-    radius = max(2, round(4 * frame.depth_camera.width / GREY_WIDTH))
-    size = (2 * radius + 1, 2 * radius + 1)
-    weight = cv2.blur(known, size)
-    smooth = np.where(weight > 0, cv2.blur(depth, size) / np.maximum(weight, 1e-9), 0.0)
-    v, u = np.mgrid[: depth.shape[0], : depth.shape[1]].astype(np.float64)
-    points = projection.back_project(frame.depth_camera, np.stack([u, v], axis=-1), smooth)
-    along_v = _central(points, radius, 0)
-    along_u = _central(points, radius, 1)
-    normals = np.cross(along_u, along_v)
-    length = np.linalg.norm(normals, axis=-1, keepdims=True)
-    firm = (depth > 0) & ~edges(frame, view)
-    normals = np.where(firm[..., None] & (length > 0), normals / np.maximum(length, 1e-12), 0.0)
-    return points, normals
+class Surface:
+    """What a frame's depth image measures, smoothed: points and normals in its camera, at the pixels asked for."""
 
+    def __init__(self, frame: ViewFrame, view: SceneView) -> None:
+        self.camera = frame.depth_camera
+        known = (frame.depth_m > 0).astype(np.float32)
+        # Quantised sensor depth has no usable slope from pixel to pixel.
+        self._radius = max(2, round(4 * self.camera.width / GREY_WIDTH))
+        size = (2 * self._radius + 1, 2 * self._radius + 1)
+        weight = cv2.blur(known, size)
+        self._smooth_m = np.asarray(cv2.blur(frame.depth_m, size) / np.maximum(weight, 1e-6), dtype=np.float64)
+        self._firm = np.asarray(known > 0) & ~edges(frame, view)
 
-def _central(points: FloatArray, radius: int, axis: int) -> FloatArray:
-    step: FloatArray = np.roll(points, -radius, axis=axis) - np.roll(points, radius, axis=axis)
-    return step
+    def at(self, uv_px: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """((N, 3) points, (N, 3) unit normals) nearest to depth pixels (N, 2); a normal is 0 where it means nothing."""
+        radius, (width, height) = self._radius, self.camera.size
+        u, v = np.nan_to_num(np.floor(uv_px + 0.5), nan=-1.0).T
+        # Normals need neighbours on all sides.
+        good = (u >= radius) & (u < width - radius) & (v >= radius) & (v < height - radius)
+        column, row = (np.where(good, x, radius).astype(np.int64) for x in (u, v))
+        good &= self._firm[row, column]
+        along_u = self._point(row, column + radius) - self._point(row, column - radius)
+        along_v = self._point(row + radius, column) - self._point(row - radius, column)
+        normals = np.cross(along_u, along_v)
+        length = np.linalg.norm(normals, axis=-1)
+        good &= length > 0
+        normals = np.where(good[:, None], normals / np.where(length > 0, length, 1.0)[:, None], 0.0)
+        return self._point(row, column), normals
+
+    def _point(self, row: IntArray, column: IntArray) -> FloatArray:
+        z_m = self._smooth_m[row, column]
+        x = (column - self.camera.cx) / self.camera.fx * z_m
+        y = (row - self.camera.cy) / self.camera.fy * z_m
+        return np.stack([x, y, z_m], axis=-1)

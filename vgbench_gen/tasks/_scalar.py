@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -75,6 +75,16 @@ class ScalarTask(Task):
         """Log-ratio over the ceiling."""
         x, y = float(a.value[0]), float(b.value[0])
         return float(abs(np.log(x / y)) / np.log(self.ratio_max(fact))) if min(x, y) > 0 else np.inf
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation` and `spread`."""
+        values = np.array([float(candidate.value[0]) for candidate in candidates])
+        logs = np.log(values)
+        by_ratio = np.abs(logs[:, None] - logs)
+        apart, gap = by_ratio / np.log(self.ratio_min(fact)), self.gap_min(fact)
+        if gap:
+            apart = np.minimum(apart, np.abs(values[:, None] - values) / gap)
+        return apart, by_ratio / np.log(self.ratio_max(fact))
 
     def claim_noise_max(self, fact: Fact) -> float:
         """How far a true claim may be off in the task's unit: half the stated tolerance, and its own rounding."""

@@ -16,7 +16,7 @@ from vgbench_gen.core.gates import TrackGates
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
-from vgbench_gen.tasks._pairs import edges
+from vgbench_gen.tasks._pairs import edges, kept_mask
 
 _GRID_COLUMNS = 80  # query points per image row before gates
 _PATCH_RADIUS = 12  # pixels at 640 wide; 25 x 25 pixels tell a place from its surroundings
@@ -24,7 +24,7 @@ _SEARCH_RADIUS = 12
 _CORRELATION_MIN = 0.6  # below, the patch looks different from there (gloss, blur, exposure) and proves nothing
 _PLANE_RADIUS_PX = 8.0  # at 640: depth around the target from which the local surface is taken
 
-_TEXTURE_MEDIANS: WeakKeyDictionary[ViewFrame, float] = WeakKeyDictionary()
+_TEXTURED: WeakKeyDictionary[ViewFrame, BoolArray] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,8 +244,6 @@ def _firm(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
 
 
 def _textured(frame: ViewFrame, uv: FloatArray) -> BoolArray:
-    if frame not in _TEXTURE_MEDIANS:
-        _TEXTURE_MEDIANS[frame] = float(np.median(frame.texture))
-    scale = frame.texture.shape[1] / frame.camera.width
-    there = projection.sample_nearest(frame.texture, (uv + 0.5) * scale - 0.5)
-    return np.asarray(there > _TEXTURE_MEDIANS[frame])
+    mask = kept_mask(_TEXTURED, frame, frame.textured)
+    scale = mask.shape[1] / frame.camera.width
+    return np.asarray(projection.sample_nearest(mask, (uv + 0.5) * scale - 0.5, outside=False))

@@ -219,6 +219,10 @@ class Task(abc.ABC):
         """Distance over the ceiling; 0 where the task has no pairwise ceiling."""
         return 0.0
 
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
+        """(separations, spreads) of all ordered pairs at once, (n, n) each; a task whose metric is costly has them."""
+        return None
+
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family."""
         return bool(np.isfinite(candidate.value).all())

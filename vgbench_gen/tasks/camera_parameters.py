@@ -6,7 +6,7 @@ first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import cv2
@@ -156,6 +156,20 @@ class CameraParameters(ScalarTask):
         if fact.ask in ANGLES:
             return abs(x - y) / gates.fov_gap_min_deg
         return float(abs(np.log(x / y)) / np.log(self.ratio_min(fact))) if min(x, y) > 0 else 0.0
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation` and `spread`."""
+        gates, values = self.gates.camera, np.array([float(candidate.value[0]) for candidate in candidates])
+        apart = np.abs(values[:, None] - values)
+        if fact.ask in CENTRES:
+            apart /= gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]
+        elif fact.ask in ANGLES:
+            apart /= gates.fov_gap_min_deg
+        else:
+            apart = np.abs(np.log(values[:, None] / values)) / np.log(self.ratio_min(fact))
+        focal = np.log([float(candidate.evidence.get("fx", np.nan)) for candidate in candidates])
+        spread = np.abs(focal[:, None] - focal) / np.log(self.ratio_max(fact))
+        return apart, np.where(np.isnan(spread), 0.0, spread)
 
     def ratio_min(self, fact: Fact) -> float:
         """Of focal lengths."""

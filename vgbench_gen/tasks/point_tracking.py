@@ -6,7 +6,7 @@ options. With even odds one option lies at the query's own pixel. Gates and marg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -48,6 +48,7 @@ class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
@@ -198,6 +199,16 @@ class PointTracking(Task):
         gates = self.gates.track
         gap_m = np.linalg.norm(np.subtract(a.evidence["point_2_m"], b.evidence["point_2_m"]))
         return min(self._gap(a.value, b.value, fact), float(gap_m) / gates.gap_min_m)
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation`; there is no ceiling between pairs."""
+        gates, diagonal_px = self.gates.track, float(fact.evidence["diagonal_px"])
+        uv_px = np.stack([candidate.value for candidate in candidates])
+        points_m = np.array([candidate.evidence["point_2_m"] for candidate in candidates], dtype=np.float64)
+        apart_px = np.linalg.norm(uv_px[:, None] - uv_px, axis=-1)
+        apart_m = np.linalg.norm(points_m[:, None] - points_m, axis=-1)
+        apart = np.minimum(100 * apart_px / diagonal_px / gates.gap_min_d, apart_m / gates.gap_min_m)
+        return apart, np.zeros_like(apart)
 
     def _gap(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         gap_d = 100 * float(np.linalg.norm(a - b)) / float(fact.evidence["diagonal_px"])

@@ -6,13 +6,13 @@ size nor form tells the truth. Gates and margins: `benchmark-validity` 3.2 and 3
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
@@ -46,6 +46,7 @@ class RelativePose(Task):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     input_modality = "multi-images"
@@ -62,21 +63,21 @@ class RelativePose(Task):
         """One fact per unordered pair; every proposed pair is a fact or a reject."""
         table = pair_table(view)
         proposed = table.proposals(view.gates.pair, rng)
-        problems = {pair: self._problem(table, *pair, view) for pair in proposed}
-        gated = [pair for pair, problem in problems.items() if problem is None]
+        either_way = np.array([pair for i, j in proposed for pair in ((i, j), (j, i))], dtype=np.int64).reshape(-1, 2)
         used: list[tuple[int, int]] = []
+        made: dict[tuple[int, int], Candidate] = {}
         attempts = 0
         for first, second in proposed:
             if len(used) >= limit or attempts >= 6 * limit:
                 return
             attempts += 1
             key = f"{view.frames[first].id}-{view.frames[second].id}"
-            problem = problems[first, second]
+            problem = self._problem(table, first, second, view)
             if problem is not None:
                 yield reject(self, view, key, *problem)
                 continue
             seed = (first, second) if rng.random() < 0.5 else (second, first)
-            draft = self._draft(table, view, self._pool(table, gated, seed, rng), used, rng)
+            draft = self._draft(table, view, self._pool(table, either_way, seed, view, rng), used, made, rng)
             yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
 
     def _problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
@@ -88,19 +89,22 @@ class RelativePose(Task):
         return table.problem(i, j, view.gates.pair, planes=True)
 
     def _pool(
-        self, table: PairTable, gated: list[tuple[int, int]], seed: tuple[int, int], rng: np.random.Generator
+        self, table: PairTable, either_way: IntArray, seed: tuple[int, int], view: SceneView, rng: np.random.Generator
     ) -> list[tuple[int, int]]:
-        """The seed and ordered pairs that turn and move about as much; one direction and its inverse may both be in."""
+        """The seed and gated pairs (of `either_way`, (N, 2)) that turn and move about as much; one direction and its
+        inverse may both be in. Pairs are measured one after the other, until there are enough."""
         within = self.gates.pose.matched_within
-        ordered = np.array([pair for i, j in gated for pair in ((i, j), (j, i))])
-        alike = np.ones(len(ordered), dtype=bool)
+        alike = ~(either_way == seed).all(axis=1)
         for sizes in (table.rotation_deg, table.baseline_m):
-            size, own = sizes[ordered[:, 0], ordered[:, 1]], sizes[seed]
+            size, own = sizes[either_way[:, 0], either_way[:, 1]], sizes[seed]
             alike &= np.abs(size - own) <= within * own
-        alike &= ~(ordered == seed).all(axis=1)
-        others = ordered[alike]
-        others = others[rng.permutation(len(others))[: self.pool_size - 1]]
-        return [seed, *((int(i), int(j)) for i, j in others)]
+        pool = [seed]
+        for i, j in rng.permutation(either_way[alike]).tolist():
+            if len(pool) >= self.pool_size:
+                break
+            if self._problem(table, i, j, view) is None:
+                pool.append((i, j))
+        return pool
 
     def _draft(
         self,
@@ -108,20 +112,25 @@ class RelativePose(Task):
         view: SceneView,
         pool: list[tuple[int, int]],
         used: list[tuple[int, int]],
+        made: dict[tuple[int, int], Candidate],
         rng: np.random.Generator,
     ) -> Fact | Problem:
         if len(pool) < 4:
             return "few_alike", float(len(pool)), 4.0
-        candidates = tuple(self._candidate(table, i, j) for i, j in pool)
-        fact = self.new_fact(view, candidates)
         eligible = np.array([not table.taken(i, j, used) for i, j in pool])
+        if not eligible.any():
+            return "pair_alike", float(len(used)), float("nan")
+        for i, j in pool:
+            if (i, j) not in made:
+                made[i, j] = self._candidate(table, i, j)
+        fact = self.new_fact(view, tuple(made[pair] for pair in pool))
         drawn = self.with_drawn_truth(fact, rng, eligible)
         if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
         gates, turn = self.gates.pose, table.relative[i, j, :3, :3]
-        found = _registration.essential_rotation(view.frames[i], view.frames[j])
-        if found is not None and found[1] >= gates.pnp_inliers_min:
+        found = _registration.essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
+        if found is not None:
             off = float(poses.rotation_angle_deg(found[0] @ turn.T))
             if off > gates.pnp_rotation_max_deg:
                 return "essential_rotation", off, gates.pnp_rotation_max_deg
@@ -179,6 +188,26 @@ class RelativePose(Task):
         shift = self._shift_d(a, b.value) / gates.reprojection_gap_min_d
         turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         return min(max(turn, self._direction(a.value, b.value)), shift)
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation`; there is no ceiling between pairs."""
+        gates, values = self.gates.pose, np.stack([candidate.value for candidate in candidates])
+        turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
+        long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
+        directions = np.where(
+            long[:, None] & long, _poses.directions_between_deg(values) / gates.direction_gap_min_deg, 0.0
+        )
+        shifts = [
+            _poses.median_shifts_d(
+                candidate.evidence["camera_2"],
+                candidate.value,
+                values,
+                np.array(candidate.evidence["points_m"]).reshape(-1, 3),
+            )
+            for candidate in candidates
+        ]
+        apart = np.minimum(np.maximum(turns, directions), np.stack(shifts) / gates.reprojection_gap_min_d)
+        return apart, np.zeros_like(apart)
 
     def _direction(self, a: FloatArray, b: FloatArray) -> float:
         gates = self.gates.pose

@@ -6,7 +6,7 @@ The source is camera 1; the candidates are frames that see about as much of what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ from vgbench_gen.tasks.base import (
 from vgbench_gen.text.render import word
 
 _POINTS = 48
+_VIEWS = 36  # frames kept beside a source, three times what a pool holds; a long scan has a hundred
 _ROUNDS = 3  # facts per source frame, each with another true frame
 
 
@@ -41,6 +42,7 @@ class ViewAfterMotion(Task):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "m"
     input_modality = "multi-images"
@@ -66,7 +68,7 @@ class ViewAfterMotion(Task):
                     return
                 attempts += 1
                 if source not in gated:
-                    gated[source] = self._gated(table, source)
+                    gated[source] = self._gated(table, source, rng)
                 frames, most = gated[source]
                 draft: Fact | Problem
                 if len(frames) < 4:
@@ -79,10 +81,13 @@ class ViewAfterMotion(Task):
                     done.add(source)
                     yield reject(self, view, f"{view.frames[source].id}/{turn}", *draft)
 
-    def _gated(self, table: PairTable, source: int) -> tuple[list[int], Problem]:
+    def _gated(self, table: PairTable, source: int, rng: np.random.Generator) -> tuple[list[int], Problem]:
         """Frames that may stand beside the source, and what most others failed."""
-        kept, failed = [], []
-        for j in range(len(table.frames)):
+        kept: list[int] = []
+        failed: list[Problem] = []
+        for j in rng.permutation(len(table.frames)).tolist():
+            if len(kept) >= _VIEWS:
+                break
             if j != source:
                 problem = self._problem(table, source, j)
                 if problem is None:
@@ -191,6 +196,20 @@ class ViewAfterMotion(Task):
         turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         place = _poses.centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
         return min(max(turn, place), self._shift_d(a, b.value, fact) / gates.image_gap_min_d)
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation` and `spread`."""
+        gates, values = self.gates.view, np.stack([candidate.value for candidate in candidates])
+        turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
+        centres_m = np.einsum("nji,nj->ni", values[:, :, :3], values[:, :, 3])
+        places = np.linalg.norm(centres_m[:, None] - centres_m, axis=-1) / gates.shift_gap_min_m
+        points = np.array(fact.evidence["points_m"])
+        shifts = [
+            _poses.median_shifts_d(c.evidence["camera"], c.value, values, points, inside=True) for c in candidates
+        ]
+        overlaps = np.array([candidate.evidence["pair"]["overlap"] for candidate in candidates], dtype=np.float64)
+        apart = np.minimum(np.maximum(turns, places), np.stack(shifts) / gates.image_gap_min_d)
+        return apart, np.abs(overlaps[:, None] - overlaps) / gates.overlap_spread_max
 
     def _shift_d(self, a: Candidate, value: FloatArray, fact: Fact) -> float:
         points = np.array(fact.evidence["points_m"])

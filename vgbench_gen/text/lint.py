@@ -64,6 +64,10 @@ _ASKED: dict[str, tuple[str, ...]] = {
     "measurement_error": (r"\bsmall measurement error\b",),
 }
 STATES = frozenset(_STATED) | frozenset(_ASKED)
+_COMPILED = {
+    state: [re.compile(pattern, re.DOTALL | re.IGNORECASE) for pattern in patterns]
+    for state, patterns in (_STATED | _ASKED).items()
+}
 
 
 def lint(question: str, context: str, options: Sequence[str] = (), states: Sequence[str] = ()) -> list[str]:
@@ -92,8 +96,8 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
             problems.append(f"{name}: options or option letters inside the text ({letters.group().strip()!r})")
     both = f"{question}\n{context}"
     for state in states:
-        text, patterns = (both, _STATED[state]) if state in _STATED else (question, _ASKED[state])
-        if not all(re.search(pattern, text, re.DOTALL | re.IGNORECASE) for pattern in patterns):
+        text = both if state in _STATED else question
+        if not all(pattern.search(text) for pattern in _COMPILED[state]):
             problems.append(f"{'text' if text is both else 'question'}: does not state {state!r}")
     return problems + option_problems(options)
 

@@ -115,6 +115,7 @@ class Phrasing:
     source: str
 
 
+@cache
 def templates_root() -> Path:
     """Folder of the templates: inside the installed package, else beside it in a source checkout.
 
@@ -189,14 +190,10 @@ def slot_names(template: str, where: object) -> frozenset[str]:
     Raises:
         PhrasingError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
     """
-    if len(template) > MAX_TEMPLATE_CHARS:
-        raise PhrasingError(where, f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}")
-    rest = _SLOT.sub("", template)
-    brace = re.search(r"[{}]", rest)
-    if brace is not None:
-        around = rest[max(0, brace.start() - 10) : brace.start() + 30]
-        raise PhrasingError(where, f"{around!r}", "plain slots {{ name }} and no other braces")
-    return frozenset(_SLOT.findall(template))
+    names, found, expected = _slots_of(template)
+    if found:
+        raise PhrasingError(where, found, expected)
+    return names
 
 
 def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
@@ -220,7 +217,7 @@ def word(key: str, **slots: str) -> str:
     Raises:
         PhrasingError: no such phrase, or a slot is unknown, missing, not a string or too long.
     """
-    path = templates_root() / "words.toml"
+    path = _words_path()
     words = load_words(path)
     where = f"{path}, {key}"
     if key not in words:
@@ -257,6 +254,11 @@ def folder_digest(root: Path, files: Iterable[Path]) -> str:
         digest.update(f"{name}\x1f{len(data)}\x1f".encode())
         digest.update(data)
     return digest.hexdigest()
+
+
+@cache
+def _words_path() -> Path:
+    return templates_root() / "words.toml"
 
 
 def _task_path(task: str) -> Path:
@@ -318,5 +320,20 @@ def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
 
 
 @lru_cache(maxsize=1024)
+def _slots_of(template: str) -> tuple[frozenset[str], str, str]:
+    """(names of the slots, what is wrong or "", what was expected); every text filled asks for its template's."""
+    if len(template) > MAX_TEMPLATE_CHARS:
+        return frozenset(), f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}"
+    rest = _SLOT.sub("", template)
+    brace = re.search(r"[{}]", rest)
+    if brace is not None:
+        around = rest[max(0, brace.start() - 10) : brace.start() + 30]
+        return frozenset(), f"{around!r}", "plain slots {{ name }} and no other braces"
+    return frozenset(_SLOT.findall(template)), "", ""
+
+
+@lru_cache(maxsize=1024)
 def _compiled(template: str) -> Template:
-    return _ENVIRONMENT.from_string(template)
+    compiled = _ENVIRONMENT.from_string(template)
+    compiled.globals = {}  # jinja copies them at every rendering, and a slot never names one
+    return compiled

@@ -1,0 +1,112 @@
+"""What the doctor sees, and what it says to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from vgbench_gen.cli.main import main
+from vgbench_gen.pipeline import doctor
+from vgbench_gen.pipeline.estimate import Estimate, estimate, scene_seconds
+from vgbench_gen.pipeline.recipe import load_recipe
+from vgbench_gen.scenes import discover
+from vgbench_gen.scenes.base import SceneRef
+from vgbench_gen.store.provenance import BuildLock
+
+NEEDS = Estimate(
+    scenes=3,
+    keyframes=300,
+    most_keyframes=100,
+    items=600,
+    cpu_s=90.0,
+    disk_bytes=10**9,
+    spool_bytes=10**8,
+    worker_bytes=10**9,
+)
+
+
+def test_a_healthy_machine(raw_room: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "not" / "there"
+    status = main(["doctor", "--scenes", str(raw_room), "--out", str(out), "--workers", "1", "--json"])
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
+    assert status == 0, checks
+    assert {"python", "packages", "libraries", "storage", "scenes", "disk", "temporary files", "memory"} <= set(checks)
+    assert "1 ca1m, 1 wildrgbd; about 24 keyframes" in checks["scenes"]["found"]
+    assert all(check["remedy"] for check in checks.values() if check["verdict"] != "OK")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_stops_a_build_is_told_with_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cv2.py").write_text("raise ImportError('libGL.so.1: cannot open shared object file')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert main(["doctor", "--scenes", str(tmp_path / "nowhere"), "--out", "/proc/build"]) == 1
+    lines = {line.split()[1]: line for line in capsys.readouterr().out.splitlines()}
+    assert lines["libraries"].startswith("FAIL libraries       ImportError: libGL.so.1")
+    assert lines["storage"].startswith("FAIL storage         /proc: ")
+    assert lines["storage"].endswith("(--out).")
+    assert "found no such folder" in lines["scenes"]
+    assert lines["scenes"].startswith("FAIL")
+
+
+def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = metadata.version
+
+    def version(name: str) -> str:
+        if name == "av":
+            raise metadata.PackageNotFoundError(name)
+        return "1.26.4" if name == "numpy" else real(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    checks = {check.name: check for check in doctor.versions()}
+    assert checks["packages"].verdict == "FAIL"
+    assert "numpy 1.26.4, wanted <3,>=2.1" in checks["packages"].found
+    assert checks["extra video"].verdict == "WARN"
+    assert checks["extra video"].remedy.endswith('pip install "vgbench-gen[video]".')
+
+
+@pytest.mark.parametrize(
+    ("free", "verdict", "remedy"),
+    [(8e9, "OK", ""), (3.5e9, "WARN", "Use --workers 3."), (5e8, "FAIL", "Use a machine with more memory")],
+)
+def test_memory_for_the_workers(monkeypatch: pytest.MonkeyPatch, free: float, verdict: str, remedy: str) -> None:
+    monkeypatch.setattr(doctor, "available_bytes", lambda: int(free))
+    check = doctor.memory(NEEDS, 4)
+    assert check.verdict == verdict
+    assert check.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(("free", "disk", "spool"), [(5e9, "OK", "OK"), (1.5e9, "WARN", "OK"), (3e8, "FAIL", "FAIL")])
+def test_room_on_the_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, disk: str, spool: str) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(free)))
+    assert [check.verdict for check in doctor.room(tmp_path, NEEDS, 4)] == [disk, spool]
+
+
+def test_a_build_that_runs_there_is_seen(tmp_path: Path) -> None:
+    with BuildLock(tmp_path):
+        checks = {check.name: check for check in doctor.storage(tmp_path)}
+    assert checks["storage"].verdict == "OK"
+    assert checks["lock"].verdict == "FAIL"
+    assert "is building here" in checks["lock"].found
+
+
+def test_estimates_scale_from_the_scenes_that_open(raw_room: Path) -> None:
+    recipe = load_recipe("default")
+    refs = discover(raw_room)
+    one = estimate(refs, recipe)
+    many = estimate(
+        [SceneRef(r.dataset, f"{r.scene_id}{k}", r.path, r.variant) for k in range(40) for r in refs], recipe
+    )
+    assert many.keyframes == 40 * one.keyframes > 0
+    assert many.cpu_s == pytest.approx(40 * one.cpu_s)
+    assert many.worker_bytes == one.worker_bytes
+    assert many.disk_bytes > one.disk_bytes
+    gone = [SceneRef(refs[0].dataset, "gone", raw_room / "gone.tar"), *refs]
+    assert estimate(gone, recipe).most_keyframes == one.most_keyframes
+    assert scene_seconds(200) > 4 * scene_seconds(10)

@@ -1,0 +1,36 @@
+"""A small build of all tasks, and what of a build must be the same bytes however it came about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.pipeline.build import BuildReport, build
+from vgbench_gen.pipeline.executors import Engine
+from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+
+
+def small_recipe() -> Recipe:
+    return load_recipe("default").model_copy(update={"seed": 5, "facts_per_scene": 2})
+
+
+def small_build(raw: Path | list[Path], out: Path, workers: int | Engine = 1) -> BuildReport:
+    return build(small_recipe(), raw, out, workers)
+
+
+def quick_build(raw: Path, out: Path) -> BuildReport:
+    """Of few tasks: for what has to be done many times and does not depend on them."""
+    tasks = ("relative_depth", "metric_depth", "object_distance")
+    return build(small_recipe().model_copy(update={"tasks": tasks}), raw, out)
+
+
+def content(out: Path) -> dict[str, str]:
+    """Digest by name of every file that is data. The manifest tells times, the picture cache is only a memory."""
+    names = ("facts", "rejects", "items", "media")
+    files = [path for name in names for path in sorted((out / name).rglob("*")) if path.is_file()]
+    return {str(path.relative_to(out)): bytes_digest(path.read_bytes()) for path in files}
+
+
+def leftovers(out: Path) -> list[Path]:
+    """Temporary names and locks, which a finished build leaves none of."""
+    return [path for path in out.rglob(".*") if path.name != ".gitignore"]

@@ -1,0 +1,249 @@
+"""Whole numbers for every cell: exact where possible, as near as possible where not, even over scenes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
+from vgbench_gen.pipeline.pick import Levels, deal
+from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, Stock, Targets, solve, water_level
+
+Forms = frozenset[QuestionType]
+Facts = dict[tuple[str, Scene], list[Forms]]
+
+SCENES = [
+    Scene(source, split, name)
+    for source, split, name in [
+        ("ca1m", "val", "a"), ("ca1m", "test", "b"), ("scannet", "val", "c"), ("scannet", "val", "d"),
+        ("wildrgbd", "test", "e"),
+    ]
+]  # fmt: skip
+MASKS = [frozenset(chosen) for size in (1, 2, 3) for chosen in itertools.combinations(QUESTION_TYPES, size)]
+fact_lists = st.lists(st.sampled_from(MASKS), max_size=5)
+
+
+def stocks(facts: Facts) -> list[Stock]:
+    return [Stock(task, scene, Counter(members)) for (task, scene), members in facts.items() if members]
+
+
+def items_of(found: dict[Cell, int]) -> Counter[tuple[str, ...]]:
+    """Items per total that they count against."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cell, number in found.items():
+        items = ITEMS[cell.form] * number
+        keys = [("cell", cell.task, cell.form), ("task", cell.task), ("source", cell.scene.source)]
+        keys += [("split", cell.scene.split), ("scene", cell.task, cell.scene.scene_id), ("all",)]
+        for key in keys:
+            counts[key] += items
+    return counts
+
+
+def check_limits(found: dict[Cell, int], facts: Facts, targets: Targets) -> None:
+    """No total and no limit is exceeded, and real facts can be dealt out so."""
+    counts = items_of(found)
+    for (task, form), total in targets.cells.items():
+        assert counts["cell", task, form] <= total
+    for kind, totals in (("task", targets.tasks), ("source", targets.sources), ("split", targets.splits)):
+        for name, total in totals.items():
+            assert counts[kind, name] <= total
+    for (task, scene), members in facts.items():
+        cap = targets.caps.get((task, scene.source))
+        assert cap is None or counts["scene", task, scene.scene_id] <= cap
+        wanted = {cell.form: n for cell, n in found.items() if (cell.task, cell.scene) == (task, scene)}
+        dealt = deal(task, [(sorted(m), "") for m in members], wanted, targets.forms_per_fact, Levels(None))
+        assert Counter(form for _, form in dealt) == wanted
+        assert len(set(dealt)) == len(dealt)
+        assert all(form in members[k] for k, form in dealt)
+        assert max(Counter(k for k, _ in dealt).values(), default=0) <= targets.forms_per_fact
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_totals_that_can_be_met_are_met(data: st.DataObject) -> None:
+    """Ask some facts, count what that gives, and forget how: the solver must find as much again."""
+    per_fact = data.draw(st.integers(1, 3))
+    facts: Facts = {}
+    asked: Counter[Cell] = Counter()
+    for task in ("t", "u"):
+        for scene in SCENES:
+            facts[task, scene] = data.draw(fact_lists)
+            for mask in facts[task, scene]:
+                forms = data.draw(st.lists(st.sampled_from(sorted(mask)), max_size=per_fact, unique=True))
+                asked.update(Cell(task, scene, form) for form in forms)
+    counts = items_of(asked)
+    caps: dict[tuple[str, str], int] = {}
+    for (task, scene), _ in facts.items():
+        most = counts["scene", task, scene.scene_id]
+        caps[task, scene.source] = max(caps.get((task, scene.source), 0), most)
+    targets = Targets(
+        cells={(key[1], key[2]): n for key, n in counts.items() if key[0] == "cell" and key[1] == "t"},  # type: ignore[misc]
+        tasks={key[1]: n for key, n in counts.items() if key[0] == "task" and key[1] == "u"},
+        sources={key[1]: n for key, n in counts.items() if key[0] == "source"},
+        splits={key[1]: n for key, n in counts.items() if key[0] == "split"} if data.draw(st.booleans()) else {},
+        caps=caps,
+        forms_per_fact=per_fact,
+    )
+    found = solve(stocks(facts), targets)
+    check_limits(found, facts, targets)
+    have = items_of(found)
+    for key, number in counts.items():
+        if key[0] in ("all", "source") or key[:2] in (("cell", "t"), ("task", "u")):
+            assert have[key] == number, key
+        if key[0] == "split" and targets.splits:
+            assert have[key] == number, key
+    shuffled = data.draw(st.permutations(stocks(facts)))
+    assert solve(shuffled, targets) == found
+
+
+def most_items(facts: Facts, targets: Targets) -> int:
+    """By trying everything."""
+    choices: list[list[list[Cell]]] = []
+    for (task, scene), members in facts.items():
+        for mask in members:
+            sizes = range(targets.forms_per_fact + 1)
+            sets = [s for size in sizes for s in itertools.combinations(sorted(mask), size)]
+            choices.append([[Cell(task, scene, form) for form in s] for s in sets])
+    best = 0
+    limits: dict[tuple[str, str], int] = {(task, form): n for (task, form), n in targets.cells.items()}
+    for combination in itertools.product(*choices):
+        counts = items_of(Counter(itertools.chain.from_iterable(combination)))
+        fits = all(
+            n <= limits.get((key[1], key[2]), 0)
+            if key[0] == "cell"
+            else n <= targets.sources.get(key[1], 0)
+            if key[0] == "source"
+            else n <= targets.caps.get((key[1], next(s.source for s in SCENES if s.scene_id == key[2])), n)
+            if key[0] == "scene"
+            else True
+            for key, n in counts.items()
+        )
+        if fits:
+            best = max(best, counts["all",])
+    return best
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_what_is_missing_is_the_least_possible(data: st.DataObject) -> None:
+    scenes = [SCENES[0], SCENES[1], SCENES[2]]
+    facts: Facts = {}
+    room = 6  # facts in all: everything is tried
+    for task, scene in itertools.product(("t", "u"), scenes):
+        members = data.draw(st.lists(st.sampled_from(MASKS), max_size=min(2, room)))
+        room -= len(members)
+        facts[task, scene] = members
+    even = st.integers(0, 2).map(lambda n: 2 * n)
+    cells: dict[tuple[str, QuestionType], int] = {
+        (task, form): data.draw(even if form == "judgment" else st.integers(0, 3))
+        for task in ("t", "u")
+        for form in QUESTION_TYPES
+    }
+    targets = Targets(
+        cells=cells,
+        sources={source: data.draw(st.integers(0, 6)) for source in ("ca1m", "scannet")},
+        caps={(t, s): data.draw(st.integers(1, 5)) for t in ("t", "u") for s in ("ca1m", "scannet")},
+        forms_per_fact=data.draw(st.integers(1, 2)),
+    )
+    found = solve(stocks(facts), targets)
+    check_limits(found, facts, targets)
+    assert items_of(found)["all",] == most_items(facts, targets)
+
+
+def published(scenes: int, facts: int, rng: np.random.Generator) -> tuple[list[Stock], Targets]:
+    """The published totals against simulated scenes in the proportions of the samples."""
+    forms: dict[str, dict[QuestionType, int]] = {
+        "homography_to_matrix": {"multi-choice": 500}, "homography_to_image": {"multi-choice": 500},
+        "relative_pose": {"judgment": 150, "multi-choice": 400}, "view_after_motion": {"multi-choice": 550},
+        "camera_parameters": {"judgment": 126, "multi-choice": 374}, "relative_depth": {"multi-choice": 550},
+        "object_distance": {"judgment": 100, "multi-choice": 100, "open-ended": 400},
+        "metric_depth": {"judgment": 56, "multi-choice": 58, "open-ended": 436},
+        "point_tracking": {"judgment": 400, "multi-choice": 700},
+        "object_location": {"judgment": 300, "multi-choice": 300},
+    }  # fmt: skip
+    places = [
+        Scene(source, "val", f"{source}{k}")
+        for source, share in (("ca1m", 36), ("scannet", 14), ("scannetpp", 10), ("wildrgbd", 8))
+        for k in range(round(scenes * share / 68))
+    ]
+    number = Counter(scene.source for scene in places)
+    found = []
+    for task, wanted in forms.items():
+        for scene in places:
+            if task.startswith("object") and scene.source != "ca1m":
+                continue
+            masks = [frozenset(f for f in wanted if rng.random() < 0.9) for _ in range(min(facts, rng.poisson(facts)))]
+            found.append(Stock(task, scene, Counter(mask for mask in masks if mask)))
+    cells = {(task, form): n for task, wanted in forms.items() for form, n in wanted.items()}
+    caps = {
+        (task, source): int(max(0.03, 1.5 / number[source]) * sum(wanted.values()))
+        for task, wanted in forms.items()
+        for source in number
+    }
+    sources = {"scannet": 1214, "scannetpp": 873, "ca1m": 3289, "wildrgbd": 624}
+    return found, Targets(cells, {}, sources, {}, caps, 1)
+
+
+def test_the_published_totals_over_68_scenes() -> None:
+    supply, targets = published(68, 24, np.random.default_rng(0))
+    found = solve(supply, targets)
+    counts = items_of(found)
+    assert {key[1:]: n for key, n in counts.items() if key[0] == "cell"} == targets.cells
+    assert {key[1]: n for key, n in counts.items() if key[0] == "source"} == targets.sources
+    for cell in found:
+        assert counts["scene", cell.task, cell.scene.scene_id] <= targets.caps[cell.task, cell.scene.source]
+    # What nobody fixed is shared in proportion, and scenes of one source bear alike.
+    free = [task for task, _ in targets.cells if not task.startswith("object")]
+    for source, total in (("scannet", 1214), ("scannetpp", 873), ("wildrgbd", 624)):
+        for task in free:
+            got = sum(ITEMS[c.form] * n for c, n in found.items() if (c.task, c.scene.source) == (task, source))
+            assert got == pytest.approx(counts["task", task] * total / 4800, abs=4)
+    for task, source in itertools.product(free, targets.sources):
+        loads = Counter({s.scene: 0 for s in supply if (s.task, s.scene.source) == (task, source)})
+        for cell, n in found.items():
+            if (cell.task, cell.scene.source) == (task, source):
+                loads[cell.scene] += n
+        room = {s.scene: s.rank(QUESTION_TYPES, 1) for s in supply if s.task == task}
+        level = water_level([room[scene] for scene in loads], loads.total())
+        assert all(min(room[scene], level - 1) - 1 <= load <= level + 1 for scene, load in loads.items())
+
+
+def test_scenes_bear_alike_over_all_forms() -> None:
+    """Two of four scenes alone can give judgments: the other two give the choices, wherever they stand."""
+    both: Forms = frozenset({"judgment", "multi-choice"})
+    one: Forms = frozenset({"multi-choice"})
+    scenes = [scene._replace(source="ca1m") for scene in SCENES[:4]]
+    for rich in itertools.combinations(scenes, 2):
+        supply = [Stock("t", scene, {both if scene in rich else one: 3}) for scene in scenes]
+        found = solve(supply, Targets(cells={("t", "judgment"): 4, ("t", "multi-choice"): 2}, forms_per_fact=2))
+        assert {cell.scene: (cell.form, n) for cell, n in found.items()} == {
+            scene: ("judgment" if scene in rich else "multi-choice", 1) for scene in scenes
+        }
+        assert len(found) == 4
+
+
+def test_few_facts_give_as_many_items_as_there_are() -> None:
+    supply, targets = published(68, 3, np.random.default_rng(1))
+    assert 0 < items_of(solve(supply, targets))["all",] < targets.total
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 40))
+def test_water_level(rooms: Sequence[int], total: int) -> None:
+    level = water_level(rooms, total)
+    if total <= sum(rooms):
+        assert sum(min(room, level) for room in rooms) >= total
+    if level:
+        assert sum(min(room, level - 1) for room in rooms) < total
+
+
+def test_what_cannot_be_dealt_out_is_said() -> None:
+    facts: list[tuple[list[QuestionType], str]] = [(["judgment", "open-ended"], ""), (["open-ended"], "")]
+    with pytest.raises(ValueError, match="cannot be dealt out to 2 facts"):
+        deal("t", facts, {"judgment": 1, "open-ended": 2}, 1, Levels(None))
+    assert deal("t", facts, {"judgment": 1, "open-ended": 1}, 1, Levels(None)) == [(0, "judgment"), (1, "open-ended")]

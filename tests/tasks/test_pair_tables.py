@@ -1,0 +1,96 @@
+"""The tables that tasks make of all pairs at once, against their functions of one pair; and the searches over both."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.tasks.two_view_scenes import drawn, room_view
+from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Candidate, Fact
+from vgbench_gen.distractors.base import OptionSet, compatibility, pair_problem, pair_problems, strategies
+from vgbench_gen.tasks.base import Task, tasks
+
+TABLED = [name for name in tasks.names() if type(tasks[name]).pair_tables is not Task.pair_tables]
+ELSEWHERE = {"object_distance"}  # its room is another one; the table is the one of all scalars
+
+
+class PairByPair:
+    """A task as an answer space without tables."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> None:
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+
+def options(task: Any, fact: Fact) -> OptionSet | None:
+    try:
+        return strategies["set_first"].options(fact, task, rng_for(5, "options", fact.key))
+    except TooFewOptionsError:
+        return None
+
+
+@pytest.mark.parametrize("name", [name for name in TABLED if name not in ELSEWHERE])
+def test_tables_say_what_pairs_say(name: str) -> None:
+    task = tasks[name]
+    facts, _ = drawn(task, room_view(), limit=12)
+    assert len(facts) >= 2
+    assert {fact.ask for fact in facts} == set(task.asks)  # a wrong table could leave a kind without facts
+    found = 0
+    for fact in facts:
+        valid = [c for c in fact.candidates if task.valid(c, fact)]
+        tables = task.pair_tables(valid, fact)
+        assert tables is not None
+        for (i, a), (j, b) in itertools.product(enumerate(valid), repeat=2):
+            if i != j:
+                assert tables[0][i, j] == pytest.approx(task.separation(a, b, fact), rel=1e-9, abs=1e-12)
+                assert tables[1][i, j] == pytest.approx(task.spread(a, b, fact), rel=1e-9, abs=1e-12)
+        plain: Any = PairByPair(task)
+        assert np.array_equal(compatibility(fact.candidates, fact, task), compatibility(fact.candidates, fact, plain))
+        fast, slow = options(task, fact), options(plain, fact)
+        assert (fast is None) == (slow is None)
+        if fast is not None and slow is not None:
+            found += 1
+            assert [c.key for c in fast.options] == [c.key for c in slow.options]
+            assert (fast.truth, fast.separations) == (slow.truth, slow.separations)
+    assert found
+
+
+def test_every_task_with_a_costly_metric_has_tables() -> None:
+    assert {"relative_pose", "view_after_motion", "point_tracking", "homography_to_matrix"} <= set(TABLED)
+
+
+def test_a_pair_on_the_edge_is_asked_itself() -> None:
+    task: Any = tasks["point_tracking"]
+    fact = drawn(task, room_view(), limit=2)[0][0]
+    a, b = fact.candidates[:2]
+
+    class Edge(PairByPair):
+        # The pair's own word is that it just keeps the margin; the table rounds it below.
+        asked = 0
+
+        def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> Any:
+            apart = np.full((len(candidates), len(candidates)), 1 - 1e-15)
+            return apart, np.zeros_like(apart)
+
+        def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+            self.asked += 1
+            return 1.0
+
+    edge: Any = Edge(task)
+    assert pair_problems([a, b], fact, edge).tolist() == [[0, 0], [0, 0]]
+    assert edge.asked
+    alike = pair_problems([a, replace(b, value=a.value)], fact, edge)
+    assert alike[0, 1] > 0
+    assert pair_problem(a, replace(b, value=a.value), fact, task) == "printed_alike"

@@ -1,0 +1,52 @@
+"""`vgbench doctor`: what could stop a long build, before it begins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vgbench_gen.cli._options import (
+    Address,
+    EngineName,
+    OutFolder,
+    RecipeName,
+    ScenesFolders,
+    Workers,
+    chosen_engine,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("doctor", epilog="Example: vgbench doctor --scenes raw_scenes --out build/vgbench --workers 8")(doctor)
+
+
+def doctor(
+    recipe: RecipeName = "default",
+    scenes: ScenesFolders = [Path("raw_scenes")],  # noqa: B006 - typer reads it, nobody changes it
+    out: OutFolder = Path("build/vgbench"),
+    workers: Workers = 0,
+    engine: EngineName = "",
+    address: Address = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of lines.")] = False,
+) -> None:
+    """Check packages, libraries, storage, scenes, disk, memory and the cluster against an estimate of the build.
+
+    One line each, with what to do where something is missing. Exits 1 if something would stop the build.
+    """
+    from vgbench_gen.pipeline.doctor import Check, examine
+    from vgbench_gen.pipeline.recipe import load_recipe
+
+    checks: list[Check] = []
+    for check in examine(load_recipe(recipe), scenes, out, chosen_engine(engine, workers, address)):
+        checks.append(check)
+        if not as_json:
+            print(" ".join(f"{check.verdict:<4} {check.name:<15} {check.found}  {check.remedy}".rstrip().split("\n")))
+    if as_json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    if any(check.verdict == "FAIL" for check in checks):
+        raise typer.Exit(1)

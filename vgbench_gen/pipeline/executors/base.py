@@ -1,0 +1,126 @@
+"""What an executor is, and what happens to a job whose worker dies."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.registry import Registry
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+class WorkerDied(VGBenchError):
+    """A worker ended before its job did: killed, out of memory, or crashed in a library."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where work runs.
+
+    name: of a registered executor. workers: jobs at once; 0 for all cores this process may use, or all of a cluster.
+    address: of a running cluster, for executors that know such a thing.
+    """
+
+    name: str = "local"
+    workers: int = 1
+    address: str = ""
+
+    @property
+    def cores(self) -> int:
+        """`workers`, with 0 resolved on this machine."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+
+class Executor(abc.ABC):
+    """One way of running independent jobs."""
+
+    @abc.abstractmethod
+    def attempt(
+        self,
+        function: Callable[[Job], Result],
+        jobs: Sequence[Job],
+        engine: Engine,
+        folders: Sequence[Path],
+        apart: bool,
+    ) -> Generator[tuple[int, Result | WorkerDied], None, None]:
+        """(index of the job, result) as they finish, each job once.
+
+        A job whose worker died gives a `WorkerDied` and costs no other job anything; what a job raises is raised here
+        and ends the run. Closing the iterator ends all workers.
+
+        Args:
+            folders: what every worker must see under the same path.
+            apart: jobs may kill their process, so none runs in this one.
+
+        Raises:
+            VGBenchError: workers cannot be started, or the cluster cannot be reached.
+        """
+
+
+engines: Registry[Executor] = Registry("engine", "vgbench_gen.pipeline.executors")
+
+
+def run(
+    function: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    engine: Engine | None = None,
+    folders: Sequence[Path] = (),
+    lost: Callable[[Job, WorkerDied], Result] | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """(index of the job, result) as they finish; start order is the order of `jobs`.
+
+    A job whose worker died is tried once more when all others are done and alone, so that it has the memory to itself.
+
+    Args:
+        function: importable by name in another process.
+        engine: one local worker by default, which is this process.
+        folders: what workers on other machines must see under the same path.
+        lost: the result of a job whose worker died twice; without it the second death is raised.
+
+    Raises:
+        UnknownNameError: no such engine.
+        WorkerDied: see `lost`.
+        VGBenchError: see `Executor.attempt`. Whatever a job raises is raised here and cancels the rest.
+    """
+    engine = engine or Engine()
+    executor = engines[engine.name]
+    died: list[int] = []
+    with closing(executor.attempt(function, jobs, engine, folders, apart=False)) as attempt:
+        for index, outcome in attempt:
+            if isinstance(outcome, WorkerDied):
+                died.append(index)
+            else:
+                yield index, outcome
+    for index in sorted(died):
+        with closing(executor.attempt(function, [jobs[index]], engine, folders, apart=True)) as attempt:
+            for _, outcome in attempt:
+                if not isinstance(outcome, WorkerDied):
+                    yield index, outcome
+                elif lost is None:
+                    raise outcome
+                else:
+                    yield index, lost(jobs[index], outcome)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread per worker: processes are the parallelism, and the order of sums must not follow the core count."""
+    import cv2
+    import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which must be there to be limited
+    from threadpoolctl import threadpool_limits
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        with threadpool_limits(limits=1):
+            yield
+    finally:
+        cv2.setNumThreads(before)

@@ -1,0 +1,178 @@
+"""What a plan lacks of its recipe's totals, and what would help."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.pipeline.measure import SceneReport
+from vgbench_gen.pipeline.plan import Card, Plan
+from vgbench_gen.pipeline.quotas import ITEMS
+from vgbench_gen.pipeline.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """One total that is not met.
+
+    kind: "task", "source" or "split". name: which. form: "" where a task's forms count as one. wanted, got: items.
+    """
+
+    kind: str
+    name: str
+    form: str
+    wanted: int
+    got: int
+
+    @property
+    def what(self) -> str:
+        """Key of the manifest: "task/form", "task", "source/name" or "split/name"."""
+        if self.kind == "task":
+            return f"{self.name}/{self.form}" if self.form else self.name
+        return f"{self.kind}/{self.name}"
+
+
+class QuotasNotMet(VGBenchError):
+    """The facts at hand cannot fill the recipe. Nothing was composed; what was measured is kept.
+
+    Args:
+        missing: items that are lacking in all. total: items that the recipe asks for. shortfalls: which totals are not
+            met. advice: what would help, a line per task, source or split that is short.
+    """
+
+    def __init__(self, missing: int, total: int, shortfalls: Sequence[Shortfall], advice: Sequence[str]) -> None:
+        super().__init__(missing, total, shortfalls, advice)
+        self.missing, self.total, self.shortfalls, self.advice = missing, total, list(shortfalls), list(advice)
+
+    @property
+    def lines(self) -> list[str]:
+        """The message, line by line."""
+        return [
+            f"the facts fill {self.total - self.missing} of {self.total} items; no question was written.",
+            *(f"  {line}" for line in self.advice),
+            "What was measured is kept: add scenes and run again (only the new ones are measured), or pass "
+            "--allow-short to write what there is, or use the recipe `default`, which takes what the scenes give.",
+        ]
+
+    def __str__(self) -> str:
+        return " ".join(line.strip() for line in self.lines)
+
+
+def shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
+    """Totals that must be met and are not, in a fixed order; empty where the recipe only sets limits."""
+    if not (recipe.items or recipe.items_per_task):
+        return []
+    got: Counter[tuple[str, str, str]] = Counter()
+    for entry in plan.chosen:
+        count, card = ITEMS[entry.question_type], entry.card
+        for key in (("task", card.task, entry.question_type), ("task", card.task, "")):
+            got[key] += count
+        got["source", card.source, ""] += count
+        got["split", card.split, ""] += count
+    targets = plan.targets
+    wanted: dict[tuple[str, str, str], int] = {("task", task, form): n for (task, form), n in targets.cells.items()}
+    wanted |= {("task", task, ""): n for task, n in targets.tasks.items()}
+    for kind, totals in (("source", targets.sources), ("split", targets.splits)):
+        wanted |= {(kind, name, ""): n for name, n in totals.items()}
+    order = ("task", "source", "split")
+    keys = sorted(wanted, key=lambda key: (order.index(key[0]), key))
+    return [Shortfall(*key, wanted[key], got[key]) for key in keys if got[key] < wanted[key]]
+
+
+def advice(
+    short: Sequence[Shortfall], plan: Plan, cards: Sequence[Card], reports: Sequence[SceneReport], recipe: Recipe
+) -> list[str]:
+    """A line per task, source or split that is short: by how much, and what would help."""
+    short_sources = {s.name for s in short if s.kind == "source"}
+    lines = []
+    for (kind, name), members in itertools.groupby(short, key=lambda s: (s.kind, s.name)):
+        group = list(members)
+        lacking = ", ".join(f"{s.form} {s.got} of {s.wanted}".strip() for s in group)
+        if kind == "task":
+            lines.append(f"{name}: {lacking}. {_task_advice(name, group, short_sources, plan, cards, reports, recipe)}")
+        else:
+            have = {(c.source, c.scene_id) for c in cards if name == (c.source if kind == "source" else c.split)}
+            lines.append(f"{kind} {name}: {lacking}. {_scenes(len(have))} of it gave facts; add scenes.")
+    return lines
+
+
+def missing_items(plan: Plan) -> int:
+    """Items that the totals ask for beyond the plan."""
+    return plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
+
+
+def _task_advice(
+    task: str,
+    short: Sequence[Shortfall],
+    short_sources: set[str],
+    plan: Plan,
+    cards: Sequence[Card],
+    reports: Sequence[SceneReport],
+    recipe: Recipe,
+) -> str:
+    known = {report.dataset for report in reports} | {card.source for card in cards}
+    may = set(recipe.only_from.get(task, known))
+    sources = may & short_sources or may
+    named = "" if sources == known else " of " + ", ".join(sorted(sources))
+    forms = {s.form for s in short if s.form}
+    scenes = [report for report in reports if report.dataset in sources and not report.error]
+    able = [c for c in cards if c.task == task and c.source in sources and (not forms or forms & set(c.forms))]
+    asked = {entry.card.group_id for entry in plan.chosen if entry.card.task == task}
+    parts = [f"{_scenes(len(scenes))}{named} gave {len(able)} facts that can be asked so"]
+    if any(card.group_id not in asked for card in able):
+        caps = sorted({plan.targets.caps[task, s] for s in sources if (task, s) in plan.targets.caps})
+        held = f" (a scene may hold {' or '.join(map(str, caps))} items: limits.scene_share)" if caps else ""
+        parts[0] += f", of which other totals or limits leave some out{held}"
+    if able and scenes:
+        parts.append(f"about {_more_scenes(short, len(scenes), len(able), recipe)} more such scenes would do")
+    else:
+        parts.append(f"add scenes{named} that show more for this task")
+    full = sum(report.facts.get(task, 0) >= recipe.facts_per_scene for report in scenes)
+    if full:
+        parts.append(f"{full} of them reach facts_per_scene = {recipe.facts_per_scene}: raise it")
+    if lost := _lost(task, forms, sources, scenes, cards):
+        parts.append(f"lost mostly by {lost}")
+    return "; ".join(parts) + "."
+
+
+def _more_scenes(short: Sequence[Shortfall], scenes: int, able: int, recipe: Recipe) -> int:
+    """Scenes that are lacking if further ones give as much as those at hand."""
+    (first, *_) = short
+    if not first.form and first.got:
+        return math.ceil(scenes * (first.wanted - first.got) / first.got)
+    facts = sum((s.wanted - s.got) / (2 if s.form == "judgment" else 1) for s in short)
+    return math.ceil(scenes * facts / (able * min(recipe.limits.forms_per_fact, len(short))))
+
+
+def _scenes(count: int) -> str:
+    return f"{count} scene{'' if count == 1 else 's'}"
+
+
+def _lost(
+    task: str,
+    forms: set[str],
+    sources: set[str],
+    scenes: Sequence[SceneReport],
+    cards: Sequence[Card],
+) -> str:
+    """The commonest reasons for which drafts were dropped, or facts cannot be asked in these forms (all for none)."""
+    reasons: Counter[str] = Counter()
+    for report in scenes:
+        for name, count in report.rejects.items():
+            about, _, reason = name.partition("/")
+            if about == task:
+                reasons[reason] += count
+    for card in cards:
+        if card.task == task and card.source in sources:
+            reasons.update(
+                reason
+                for form, reason in card.refused.items()
+                if (not forms or form in forms) and not reason.endswith("_not_in_recipe")
+            )
+    return ", ".join(
+        f"{reason} ({count})" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0]))[:2]
+    )
