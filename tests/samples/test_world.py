@@ -242,6 +242,16 @@ def test_typical_views_have_hundreds_of_features_and_match() -> None:
     assert close >= 0.6 * len(good)  # wallpaper and tiles repeat themselves
 
 
+def test_the_turntable_thing_stands_on_the_highest_board_of_its_table() -> None:
+    plan = plan_room(7, "turntable 19", "study", "kettle")
+    focus = plan.focus
+    assert focus is not None
+    (table,) = (t for t in plan.placed if (t.x, t.y) == (focus.x, focus.y) and t.model.shelves and t.z == 0)
+    heights_m = [float(shelf.center_m[2]) for shelf in table.model.shelves]
+    assert len(heights_m) == 2, "choose a room whose table has a board below"
+    assert focus.z == pytest.approx(max(heights_m), abs=1e-3)
+
+
 def test_the_focus_is_seen_from_all_around() -> None:
     item = next(item for item in take().world.objects if item.instance_id == take().focus)
     assert (item.label, take().focus_label) == ("kettle", "kettle")

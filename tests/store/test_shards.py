@@ -219,3 +219,11 @@ def test_errors_name_file_finding_expectation_and_remedy(tmp_path: Path) -> None
     path.write_bytes(whole[:4] + bytes(400) + whole[404:])
     with pytest.raises(DatasetError, match="unreadable"):
         read_shard(path, REJECTS)
+
+
+def test_only_some_rows_are_unpacked(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    write_shard(path, [Rejected("metric_depth", "ca1m", "1", f"key {k}", "blurred") for k in range(10)], REJECTS)
+    rows = iter_rows([path], batch=4, only={0, 3, 4, 9})
+    assert [row["key"] for row in rows] == ["key 0", "key 3", "key 4", "key 9"]
+    assert list(iter_rows([path], batch=4, only=())) == []

@@ -264,13 +264,24 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
             assert twins is not None
             assert abs(twins.true.value[0] - truth) <= band / 2 + digit
             assert abs(twins.false.value[0] - truth) > band
-            assert twins.true.separation < 1 <= twins.false.separation
+            assert twins.true.separation <= 0.5
+            assert twins.false.separation >= 1
             assert parse_numbers(twins.false.slots["claim"]).tolist() == twins.false.value.tolist()
             above += twins.true.value[0] > truth
             keys.add(twins.false.key)
         assert 12 <= above <= 48
         assert fact.truth_candidate.key not in keys
         assert keys <= {c.key for c in fact.candidates}
+
+
+def test_a_true_claim_about_a_wide_angle_stays_within_half_a_margin(facts: list[Fact]) -> None:
+    fact = next(f for f in facts if f.ask == "hfov")
+    values = np.linspace(96.0, 60.0, len(fact.candidates))
+    wide = tuple(replace(c, value=np.array([value])) for c, value in zip(fact.candidates, values, strict=True))
+    fact = replace(fact, candidates=wide, truth=0)
+    claims = [twins for seed in range(60) if (twins := TASK.twins(fact, rng_for(seed, "t"))) is not None]
+    assert len(claims) > 20
+    assert max(twins.true.separation for twins in claims) <= 0.5
 
 
 def test_the_published_noise(facts: list[Fact]) -> None:

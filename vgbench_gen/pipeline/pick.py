@@ -49,6 +49,7 @@ def deal(
         ValueError: it is not possible.
     """
     can = [set(forms) for forms, _ in facts]
+    names = {level for _, level in facts}
     rest = [min(per_fact, len(forms)) for forms in can]
     left = {form: wanted[form] for form in QUESTION_TYPES if wanted.get(form)}
     stock = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
@@ -56,7 +57,8 @@ def deal(
     for form in list(left):
         for _ in range(wanted[form]):
             able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
-            able.sort(key=lambda k: -levels.behind(task, form, facts[k][1]))
+            behind = {name: levels.behind(task, form, name) for name in names}
+            able.sort(key=lambda k: behind[facts[k][1]], reverse=True)
             left[form] -= 1
             for k in able:
                 before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k] - {form}), rest[k] - 1)

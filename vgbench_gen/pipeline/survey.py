@@ -155,8 +155,8 @@ def facts_at(path: Path, rows: set[int]) -> dict[int, Fact]:
     Raises:
         DatasetError: the shard cannot be read.
     """
-    found = enumerate(iter_rows([path], [column.name for column in FACTS.columns]))
-    return {row: FACTS.from_row(raw) for row, raw in found if row in rows}
+    found = iter_rows([path], [column.name for column in FACTS.columns], only=rows)
+    return {row: FACTS.from_row(raw) for row, raw in zip(sorted(rows), found, strict=True)}
 
 
 def _card(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> Card:

@@ -154,7 +154,7 @@ def _centrepiece(f: Furnisher, kind: str) -> Placed:
         board = f.one(("round table", "side table", "coffee table", "table"))
         table = Placed(f.new(board), x, y, 0.0, float(rng.uniform(0, 90)))
         room.placed.append(table)
-        top = float(table.model.shelves[-1].center_m[2])
+        top = max(float(shelf.center_m[2]) for shelf in table.model.shelves)  # a coffee table has a board below too
         thing = Placed(model, x, y, top + 0.0005, yaw)
     room.placed.append(thing)
     if thing.z > 0:

@@ -11,6 +11,8 @@ from vgbench_gen.core.types import Camera, DepthArray, FloatArray
 
 # The range of the dataset's own renderer.
 NEAR_M, FAR_M = 0.05, 20.0
+# As fine as a depth sensor's picture: a scene's depth stays in memory, and finer rays would add nothing to answers.
+RENDERED_WIDTH = 640
 
 
 class MeshDepth:
@@ -41,16 +43,19 @@ class MeshDepth:
 
         camera: pinhole, pixel (0, 0) is the centre of the first pixel. world_from_camera: (4, 4).
         """
-        u, v = np.meshgrid(np.arange(camera.width), np.arange(camera.height))
         # Directions with camera-z 1, so that the ray parameter is z-depth, not distance.
-        rays = np.stack([(u - camera.cx) / camera.fx, (v - camera.cy) / camera.fy, np.ones(u.shape)], -1)
-        directions = rays @ world_from_camera[:3, :3].T
-        # Starting on the near plane lets a ray pass what is nearer.
-        origins = world_from_camera[:3, 3] + NEAR_M * directions
+        x = (np.arange(camera.width) - camera.cx) / camera.fx
+        y = (np.arange(camera.height) - camera.cy) / camera.fy
+        R = world_from_camera[:3, :3]
+        rays = np.empty((camera.height, camera.width, 6), np.float32)
+        for axis in range(3):
+            direction = R[axis, 0] * x[None, :] + (R[axis, 1] * y + R[axis, 2])[:, None]
+            # Starting on the near plane lets a ray pass what is nearer.
+            rays[..., axis] = world_from_camera[axis, 3] + NEAR_M * direction
+            rays[..., 3 + axis] = direction
         import open3d
 
         o3d: Any = open3d
-        packed = o3d.core.Tensor(np.concatenate([origins, directions], -1).astype(np.float32))
-        depth = self._built().cast_rays(packed)["t_hit"].numpy() + np.float32(NEAR_M)
+        depth = self._built().cast_rays(o3d.core.Tensor(rays))["t_hit"].numpy() + np.float32(NEAR_M)
         depth[~(depth <= FAR_M)] = 0
         return np.asarray(depth, np.float32)

@@ -15,7 +15,7 @@ from vgbench_gen.core.types import Camera
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.scenes._colmap import ColmapModel, Lens, read_model
 from vgbench_gen.scenes._files import inside
-from vgbench_gen.scenes._render_depth import MeshDepth
+from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import (
     LensFrame,
     Mesh,
@@ -31,9 +31,6 @@ from vgbench_gen.scenes._scannetpp_frames import (
 from vgbench_gen.scenes._scannetpp_poses import CheckedPose, Nerfstudio, frame_stem, read_nerfstudio
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes.base import Frame, Issue, SceneRef
-
-# Depth is rendered at the size questions are shown at, at most; more rays would only cost time.
-_RENDERED_DEPTH_WIDTH = 1024
 
 
 def open_dslr(ref: SceneRef) -> ScanNetPPScene:
@@ -160,7 +157,7 @@ class _Opening:
 
     def _frame(self, key: str, pose: CheckedPose, renderer: MeshDepth) -> LensFrame:
         camera, undistorter = self._camera(pose)
-        width = min(_RENDERED_DEPTH_WIDTH, camera.width)
+        width = min(RENDERED_WIDTH, camera.width)
         depth_camera = resized(camera, width, max(1, round(camera.height * width / camera.width)))
         path = self.pictures.files[key]
         mask = self.masks.files.get(key)

@@ -23,7 +23,7 @@ from vgbench_gen.scenes import _depth_bin
 from vgbench_gen.scenes._colmap import ColmapModel, Lens
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
 from vgbench_gen.scenes._files import MAX_PICTURE_BYTES, decode_depth_u16, inside, read_bytes
-from vgbench_gen.scenes._render_depth import MeshDepth
+from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import (
     LensFrame,
     Mask,
@@ -50,7 +50,6 @@ from vgbench_gen.scenes.base import DepthKind, Frame, Issue, SceneRef
 _VIDEOS = ("rgb.mkv", "rgb.mp4")
 _MASK_VIDEOS = ("rgb_mask.mkv", "rgb_mask.mp4")
 _DEPTH_SIZE = (_depth_bin.WIDTH, _depth_bin.HEIGHT)
-_RENDERED_DEPTH_WIDTH = 640
 
 
 def open_iphone(ref: SceneRef) -> ScanNetPPScene:
@@ -178,7 +177,7 @@ class _Opening:
         depth: Callable[[], DepthArray]
         if depth_size is None or renderer is not None:
             assert renderer is not None
-            width = min(_RENDERED_DEPTH_WIDTH, camera.width)
+            width = min(RENDERED_WIDTH, camera.width)
             depth_camera = resized(camera, width, max(1, round(camera.height * width / camera.width)))
             depth = render(renderer, depth_camera, pose.world_from_camera)
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
@@ -167,11 +167,17 @@ def read_metadata(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def iter_rows(paths: Iterable[Path], columns: Sequence[str] | None = None, batch: int = 64) -> Iterator[dict[str, Any]]:
+def iter_rows(
+    paths: Iterable[Path],
+    columns: Sequence[str] | None = None,
+    batch: int = 64,
+    only: Container[int] | None = None,
+) -> Iterator[dict[str, Any]]:
     """Rows of some files, one after the other, at most `batch` of them in memory.
 
     Args:
         columns: column names, or parquet paths such as `images.list.element.path` to leave the bytes on the disk.
+        only: places, counted anew in each file, of the rows that are wanted; the others are not unpacked.
 
     Raises:
         DatasetError: a file is missing, not parquet or damaged.
@@ -179,14 +185,19 @@ def iter_rows(paths: Iterable[Path], columns: Sequence[str] | None = None, batch
     for path in paths:
         with open_parquet(path) as file:
             batches = file.iter_batches(batch, columns=None if columns is None else list(columns), use_threads=False)
+            start = 0
             while True:
                 try:
-                    rows = next(batches).to_pylist()
+                    rows = next(batches)
                 except StopIteration:
                     break
                 except (OSError, pa.ArrowException) as error:
                     raise damaged(path, error) from error
-                yield from rows
+                count = len(rows)
+                if only is not None:
+                    rows = rows.take(pa.array([k for k in range(count) if start + k in only], pa.int64()))
+                start += count
+                yield from rows.to_pylist()
 
 
 def open_parquet(path: Path) -> Any:

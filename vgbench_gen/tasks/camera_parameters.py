@@ -250,7 +250,11 @@ class CameraParameters(ScalarTask):
             phrase = word("tolerance.percent", value=f"{100 * tolerance:.0f}")
 
         def noisy(value: float) -> FloatArray:
-            noise = float(rng.uniform(-tolerance / 2, tolerance / 2))
+            half = tolerance / 2
+            if fact.ask in ANGLES:
+                # Of a wide angle, half the tolerance is more than half the margin: too far off to count as the same.
+                half = min(half, (self.gates.camera.fov_gap_min_deg / 2 - 0.05) / value)
+            noise = float(rng.uniform(-half, half))
             return rounded_as(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
 
         true = self._claim(noisy(truth), fact)
