@@ -264,6 +264,7 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
             assert twins is not None
             assert abs(twins.true.value[0] - truth) <= band / 2 + digit
             assert abs(twins.false.value[0] - truth) > band
+            assert fact.ask in ("cx", "cy") or abs(twins.false.value[0] - truth) > 0.10 * twins.false.value[0]
             assert twins.true.separation <= 0.5
             assert twins.false.separation >= 1
             assert parse_numbers(twins.false.slots["claim"]).tolist() == twins.false.value.tolist()
@@ -282,6 +283,17 @@ def test_a_true_claim_about_a_wide_angle_stays_within_half_a_margin(facts: list[
     claims = [twins for seed in range(60) if (twins := TASK.twins(fact, rng_for(seed, "t"))) is not None]
     assert len(claims) > 20
     assert max(twins.true.separation for twins in claims) <= 0.5
+
+
+def test_a_false_claim_is_false_however_the_tolerance_is_read(facts: list[Fact]) -> None:
+    fact = next(f for f in facts if f.ask == "hfov")
+    # 7 degrees above a truth of 66.5 is more than a tenth of the truth, and less than a tenth of the claim.
+    values = 66.5 + 7.4 * np.arange(len(fact.candidates))
+    near = tuple(replace(c, value=np.array([value])) for c, value in zip(fact.candidates, values, strict=True))
+    fact = replace(fact, candidates=near, truth=0)
+    claims = [twins for seed in range(60) if (twins := TASK.twins(fact, rng_for(seed, "t"))) is not None]
+    assert claims
+    assert all(abs(t.false.value[0] - 66.5) > 0.10 * t.false.value[0] for t in claims)
 
 
 def test_the_published_noise(facts: list[Fact]) -> None:

@@ -17,7 +17,7 @@ class SampleObject:
     instance_id: >= 1, unique in the world, the number that `Look.instance` shows.
     label: lower-case English, as the datasets write it ("office chair").
     box: smallest upright box around the object's triangles, world frame (z up); its third axis is vertical.
-    structural: wall, floor, ceiling, door or window frame: annotated by the datasets, never asked about.
+    structural: part of the building (wall, floor, door, window); the datasets annotate it like everything else.
     """
 
     instance_id: int

@@ -243,10 +243,9 @@ class CameraParameters(ScalarTask):
         truth = float(fact.truth_candidate.value[0])
         if fact.ask in CENTRES:
             tolerance = float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
-            allowed = tolerance
             phrase = word("tolerance.pixels", value=fixed(tolerance, 0))
         else:
-            tolerance, allowed = CLAIM_TOLERANCE, CLAIM_TOLERANCE * truth
+            tolerance = CLAIM_TOLERANCE
             phrase = word("tolerance.percent", value=f"{100 * tolerance:.0f}")
 
         def noisy(value: float) -> FloatArray:
@@ -263,6 +262,8 @@ class CameraParameters(ScalarTask):
         for row in rng.permutation(len(sets))[:32]:
             other = int(rng.choice([i for i in sets[row].tolist() if i != fact.truth]))
             false = self._claim(noisy(float(fact.candidates[other].value[0])), fact, fact.candidates[other].key)
+            # False whether the tolerance is read as a share of the truth or of the claim.
+            allowed = tolerance if fact.ask in CENTRES else tolerance * max(truth, float(false.value[0]))
             if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
                 return Twins(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
         return None

@@ -1,0 +1,113 @@
+"""An item as its reader gets it, beside the exact frames that it shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import cv2
+import numpy as np
+
+from tests.samples.exact_truth import ExactFrame, ExactScene, seen_alike
+from vgbench_gen.core.types import LETTERS, Camera, ColorArray, FloatArray, Item
+
+# Files keep poses to 1e-6 or better.
+K_OFF_PX = 1e-3
+# Wrong options and false claims lie this many times farther from the truth than the right one.
+CLEAR = 4.0
+
+
+@dataclass(eq=False)
+class Asked:
+    """One item, what it shows, and the exact world behind it."""
+
+    item: Item
+    scene: ExactScene
+    images: Callable[[int], bytes]
+
+    @cached_property
+    def frames(self) -> dict[str, ExactFrame]:
+        found = {}
+        for frame_id, record in self.item.evidence["cameras"].items():
+            stated = Camera(np.array(record["K"]).reshape(3, 3), record["width"], record["height"])
+            # The camera of a picture whose distortion was taken out is the loader's choice; pixels tell if it is true.
+            frame = self.scene.frame(frame_id, stated if self.item.source == "scannetpp" else None)
+            assert frame.camera.size == stated.size
+            assert np.abs(frame.camera.K - stated.K).max() < K_OFF_PX, f"{stated.K.tolist()} {frame.camera.K.tolist()}"
+            found[frame_id] = frame
+        return found
+
+    def picture(self, k: int) -> ColorArray:
+        return decoded(self.images(k))
+
+    def shown(self, k: int) -> ExactFrame:
+        """The frame behind the k-th picture."""
+        name = self.item.evidence["pictures"][k]["base"]
+        return self.frames[next(i for i, base in self.item.evidence["bases"].items() if base == name)]
+
+    @property
+    def text(self) -> str:
+        return f"{self.item.question}\n{self.item.context}"
+
+    @property
+    def rects(self) -> list[list[int]]:
+        return [[int(x) for x in found] for found in re.findall(r"\[(\d+), (\d+), (\d+), (\d+)\]", self.text)]
+
+    def named(self, kind: str) -> dict[int, list[int]]:
+        """number -> what stands beside "point 3 (12, 40)" or "region 2 [1, 2, 3, 4]"."""
+        found = re.findall(rf"{kind} (\d) [\[(](\d+(?:, \d+)*)[\])]", self.item.context)
+        return {int(number): [int(x) for x in values.split(", ")] for number, values in found}
+
+    def options(self) -> list[FloatArray]:
+        return [numbers(text) for text in self.item.options]
+
+    @property
+    def right(self) -> int:
+        return LETTERS.index(self.item.answer)
+
+    @property
+    def claimed(self) -> FloatArray:
+        """The claim of a judgment; every number of it stands in the question."""
+        claim = np.array(self.item.evidence["claim"]["value"], np.float64)
+        said = numbers(self.text)
+        assert all(np.abs(said - x).min() < 1e-9 for x in claim.ravel()), "the question says something else"
+        return claim
+
+    def nearest_is_right(self, off: Sequence[float], at_most: float) -> None:
+        """off: how far each option is from the exact truth."""
+        right, wrong = off[self.right], min(x for n, x in enumerate(off) if n != self.right)
+        assert right <= at_most, f"the right option is {right:.4g} off, allowed {at_most:.4g}"
+        assert right * CLEAR < wrong, f"the right option is {right:.4g} off, a wrong one {wrong:.4g}"
+
+    def holds(self, off: float, tolerance: float) -> None:
+        """Yes well within a claim's tolerance, No beyond it by more than anything here errs."""
+        yes = self.item.answer == "Yes"
+        assert yes or self.item.answer == "No"
+        assert off <= 0.75 * tolerance if yes else off >= 1.02 * tolerance, f"{self.item.answer} at {off:.4g}"
+
+
+def numbers(text: str) -> FloatArray:
+    """All numbers of a text that are no part of a name."""
+    return np.array([float(x) for x in re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?!\w)", text)])
+
+
+def decoded(data: bytes) -> ColorArray:
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+    assert image is not None
+    return np.asarray(image, np.uint8)
+
+
+def looks_alike(picture: ColorArray, camera: Camera, frame: ExactFrame) -> None:
+    """The picture shows what the renderer sees from there with that camera."""
+    correlation, shift_px = seen_alike(picture, camera, frame)
+    assert correlation > 0.95, f"frame {frame.number}: correlation {correlation:.3f}"
+    assert shift_px < 1.0, f"frame {frame.number}: shifted by {shift_px:.2f} px"
+
+
+def only_marked(picture: ColorArray, base: ColorArray) -> None:
+    """The picture is the frame, but for marks and one more JPEG coding."""
+    assert picture.shape == base.shape
+    off = np.abs(picture[::4, ::4].astype(int) - base[::4, ::4])
+    assert np.median(off) <= 4, f"half of the picture is {np.median(off):.0f} grey levels off"
