@@ -61,7 +61,7 @@ samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it st
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
 
 demo: setup ## See it work in two minutes: a few sample scenes, 240 questions, every answer verified
-	$(VGBENCH) samples --small --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) samples --small --frames 24 --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
 	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" $(HOW)
 	$(VGBENCH) verify "$(DEMO)" --scenes "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
 	@id=$$($(PY) -c 'import sys, vgbench_gen; print(vgbench_gen.load(sys.argv[1])[0].id)' "$(DEMO)"); \

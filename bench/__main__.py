@@ -40,6 +40,8 @@ def main() -> int:
         return 2
     recipe = arguments.recipe or ("vgbench" if arguments.scenes else "default")
     rows: list[Row] = []
+    if arguments.scratch is not None:
+        Path(arguments.scratch).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="vgbench-bench-", dir=arguments.scratch) as folder:
         session = Session(Path(root).absolute(), Path(folder), recipe)
         for name, part in PARTS.items():

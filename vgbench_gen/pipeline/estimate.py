@@ -14,7 +14,7 @@ from vgbench_gen.scenes.base import SceneRef, loaders
 
 # Measured on real captures with 2 to 57 keyframes of 640 to 1920 columns, rounded up; docs/cluster.md says how.
 _SCENE_S, _KEYFRAME_S, _PAIR_S = 3.0, 0.2, 0.0002
-_WORKER_BYTES, _KEYFRAME_BYTES = 360 * 10**6, 4 * 10**6
+_WORKER_BYTES, _KEYFRAME_BYTES = 520 * 10**6, 4 * 10**6
 _FRAME_ON_DISK, _PICTURE_ON_DISK = 10**6, 40 * 10**4
 # A question's picture lies in media/, in items/, and in the new items/ before it takes the old one's place.
 _COPIES = 3
