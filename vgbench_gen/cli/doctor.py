@@ -19,6 +19,8 @@ from vgbench_gen.cli._options import (
     chosen_engine,
 )
 
+_SCENES = [Path("raw_scenes")]
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
@@ -27,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     recipe: RecipeName = "default",
-    scenes: ScenesFolders = [Path("raw_scenes")],  # noqa: B006 - typer reads it, nobody changes it
+    scenes: ScenesFolders = _SCENES,
     out: OutFolder = Path("build/vgbench"),
     workers: Workers = 0,
     engine: EngineName = "",
