@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV   ?= .venv
-EXTRAS ?= azure,fast,ray,video
+EXTRAS ?= azure,fast,ray,review,video
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
@@ -29,7 +29,7 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup vgbench demo samples scenes test test-all check format bench docs clean
+.PHONY: help setup browser vgbench demo samples scenes test test-all check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,10 +74,13 @@ demo: setup ## See it work in two minutes: a few sample scenes, 240 questions, e
 scenes: setup ## List what is under SCENES, with the health of every scene
 	@$(VGBENCH) scenes "$(SCENES)"
 
-test: setup ## Run the tests (no network, no GPU)
+browser: ## Install Chromium, in which the pages are tested
+	@bash tools/browser.sh
+
+test: setup browser ## Run the tests (no network, no GPU)
 	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) $(TESTS)
 
-test-all: setup ## Run the slow and Ray tests as well
+test-all: setup browser ## Run the slow and Ray tests as well
 	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live" $(TESTS)
 
 check: setup ## The whole gate: format, lint, strict types over source and tests, tests with the layer rule

@@ -1,29 +1,11 @@
 #!/usr/bin/env bash
 # Make the virtual environment from nothing but python3. Called by `make setup`; running it again is harmless.
-# Environment: PYTHON (python3), VENV (.venv), EXTRAS (azure,fast,ray,video).
+# Environment: PYTHON (python3), VENV (.venv), EXTRAS (azure,fast,ray,review,video).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-PYTHON=${PYTHON:-python3} VENV=${VENV:-.venv} EXTRAS=${EXTRAS-azure,fast,ray,video}
+PYTHON=${PYTHON:-python3} VENV=${VENV:-.venv} EXTRAS=${EXTRAS-azure,fast,ray,review,video}
 
-say() { printf 'setup: %s\n' "$*" >&2; }
-die() { say "$*"; exit 1; }
-
-# Installs Debian packages where that is allowed; otherwise prints the command and stops.
-need_packages() {
-  local why=$1 run=()
-  shift
-  local command="apt-get update && apt-get install -y --no-install-recommends $*"
-  if command -v apt-get >/dev/null; then
-    if [ "$(id -u)" = 0 ]; then run=(env); elif sudo -n true 2>/dev/null; then run=(sudo -n env); fi
-  fi
-  if [ ${#run[@]} = 0 ]; then
-    say "$why; Debian package(s) missing: $*"
-    die "run this, then 'make setup' again:  sudo sh -c '$command'   (other systems: the packages of the same libraries)"
-  fi
-  say "$why; installing $*"
-  { "${run[@]}" apt-get update -q && "${run[@]}" DEBIAN_FRONTEND=noninteractive \
-      apt-get install -y -q --no-install-recommends "$@"; } >&2 || die "installing failed; by hand:  sudo sh -c '$command'"
-}
+source tools/packages.sh
 
 missing_libraries() {
   "$PYTHON" - <<'PY'

@@ -103,7 +103,8 @@ class Task(abc.ABC):
 
     name, version: a new version means other facts and new ids. formats: question types it can take.
     unit: of `answer_value`. asks: sub-kinds. input_modality, category, subcategory, category_origin: SpatialScore's
-    own columns. convention: tokens for the `convention` column. pool_size: candidates kept with a fact.
+    own columns. convention: tokens for the `convention` column. pool_size: candidates kept with a fact. partner_kind:
+    see `partner`; "" where there is none.
     """
 
     name: ClassVar[str]
@@ -117,6 +118,7 @@ class Task(abc.ABC):
     category_origin: ClassVar[Mapping[str, str]]
     convention: ClassVar[Mapping[str, str]]
     needs_objects: ClassVar[bool] = False
+    partner_kind: ClassVar[str] = ""
     pool_size: ClassVar[int] = 12
 
     gates: Gates
@@ -265,6 +267,15 @@ class Task(abc.ABC):
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing."""
         return [[] for _ in evidence["pictures"]]
+
+    def partner(self, fact: Fact) -> Fact | None:
+        """The same truth asked from the other side, or None where there is no such question (`benchmark-validity` 3.5).
+
+        `partner_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
+        (from image 2 to image 1) or "mirror" (all images mirrored left to right). Candidates keep their order, the
+        truth its place. Two partners of one another ask the same again: `partner(partner(f))` equals f up to rounding.
+        """
+        return None
 
     def tolerance(self, question_type: QuestionType) -> float:
         """Relative tolerance of an open-ended answer (delta = 1.25 is the headline); 0 for choices."""
