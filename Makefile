@@ -29,7 +29,7 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser vgbench demo samples scenes test test-all check format bench docs clean
+.PHONY: help setup browser audit browse review vgbench demo samples scenes test test-all check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@touch $@
 
 # A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
-vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer
+vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit
 	@if [ -d "$(SCENES)" ] && [ -z "$$(find "$(SCENES)" -mindepth 1 -maxdepth 1 ! -name README.md ! -name '.*' \
 	  ! -name 'samples-*' -print -quit)" ]; then \
 	  echo "No scans of yours in $(SCENES): making the sample scenes there first, as far as they are missing."; \
@@ -56,6 +56,16 @@ vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is emp
 	  echo "With make: RECIPE=default takes what the scenes give; ALLOW_SHORT=1 writes as much of a recipe as there is."; \
 	  exit $$status; }
 	$(VGBENCH) verify "$(OUT)" --scenes "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) audit "$(OUT)" $(if $(WORKERS),--workers $(WORKERS))
+
+audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates, solvers
+	$(VGBENCH) audit "$(OUT)" $(if $(WORKERS),--workers $(WORKERS))
+
+browse: setup ## Write a site with every question of OUT; opens from disk
+	$(VGBENCH) browse "$(OUT)"
+
+review: setup ## Check questions of OUT in a browser
+	$(VGBENCH) review "$(OUT)"
 
 samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "audit": "vgbench_gen.pipeline.audit",
     "open_scenes": "vgbench_gen.scenes",
     "build": "vgbench_gen.pipeline.build",
     "load": "vgbench_gen.store.dataset",
 }
 
-__all__ = ["__version__", "build", "load", "open_scenes"]
+__all__ = ["__version__", "audit", "build", "load", "open_scenes"]
 
 if TYPE_CHECKING:
+    from vgbench_gen.pipeline.audit import audit
     from vgbench_gen.pipeline.build import build
     from vgbench_gen.scenes import open_scenes
     from vgbench_gen.store.dataset import load

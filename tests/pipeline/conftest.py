@@ -14,6 +14,20 @@ def reference(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     report = small_build(raw_room, out)
     found = content(out)
     assert report.composed.total > 40
+    assert sum(report.composed.pairs.values()) > 4
     assert {name.split("/")[0] for name in found} == {"facts", "rejects", "items", "media"}
     assert not leftovers(out)
     return out, found
+
+
+@pytest.fixture(scope="session")
+def audited(raw_room: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build of three tasks with facts enough for audits to look at; copy it before changing it."""
+    from vgbench_gen.pipeline.build import build
+    from vgbench_gen.pipeline.recipe import load_recipe
+
+    out = tmp_path_factory.mktemp("audited")
+    tasks = ("homography_to_matrix", "point_tracking", "relative_pose")
+    changes = {"tasks": tasks, "facts_per_scene": 3, "pairs": 0.0, "seed": 5}
+    build(load_recipe("default").model_copy(update=changes), raw_room, out)
+    return out

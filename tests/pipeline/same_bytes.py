@@ -11,7 +11,7 @@ from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 
 
 def small_recipe() -> Recipe:
-    return load_recipe("default").model_copy(update={"seed": 5, "facts_per_scene": 2})
+    return load_recipe("default").model_copy(update={"seed": 5, "facts_per_scene": 2, "pairs": 0.5})
 
 
 def small_build(raw: Path | list[Path], out: Path, workers: int | Engine = 1) -> BuildReport:

@@ -30,7 +30,8 @@ from vgbench_gen.pipeline.survey import Outcome, plan_facts, settled
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.relative_depth import RelativeDepth
 
-DEPTHS = [0.8, 1.1, 1.4, 1.8, 2.3, 1.2, 2.0]
+# In four sets with the third, from which all the others are far enough for a false claim.
+DEPTHS = [1.6, 1.7, 1.0, 2.1, 2.2, 2.7, 2.9]
 CAMERA = {"K": [300.0, 0.0, 159.5, 0.0, 300.0, 119.5, 0.0, 0.0, 1.0], "width": 320, "height": 240}
 
 
@@ -54,7 +55,8 @@ MANY = facts({("scannet", "a"): 11, ("scannet", "b"): 6, ("ca1m", "c"): 9, ("wil
 
 
 def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Planned], Plan]:
-    return plan_facts(facts, [MetricDepth()], recipe)
+    # Pairs have tests of their own.
+    return plan_facts(facts, [MetricDepth()], recipe.model_copy(update={"pairs": 0.0}))
 
 
 def signature(planned: list[Planned]) -> list[tuple[str, str, str, list[str], int]]:
@@ -171,10 +173,10 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
     poor = fact(0, "poor", depths=[1.0, 1.05, 1.1, 1.12])
     planned, decided = plan([poor, *MANY], Recipe())
     forms = {p.question_type for p in planned if p.group_id == group_id(poor)}
-    assert forms == {"judgment", "open-ended"}
-    assert [(u.question_type, u.reason, u.group_id) for u in decided.unchosen] == [
-        ("multi-choice", "too_few_options", group_id(poor))
-    ]
+    assert forms == {"open-ended"}
+    assert {(u.question_type, u.reason, u.group_id) for u in decided.unchosen} == {
+        ("judgment", "no_false_claim", group_id(poor)), ("multi-choice", "too_few_options", group_id(poor))
+    }  # fmt: skip
     for count in letter_counts(decided.chosen).values():
         assert max(count) - min(count) <= 1
 

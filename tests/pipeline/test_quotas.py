@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
-from vgbench_gen.pipeline.pick import Levels, deal
+from vgbench_gen.pipeline.pick import Hand, Levels, Spread, deal
 from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, Stock, Targets, solve, water_level
 
 Forms = frozenset[QuestionType]
@@ -57,7 +57,9 @@ def check_limits(found: dict[Cell, int], facts: Facts, targets: Targets) -> None
         cap = targets.caps.get((task, scene.source))
         assert cap is None or counts["scene", task, scene.scene_id] <= cap
         wanted = {cell.form: n for cell, n in found.items() if (cell.task, cell.scene) == (task, scene)}
-        dealt = deal(task, [(sorted(m), "") for m in members], wanted, targets.forms_per_fact, Levels(None))
+        dealt = deal(
+            task, [Hand(sorted(m), "") for m in members], wanted, targets.forms_per_fact, Levels(None), Spread()
+        )
         assert Counter(form for _, form in dealt) == wanted
         assert len(set(dealt)) == len(dealt)
         assert all(form in members[k] for k, form in dealt)
@@ -243,7 +245,47 @@ def test_water_level(rooms: Sequence[int], total: int) -> None:
 
 
 def test_what_cannot_be_dealt_out_is_said() -> None:
-    facts: list[tuple[list[QuestionType], str]] = [(["judgment", "open-ended"], ""), (["open-ended"], "")]
+    facts = [Hand(["judgment", "open-ended"], ""), Hand(["open-ended"], "")]
     with pytest.raises(ValueError, match="cannot be dealt out to 2 facts"):
-        deal("t", facts, {"judgment": 1, "open-ended": 2}, 1, Levels(None))
-    assert deal("t", facts, {"judgment": 1, "open-ended": 1}, 1, Levels(None)) == [(0, "judgment"), (1, "open-ended")]
+        deal("t", facts, {"judgment": 1, "open-ended": 2}, 1, Levels(None), Spread())
+    dealt = deal("t", facts, {"judgment": 1, "open-ended": 1}, 1, Levels(None), Spread())
+    assert dealt == [(0, "judgment"), (1, "open-ended")]
+
+
+def test_open_ended_answers_are_spread_over_their_range_and_choices_are_not() -> None:
+    crowded = [2.0 + 0.001 * k for k in range(40)] + [0.5 * 1.3**k for k in range(8)]
+    facts = [Hand(["multi-choice", "open-ended"], "", value, "depth/") for value in crowded]
+
+    def values(form: QuestionType) -> list[float]:
+        dealt = deal("depth", facts, {form: 10}, 1, Levels(None), Spread())
+        return [crowded[k] for k, _ in dealt]
+
+    assert values("multi-choice") == crowded[:10]
+    taken = np.array(values("open-ended"))
+    best = max((np.maximum(taken / guess, guess / taken) <= 1.25).mean() for guess in np.linspace(0.4, 4, 200))
+    assert best <= 0.5
+    assert {value for value in crowded[40:] if not 1.6 < value < 2.5} <= set(taken.tolist())
+
+
+def test_answers_stand_in_no_clumps_that_one_guess_would_join() -> None:
+    rng, spread, taken = np.random.default_rng(0), Spread(), []
+    for _ in range(60):  # scenes, whose answers lie mostly in the middle
+        values = rng.triangular(0.4, 2.5, 4.5, 24).tolist()
+        hands = [Hand(["open-ended"], "", value, "depth/") for value in values]
+        taken += [values[k] for k, _ in deal("depth", hands, {"open-ended": 6}, 1, Levels(None), spread)]
+    answers = np.array(taken)
+    best = max((np.maximum(answers / guess, guess / answers) <= 1.25).mean() for guess in np.geomspace(0.4, 4.5, 300))
+    assert best <= 0.30  # 0.18 is possible; 0.375 where only answers within the ratio count
+
+
+def test_answers_of_another_kind_or_without_a_number_crowd_nobody() -> None:
+    spread = Spread()
+    for value in (1.0, 1.2, 3.0):
+        spread.take("camera/fx", value)
+    spread.take("camera/fx", float("nan"))
+    reach = 2 * np.log(1.25)
+    assert spread.crowd("camera/fx", 1.0) == pytest.approx(2 - np.log(1.2) / reach)
+    assert spread.crowd("camera/fx", 1.1) == pytest.approx(2 - np.log(1.2) / reach)  # both sides of it
+    assert spread.crowd("camera/fx", 1.9) == 0
+    assert spread.crowd("camera/hfov", 1.1) == 0
+    assert spread.crowd("camera/fx", float("nan")) == 0

@@ -34,7 +34,8 @@ def samples() -> Path:
 
 def check_published(out: Path) -> None:
     """Every total of the paper's tables, and the limits that keep the dataset fair."""
-    names = ["task", "question_type", "input_modality", "source", "scene_id", "answer", "group_id", "twin_id"]
+    ids = ["scene_id", "group_id", "twin_id", "pair_id"]
+    names = ["task", "question_type", "input_modality", "source", "answer", *ids]
     rows: list[dict[str, Any]] = pq.read_table(sorted((out / "items").glob("*.parquet")), columns=names).to_pylist()
 
     def counts(*columns: str) -> Counter[Any]:
@@ -54,6 +55,9 @@ def check_published(out: Path) -> None:
             assert number == answers[task, source, form, "No" if answer == "Yes" else "Yes"]
     assert set(Counter(row["twin_id"] for row in rows if row["twin_id"]).values()) == {2}
     assert len({(row["group_id"], row["question_type"]) for row in rows}) == len({row["group_id"] for row in rows})
+    # Consistency pairs: a tenth of the items and more.
+    assert set(Counter(row["pair_id"] for row in rows if row["pair_id"]).values()) == {2}
+    assert sum(bool(row["pair_id"]) for row in rows) >= 600
     # Letters as even as their number allows.
     for task, source in {(row["task"], row["source"]) for row in rows}:
         letters = [answers[task, source, "multi-choice", letter] for letter in "ABCD"]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.quality.invariance_room import Room, measured
 from tests.small_room import small_view
-from vgbench_gen.core.types import Item
+from vgbench_gen.core.types import Fact, Item
 from vgbench_gen.pipeline.measure import _with_pictures, measure_task
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.survey import plan_facts
@@ -36,12 +37,16 @@ def compose_rows(folder: Path, distractor_seed: int = 0) -> Rows:
     recipe = Recipe(tasks=NAMES, facts_per_scene=4, distractor_seed=distractor_seed)
     view = small_view()
     media = MediaStore(folder / "media")
-    cache = PictureCache(folder / "pictures.sqlite", media)
     chosen = [tasks[name].with_gates(recipe.gates) for name in NAMES]
     facts = [fact for task in chosen for fact in measure_task(task, view, recipe.seed, recipe.facts_per_scene)[0]]
-    by_name = {task.name: task for task in chosen}
+    return write_rows(folder, _with_pictures(facts, view, media), media, recipe)
+
+
+def write_rows(folder: Path, facts: list[Fact], media: MediaStore, recipe: Recipe) -> Rows:
+    by_name = {name: tasks[name].with_gates(recipe.gates) for name in dict.fromkeys(fact.task for fact in facts)}
+    cache = PictureCache(folder / "pictures.sqlite", media)
     items: list[Item] = []
-    planned, _ = plan_facts(_with_pictures(facts, view, media), chosen, recipe)
+    planned, _ = plan_facts(facts, list(by_name.values()), recipe)
     for entry in planned:
         written = write(
             entry, by_name[entry.fact.task], cache, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed)
@@ -55,3 +60,15 @@ def compose_rows(folder: Path, distractor_seed: int = 0) -> Rows:
 @pytest.fixture(scope="session")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return compose_rows(tmp_path_factory.mktemp("rows"))
+
+
+@pytest.fixture(scope="session")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Room:
+    return measured(tmp_path_factory.mktemp("room"))
+
+
+@pytest.fixture(scope="session")
+def all_rows(room: Room, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """Rows of every task in every form, some from both of their sides."""
+    facts = [fact for name in sorted(room.facts) for fact in room.facts[name]]
+    return write_rows(tmp_path_factory.mktemp("all_rows"), facts, room.media, Recipe(pairs=0.6))

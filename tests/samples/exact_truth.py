@@ -3,13 +3,16 @@
 Nothing here comes from what was written to disk, from a loader, or from the rooms that compute answers; only the
 renderer itself (`World.look`, `World.depth`) and plain data types are used. Frames of the world differ between a take
 and its files, so everything is said in camera frames. Pixel (0, 0) is the centre of the top-left pixel.
+
+A picture mirrored left to right shows a mirrored world: what the renderer saw is turned column by column, points change
+the sign of their x before anything is computed from them.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import cv2
@@ -25,27 +28,42 @@ UPTIME_S = 1000.0  # of the device when a take starts, in the files that stamp t
 SHELL = ("wall", "floor", "ceiling", "baseboard")  # nobody frames these; doors and windows are things
 MESH_EDGE_M = 0.1
 TRIMMED = 0.01
+_MIRROR: FloatArray = np.diag([-1.0, 1.0, 1.0])
 _SIGNS: FloatArray = np.array(list(itertools.product((-0.5, 0.5), repeat=3)))
 _MATCH_WIDTH = 256  # pictures are compared with the renderer's at this width
 
 
 @dataclass(eq=False)
 class ExactFrame:
-    """One view of a take. camera: of the delivered picture. pose: (4, 4) world_from_camera."""
+    """One view of a take. camera: of the delivered picture, or of that one mirrored left to right.
+
+    straight: the view that this one is the mirror image of, or None where nothing is mirrored.
+    """
 
     take: Take
     number: int
     camera: Camera
+    straight: ExactFrame | None = None
 
     @property
     def pose(self) -> FloatArray:
+        """(4, 4) world_from_camera of the camera that took the picture, before any mirroring."""
         return np.asarray(self.take.world_from_camera[self.number])
 
     @cached_property
     def cast(self) -> tuple[DepthArray, np.ndarray]:
         """((H, W) exact z-depth, (H, W) instances) at the delivered pixels."""
+        if self.straight is not None:
+            depth, instance = self.straight.cast
+            return depth[:, ::-1], instance[:, ::-1]
         depth, instance, _ = self.take.world.depth(self.camera, self.pose)
         return depth, instance
+
+    @cached_property
+    def mirrored(self) -> ExactFrame:
+        """This view mirrored left to right."""
+        assert self.straight is None
+        return replace(self, camera=flipped(self.camera), straight=self)
 
     def region_m(self, rect: Sequence[int]) -> FloatArray:
         """(N,) exact depths over a rectangle (x1, y1, x2, y2), ends included."""
@@ -68,13 +86,19 @@ class ExactFrame:
     def in_camera(self, points_m: FloatArray) -> FloatArray:
         """(N, 3) world points of the take in this camera."""
         found: FloatArray = (points_m - self.pose[:3, 3]) @ self.pose[:3, :3]
-        return found
+        return found if self.straight is None else found @ _MIRROR
+
+    def in_world(self, points_m: FloatArray) -> FloatArray:
+        """(N, 3) points of this camera in the world of the take."""
+        seen = points_m if self.straight is None else points_m @ _MIRROR
+        return np.asarray(seen @ self.pose[:3, :3].T + self.pose[:3, 3])
 
     def motion_to(self, other: ExactFrame) -> FloatArray:
         """(3, 4) [R|t] that takes points of this camera to the other's."""
-        R = other.pose[:3, :3].T @ self.pose[:3, :3]
-        t = other.pose[:3, :3].T @ (self.pose[:3, 3] - other.pose[:3, 3])
-        return np.column_stack([R, t])
+        assert (self.straight is None) is (other.straight is None), "one view is mirrored, the other is not"
+        # Where the camera's centre and the ends of its axes lie in the other camera.
+        t, *ends = other.in_camera(self.in_world(np.concatenate([np.zeros((1, 3)), np.eye(3)])))
+        return np.column_stack([*(end - t for end in ends), t])
 
     def boxes(self) -> list[tuple[SampleObject, FloatArray]]:
         """Things in front of the camera, each with the (8, 3) corners of its box in this camera."""
@@ -151,6 +175,13 @@ class ExactScene:
         return int(frame_id.removeprefix("frame_"))
 
 
+def flipped(camera: Camera) -> Camera:
+    """The camera of the picture mirrored left to right: its last column comes first."""
+    K = camera.K.copy()
+    K[0, 2] = camera.width - 1 - K[0, 2]
+    return Camera(K, camera.width, camera.height)
+
+
 def delivered(camera: Camera) -> Camera:
     """The camera of the whole picture shrunk to the long side of delivered pictures, edges on edges."""
     scale = LONG_SIDE_PX / max(camera.size)
@@ -172,7 +203,10 @@ def seen_alike(picture: ColorArray, camera: Camera, frame: ExactFrame) -> tuple[
     scale = min(1.0, _MATCH_WIDTH / camera.width)
     size = _size(camera, scale)
     small = cropped(camera, (0, 0, *camera.size), size)
-    looked = frame.take.world.look(small, frame.pose).color
+    if frame.straight is None:
+        looked = frame.take.world.look(small, frame.pose).color
+    else:
+        looked = np.ascontiguousarray(frame.take.world.look(flipped(small), frame.pose).color[:, ::-1])
     a, b = (_plain(cv2.resize(image, size, interpolation=cv2.INTER_AREA)) for image in (picture, looked))
     correlation = float((a * b).mean() / np.sqrt((a * a).mean() * (b * b).mean()))
     (du, dv), _ = cv2.phaseCorrelate(a, b, cv2.createHanningWindow(size, cv2.CV_64F))
@@ -190,6 +224,18 @@ def corners_off_m(a: FloatArray, b: FloatArray) -> float:
     return float(max(apart.min(axis=0).max(), apart.min(axis=1).max()))
 
 
+def around_its_faces(corners_m: FloatArray) -> bool:
+    """Whether corners (8, 3) come as questions list them, one face in order around it, then the opposite one alike; and
+    always in the same sense, or the order would give mirrored pictures away."""
+    low, high = corners_m[:4], corners_m[4:]
+    sides = [high.mean(axis=0) - low.mean(axis=0)]
+    for ahead, behind in (([1, 2], [0, 3]), ([2, 3], [0, 1])):
+        sides.append((low[ahead] + high[ahead] - low[behind] - high[behind]).mean(axis=0) / 2)
+    up, along, across = sides
+    cuboid = corners_m.mean(axis=0) + _SIGNS[[0, 4, 6, 2, 1, 5, 7, 3]] @ np.stack([along, across, up])
+    return bool(np.abs(cuboid - corners_m).max() < 0.02 and np.dot(np.cross(along, across), up) > 0)
+
+
 def box_off_m(corners_m: FloatArray, item: SampleObject, exact_m: FloatArray) -> float:
     """Difference in place or in a side, whichever is larger, between a box, its corners (8, 3) in the order of the
     questions, and a thing's own with its corners in the same camera. What is round has no heading to compare."""
@@ -203,8 +249,7 @@ def box_iou(item: SampleObject, corners_m: FloatArray, frame: ExactFrame) -> flo
 
     A side lies at the mean of its four corners, each of which was rounded on its own.
     """
-    world = corners_m @ frame.pose[:3, :3].T + frame.pose[:3, 3]
-    ordered = np.sort((world - item.box.center_m) @ item.box.rotation, axis=0)
+    ordered = np.sort((frame.in_world(corners_m) - item.box.center_m) @ item.box.rotation, axis=0)
     low, high = ordered[:4].mean(axis=0), ordered[4:].mean(axis=0)
     off = np.abs(ordered - np.repeat([low, high], 4, axis=0)).max()
     assert off < 0.02, f"the claimed box of {item.label} has other directions: corners {off:.3f} m from a cuboid"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.small_room import small_view
 from tests.tasks.two_view_scenes import drawn, room_view
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import rng_for
@@ -18,6 +19,7 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, pair_problem,
 from vgbench_gen.tasks.base import Task, tasks
 
 TABLED = [name for name in tasks.names() if type(tasks[name]).pair_tables is not Task.pair_tables]
+SHORT = {"metric_depth"}  # pools of one image; in longer scans they are of one rectangle, which this room has none of
 ELSEWHERE = {"object_distance"}  # its room is another one; the table is the one of all scalars
 
 
@@ -44,7 +46,7 @@ def options(task: Any, fact: Fact) -> OptionSet | None:
 @pytest.mark.parametrize("name", [name for name in TABLED if name not in ELSEWHERE])
 def test_tables_say_what_pairs_say(name: str) -> None:
     task = tasks[name]
-    facts, _ = drawn(task, room_view(), limit=12)
+    facts, _ = drawn(task, small_view() if name in SHORT else room_view(), limit=12)
     assert len(facts) >= 2
     assert {fact.ask for fact in facts} == set(task.asks)  # a wrong table could leave a kind without facts
     found = 0

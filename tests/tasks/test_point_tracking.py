@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.tasks.two_view_scenes import (
     with_pictures,
     with_truth_value,
 )
-from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates, TrackGates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera
@@ -28,7 +29,7 @@ from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks import _tracks
+from vgbench_gen.tasks import _tracks, point_tracking
 from vgbench_gen.tasks.point_tracking import PointTracking
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -64,15 +65,19 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
     for seed in range(6):
         for fact in drawn(TASK, view, seed, limit=10)[0]:
             a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
-            pool = [c for c in fact.candidates if c.show["query"] is not None]
+            pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
             assert 4 <= len(pool) <= TASK.pool_size - 1
-            assert fact.truth < len(pool)
-            assert set_problem(pool, len(pool), fact, TASK) == ""
-            queries = np.array([c.show["query"] for c in pool], dtype=np.float64)
-            moves = np.linalg.norm(queries - [c.value for c in pool], axis=1)
+            assert len({c.key for c in fact.candidates}) == len(fact.candidates)
+            assert [n for n, c in enumerate(pool) if c.show["query"] is not None] == [fact.truth]
+            query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
+            moves = np.linalg.norm([c.value - query for c in pool], axis=1)
             assert (moves >= 0.08 * b.camera.diagonal_px - 1).all()
-            apart = np.linalg.norm(queries[:, None] - queries, axis=-1) + 1e3 * np.eye(len(pool))
-            assert apart.min() >= 0.06 * a.camera.diagonal_px
+            for decoy in pool[1:]:
+                assert set_problem([fact.truth_candidate, decoy], 2, fact, TASK) == ""
+                assert _tracks.standing(b, decoy.value[None], view).all()
+                assert decoy.evidence["point_2_m"][2] == pytest.approx(float(b.depth_at(decoy.value)), abs=1e-3)
+                if "uv_1_px" in decoy.evidence:
+                    assert _tracks.standing(a, np.array([decoy.evidence["uv_1_px"]], dtype=np.float64), view).all()
             total += 1
             with_same += len(pool) < len(fact.candidates)
             options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
@@ -82,22 +87,43 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
                 assert extra.show["same_pixel_of"] == fact.truth_candidate.key
                 assert extra.value.tolist() == fact.truth_candidate.show["query"]
     assert total >= 40
-    assert 0.3 < with_same / total < 0.7
+    assert 0.1 < with_same / total < 0.4
 
 
-def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits() -> None:
+def test_right_and_wrong_options_moved_by_one_law() -> None:
+    moves: dict[str, list[np.ndarray]] = {"there": [], "back": []}
+    for seed in range(8):
+        for fact in drawn(TASK, room_view(), seed, limit=24)[0]:
+            for way, asked in (("there", fact), ("back", TASK.partner(fact))):
+                if asked is None:
+                    continue
+                plain = replace(asked, candidates=tuple(c for c in asked.candidates if "same_pixel_of" not in c.show))
+                with contextlib.suppress(TooFewOptionsError):
+                    options = SetFirst().options(plain, TASK, rng_for(seed, fact.key))
+                    move = np.array([c.value for c in options.options]) - asked.truth_candidate.show["query"]
+                    moves[way].append(move[np.argsort(np.arange(4) != options.truth, kind="stable")])
+    for of_way in moves.values():
+        assert len(of_way) >= 50
+        dx, dy = np.moveaxis(np.array(of_way), 2, 0)
+        for values in (np.hypot(dx, dy), dx, dy):
+            below = (values[:, 1:] < values[:, :1]).sum(axis=1)
+            shares = np.bincount(below, minlength=4) / len(below)
+            assert shares.max() < 0.25 + 0.16, shares
+
+
+def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(point_tracking, "SAME_PIXEL_ODDS", 1.0)
     view = room_view()
     held = Counter[bool]()
     for fact in drawn(TASK, view, 2, limit=20)[0]:
         if "same_pixel_of" not in fact.candidates[-1].show:
             assert TASK.ladder(fact, 4, rng_for(0, "x")) is None
             continue
-        fits = sum(
-            set_problem([fact.truth_candidate, fact.candidates[-1], c], 3, fact, TASK) == ""
-            for c in fact.candidates[:-1]
-            if c is not fact.truth_candidate
-        )
-        if fits >= 2:
+        others = [c for c in fact.candidates[:-1] if c is not fact.truth_candidate]
+        if any(
+            set_problem([fact.truth_candidate, fact.candidates[-1], *two], 4, fact, TASK) == ""
+            for two in itertools.combinations(others, 2)
+        ):
             options = SetFirst().options(fact, TASK, rng_for(5, fact.key)).options
             held[fact.candidates[-1] in options] += 1
     assert held[True] >= 3

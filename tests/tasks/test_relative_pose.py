@@ -8,6 +8,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.spatial.transform import Rotation
 
 from tests.tasks.two_view_scenes import (
@@ -25,6 +26,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
+from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
@@ -247,6 +249,37 @@ def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
             question, context = render(phrasing, slots)
             assert twins.true.slots["rotation"] in question
             assert "fx" in context
+
+
+def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
+    """Rounded twice, or printed as stored, a claim would be known by how far its R is from a rotation."""
+    view, rng = room_view(), rng_for(0, "law")
+    deviations, errors = [], []
+    for fact in 12 * [with_pictures(fact, view) for fact in drawn(TASK, view)[0]]:
+        twins = TASK.twins(fact, rng)
+        if twins is None:
+            continue
+        claims = (twins.true, twins.false)
+        own = [next(c.value for c in fact.candidates if c.key == claim.key) for claim in claims]
+        deviations.append([poses.orthonormality_deviation(claim.value[:, :3]) for claim in claims])
+        errors.append([TASK.claim_error(value, claim.value) for value, claim in zip(own, claims, strict=True)])
+    assert len(errors) > 30
+    assert np.max(errors) <= 0.5
+    assert np.min(errors) > 0
+    for pairs in (deviations, errors):
+        assert stats.ks_2samp(*np.array(pairs).T).pvalue > 0.01
+
+
+def test_a_set_belongs_to_one_of_its_members_and_so_does_the_set_of_inverses() -> None:
+    fact = drawn(TASK, room_view())[0][0]
+    for members in itertools.islice(itertools.combinations(fact.candidates, 4), 40):
+        names = {"-".join(sorted(member.frame_ids)) for member in members}
+        turned = [replace(member, frame_ids=member.frame_ids[::-1]) for member in members]
+        owned = [[TASK.owns(replace(fact, candidates=(m,), truth=0), of) for m in of] for of in (members, turned)]
+        assert owned[0] == owned[1]
+        if len(names) == 4:
+            assert sum(owned[0]) == 1
+            assert TASK.owns(replace(fact, candidates=members, truth=owned[0].index(True)), members[::-1])
 
 
 def test_choice_shows_the_truth_and_prints_the_options() -> None:

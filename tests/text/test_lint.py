@@ -103,6 +103,7 @@ def test_options_of_one_form_pass(options: list[str]) -> None:
         (["2.10 m", "3.20 metres"], "text around the numbers"),
         (["2.10 m", "2.10 m"], "two are equal"),
         (["2.10 m", "12345.10 m"], "lengths 6 to 10"),
+        (["[1.00, 2.00]", "[1.00, 1200.00]"], "lengths 4 to 7"),
         (["[1.00, 2.00]", "[1.00, 2.000]"], "different decimals"),
         (["[1.00, 2.00]", "[1.00, 2.00, 3.00]"], "text around the numbers"),
         (["2.1000001 m", "3.1000001 m"], "float debris"),

@@ -200,19 +200,21 @@ def _bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[
 
 
 def _tell(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
-    from vgbench_gen.pipeline.summary import cell_lines, plan_lines, scene_lines
+    from vgbench_gen.pipeline.summary import cell_lines, pair_lines, plan_lines, scene_lines
 
     if as_json:
         counts = {
             "items": report.composed.items,
             "unasked": report.composed.unasked,
             "letters": report.composed.letters,
+            "pairs": report.composed.pairs,
             "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         }
         print(
             json.dumps({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts}, indent=2)
         )
         return
-    for line in [*scene_lines(report), *cell_lines(report, recipe.task_names), *plan_lines(report, recipe)]:
+    lines = [*scene_lines(report), *cell_lines(report, recipe.task_names), *pair_lines(report)]
+    for line in [*lines, *plan_lines(report, recipe)]:
         print(line)
     print(f"{report.composed.total} questions in {out}/items, fingerprint {report.composed.fingerprint}")

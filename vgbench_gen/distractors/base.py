@@ -47,7 +47,14 @@ class AnswerSpace(Protocol):
         """Whether the value is a member of the family (a rotation, a cuboid, a positive depth, inside the image)."""
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """`count` values around the truth and the truth's place among them; None where options come from the pool."""
+        """`count` values around the truth and the truth's place among them; None where options come from the pool.
+
+        Raises:
+            TooFewOptionsError: the truth would stand out in every such set.
+        """
+
+    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
+        """Whether this fact, and no other one of the scene, is the one to ask with a set from its pool."""
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """One wrong value by the paper's noise rule, or None where the paper has none for this task."""

@@ -207,6 +207,8 @@ def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
         "unasked": report.composed.unasked,
         "letters": report.composed.letters,
         "difficulty": report.composed.difficulty,
+        "pairs": report.composed.pairs,
+        "unpaired": report.composed.unpaired,
         "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         "scenes": [_scene_record(scene) for scene in report.scenes],
     }

@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item, QuestionType
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.measure import SceneReport, chosen_tasks, shard_path
-from vgbench_gen.pipeline.plan import Card, Chosen, difficulty_counts, letter_counts, planned
+from vgbench_gen.pipeline.plan import Card, Chosen, difficulty_counts, letter_counts, pair_counts, planned
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, advice, missing_items, shortfalls
 from vgbench_gen.pipeline.survey import Outcome, SurveyJob, Trial, cards_of, facts_at, forms_of, settled, survey
@@ -46,7 +46,8 @@ class ComposeReport:
     """What composing gave.
 
     items: per "task/form/source". unasked: per "task/form/source/reason". letters: per "task/source". difficulty: items
-    per level, per "task/form". short: totals of the recipe that are not met; advice: what would help, for a person.
+    per level, per "task/form". pairs: consistency pairs per "task/form"; unpaired: facts that could not stand in one,
+    per "task/form/source/reason". short: totals of the recipe that are not met; advice: what would help, for a person.
     """
 
     fingerprint: str = ""
@@ -55,6 +56,8 @@ class ComposeReport:
     unasked: dict[str, int] = field(default_factory=dict)
     letters: dict[str, list[int]] = field(default_factory=dict)
     difficulty: dict[str, dict[str, int]] = field(default_factory=dict)
+    pairs: dict[str, int] = field(default_factory=dict)
+    unpaired: dict[str, int] = field(default_factory=dict)
     short: list[Shortfall] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
 
@@ -104,6 +107,9 @@ def compose(
     shard_of = {(card.source, card.scene_id): path for path, members in by_shard.items() for card in members}
     plan = settled(cards, recipe, forms_of(tasks), lambda batch: _attempts(batch, shard_of, recipe, engine, out))
     report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
+    report.pairs = pair_counts(plan.chosen)
+    unpaired = Counter(f"{u.task}/{u.question_type}/{u.source}/{u.reason}" for u in plan.unpaired)
+    report.unpaired = dict(sorted(unpaired.items()))
     report.short = shortfalls(plan, recipe)
     if report.short:
         report.advice = advice(report.short, plan, cards, reports, recipe)
@@ -187,9 +193,9 @@ def _write_chunk(job: _Job) -> list[list[Item] | Refused]:
     wording = Wording(job.recipe.seed, job.recipe.strategy, job.recipe.distractor_seed)
     facts = facts_at(job.shard, {entry.card.row for entry in job.entries})
     with media.batch():
-        outcomes = [
-            write(planned(entry, facts[entry.card.row]), by_name[entry.card.task], cache, wording)
-            for entry in job.entries
-        ]
+        outcomes = []
+        for entry in job.entries:
+            task = by_name[entry.card.task]
+            outcomes.append(write(planned(entry, facts[entry.card.row], task), task, cache, wording))
     cache.close()
     return outcomes

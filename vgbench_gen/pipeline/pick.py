@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 
@@ -26,30 +29,112 @@ class Levels:
         taken = self._taken[task, form]
         return self._shares.get(level, 0.0) * (taken.total() + 1) - taken[level]
 
-    def take(self, task: str, form: QuestionType, level: str) -> None:
-        """Count one."""
-        self._taken[task, form][level] += 1
+    def take(self, task: str, form: QuestionType, level: str, count: int = 1) -> None:
+        """Count one, or take it back with -1."""
+        self._taken[task, form][level] += count
+
+
+class Spread:
+    """Keeps open-ended answers apart, so that no constant is right often (`benchmark-validity` 3.7).
+
+    Answers are compared by ratio: a guess is right for those within `ratio` of it (delta = 1.25). Two answers crowd one
+    another by the share of guesses that are right for one and for the other as well. Counting only those within the
+    ratio would leave clumps just outside of it, and a guess between two clumps is right for both.
+    """
+
+    ratio = 1.25
+
+    def __init__(self) -> None:
+        self._taken: dict[str, list[float]] = defaultdict(list)
+
+    def crowd(self, kind: str, value: float) -> float:
+        """How crowded a value is by answers of this kind, taken so far: 1 for each equal one, less for others, 0 from
+        the square of the ratio on; 0 for values that are not positive."""
+        if not value > 0:
+            return 0.0
+        logs, middle, reach = self._taken[kind], math.log(value), 2 * math.log(self.ratio)
+        near = logs[bisect.bisect(logs, middle - reach) : bisect.bisect_left(logs, middle + reach)]
+        return math.fsum(1 - abs(other - middle) / reach for other in near)
+
+    def take(self, kind: str, value: float) -> None:
+        """Count one; values that are not positive are left out."""
+        if value > 0:
+            bisect.insort(self._taken[kind], math.log(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """What dealing knows of a fact.
+
+    forms: in which it can be asked. level: of difficulty. value: its answer as one number, NaN where it is none; kind:
+    answers of one kind are compared.
+    """
+
+    forms: Sequence[QuestionType]
+    level: str
+    value: float = math.nan
+    kind: str = ""
+
+
+class Pairing:
+    """Which dealt facts are asked from both of their sides, and which give up their place for it.
+
+    share: of the items of a task and form that should stand in pairs. What one scene is due and cannot give, or gives
+    by rounding up, is carried over to the next one, so that the share holds over all of them. A scene with a single
+    such fact has no room for a pair.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._due: dict[tuple[str, QuestionType], float] = defaultdict(lambda: 0.5)
+
+    def exchanges(
+        self, task: str, form: QuestionType, facts: Sequence[tuple[bool, str]], levels: Levels
+    ) -> list[tuple[int, int]]:
+        """(fact that is asked twice, fact that is not asked), as many as are due; the number of items stays.
+
+        Args:
+            facts: dealt facts of a scene, whether each has another side, and its level of difficulty; earlier ones
+                are preferred. Where it can be, the one that is not asked has the level of the one asked twice.
+            levels: of the task so far; told where it cannot.
+        """
+        self._due[task, form] += self._share * len(facts) / 2
+        free = list(range(len(facts)))
+        found: list[tuple[int, int]] = []
+        for alike in (True, False):
+            for twice in [k for k in free if facts[k][0]]:
+                rest = [k for k in free if k != twice and (not alike or facts[k][1] == facts[twice][1])]
+                if self._due[task, form] < 1 or not rest or twice not in free:
+                    continue
+                found.append((twice, rest[-1]))
+                self._due[task, form] -= 1
+                for k, count in ((twice, 1), (rest[-1], -1)):
+                    free.remove(k)
+                    levels.take(task, form, facts[k][1], count)
+        return found
 
 
 def deal(
     task: str,
-    facts: Sequence[tuple[Sequence[QuestionType], str]],
+    facts: Sequence[Hand],
     wanted: Mapping[QuestionType, int],
     per_fact: int,
     levels: Levels,
+    spread: Spread,
 ) -> list[tuple[int, QuestionType]]:
     """(fact, form) so that every form gets what is wanted and no fact more than `per_fact` forms.
 
     Args:
-        facts: forms that each can be asked in, and its level of difficulty; earlier ones are preferred.
+        facts: earlier ones are preferred.
         wanted: how many questions per form; must be possible, see `quotas`.
-        levels: of the task so far.
+        levels, spread: of what was dealt so far; open-ended answers prefer the level that is missing, then the value
+            that is least crowded.
 
     Raises:
         ValueError: it is not possible.
     """
-    can = [set(forms) for forms, _ in facts]
-    names = {level for _, level in facts}
+    can = [set(fact.forms) for fact in facts]
+    names = {fact.level for fact in facts}
     rest = [min(per_fact, len(forms)) for forms in can]
     left = {form: wanted[form] for form in QUESTION_TYPES if wanted.get(form)}
     stock = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
@@ -58,7 +143,8 @@ def deal(
         for _ in range(wanted[form]):
             able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
             behind = {name: levels.behind(task, form, name) for name in names}
-            able.sort(key=lambda k: behind[facts[k][1]], reverse=True)
+            crowd = {k: spread.crowd(facts[k].kind, facts[k].value) if form == "open-ended" else 0 for k in able}
+            able.sort(key=lambda k: (-behind[facts[k].level], crowd[k]))
             left[form] -= 1
             for k in able:
                 before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k] - {form}), rest[k] - 1)
@@ -68,7 +154,9 @@ def deal(
                     can[k].discard(form)
                     rest[k] -= 1
                     dealt.append((k, form))
-                    levels.take(task, form, facts[k][1])
+                    levels.take(task, form, facts[k].level)
+                    if form == "open-ended":
+                        spread.take(facts[k].kind, facts[k].value)
                     break
                 stock[before] += 1
                 stock[after] -= 1

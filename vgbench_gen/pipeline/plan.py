@@ -5,29 +5,37 @@ Options come before words, letters before pictures; nothing here depends on the 
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.pick import Levels, deal
+from vgbench_gen.pipeline.pick import Hand, Levels, Pairing, Spread, deal
 from vgbench_gen.pipeline.quotas import ITEMS, Scene, Stock, Targets, solve
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.tasks.base import Task
 
 Forms = tuple[QuestionType, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """One question to write: a fact in one form. `options` only for multi-choice, truth at its letter."""
+    """One question to write: a fact in one form. `options` only for multi-choice, truth at its letter.
+
+    side, paired: as in `Chosen`; the fact and the options are those of that side.
+    """
 
     fact: Fact
     group_id: str
     question_type: QuestionType
     difficulty: str
     options: OptionSet | None = None
+    side: str = ""
+    paired: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +53,9 @@ class Card:
     """What planning knows of a fact: a hundredth of its size.
 
     frame: the first that is shown. row: place in its scene's shard. forms: in which it can be asked as far as is known.
-    refused: form -> why it cannot. options: drawn for the multi-choice form.
+    refused: form -> why it cannot. options: drawn for the multi-choice form. side: what `Task.partner_kind` calls the
+    other side. pairs: forms in which it can be asked from there as well, as far as is known; unpaired: form -> why not.
+    ask: sub-kind of the task. value: the answer where it is one number, else NaN.
     """
 
     task: str
@@ -59,16 +69,26 @@ class Card:
     forms: Forms
     refused: Mapping[QuestionType, str] = field(default_factory=dict)
     options: PackedOptions | None = None
+    side: str = ""
+    pairs: Forms = ()
+    unpaired: Mapping[QuestionType, str] = field(default_factory=dict)
+    ask: str = ""
+    value: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chosen:
-    """A card in one form. letter: of the right option, for multi-choice only."""
+    """A card in one form. letter: of the right option, for multi-choice only.
+
+    paired: asked from both sides. side: "" for the fact as it is, else what `Task.partner_kind` calls the other one.
+    """
 
     card: Card
     question_type: QuestionType
     difficulty: str
     letter: int | None = None
+    side: str = ""
+    paired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +104,15 @@ class Unchosen:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be asked, sorted by task, form and group; what will not, with reasons; and what was wanted."""
+    """What will be asked, sorted by task, form and group; what will not, with reasons; and what was wanted.
+
+    unpaired: facts that turned out to have no other side to ask from in one of their forms.
+    """
 
     chosen: list[Chosen]
     unchosen: list[Unchosen]
     targets: Targets
+    unpaired: list[Unchosen] = field(default_factory=list)
 
 
 def group_id(fact: Fact) -> str:
@@ -153,34 +177,54 @@ def choose(cards: Iterable[Card], recipe: Recipe, formats: Mapping[str, Forms]) 
     for cell, count in solve(stocks, targets).items():
         wanted[cell.task, cell.scene][cell.form] = count
     levels = Levels(recipe.difficulty.shares if recipe.difficulty else None)
+    pairing, spread = Pairing(recipe.pairs), Spread()
     chosen: list[Chosen] = []
+    gave_way: set[tuple[str, QuestionType]] = set()
     for (task, scene), members in sorted(by_scene.items(), key=lambda pair: (pair[0][0], pair[0][1].order)):
         if (task, scene) not in wanted:
             continue
         members.sort(key=lambda c: stable_hash(str(recipe.seed), "turn", c.group_id))
         dealt = deal(
             task,
-            [(card.forms, level[card.group_id]) for card in members],
+            [Hand(c.forms, level[c.group_id], c.value, f"{task}/{c.ask}") for c in members],
             wanted[task, scene],
             recipe.limits.forms_per_fact,
             levels,
+            spread,
         )
-        chosen += [Chosen(members[k], form, level[members[k].group_id]) for k, form in dealt]
-    chosen.sort(key=lambda c: (c.card.task, c.question_type, c.card.group_id))
-    return Plan(with_letters(chosen, recipe.seed), _unchosen(cards, chosen, targets, formats), targets)
+        for form in ITEMS:
+            entries = [Chosen(members[k], form, level[members[k].group_id]) for k, f in dealt if f == form]
+            able = [(form in entry.card.pairs, entry.difficulty) for entry in entries]
+            for twice, none in pairing.exchanges(task, form, able, levels) if form != "judgment" else ():
+                gave_way.add((entries[none].card.group_id, form))
+                entries[none] = replace(entries[twice], side=entries[twice].card.side, paired=True)
+                entries[twice] = replace(entries[twice], paired=True)
+            chosen += entries
+    chosen.sort(key=lambda c: (c.card.task, c.question_type, c.card.group_id, c.side))
+    unchosen = _unchosen(cards, chosen, targets, formats, gave_way)
+    unpaired = [
+        Unchosen(c.task, form, c.source, c.group_id, reason) for c in cards for form, reason in c.unpaired.items()
+    ]
+    return Plan(with_letters(chosen, recipe.seed), unchosen, targets, unpaired)
 
 
 def _unchosen(
-    cards: Sequence[Card], chosen: Sequence[Chosen], targets: Targets, formats: Mapping[str, Forms]
+    cards: Sequence[Card],
+    chosen: Sequence[Chosen],
+    targets: Targets,
+    formats: Mapping[str, Forms],
+    gave_way: set[tuple[str, QuestionType]],
 ) -> list[Unchosen]:
     asked = {(c.card.group_id, c.question_type) for c in chosen}
-    times = Counter(c.card.group_id for c in chosen)
+    times = Counter(c.card.group_id for c in chosen if not c.side)
     rest = []
     for card in cards:
         for form in formats[card.task]:
             if (card.group_id, form) in asked:
                 continue
             reason = card.refused.get(form)
+            if reason is None and (card.group_id, form) in gave_way:
+                reason = "pair_took_place"
             if reason is None:
                 reason = "asked_otherwise" if times[card.group_id] >= targets.forms_per_fact else "cell_full"
             rest.append(Unchosen(card.task, form, card.source, card.group_id, reason))
@@ -208,7 +252,8 @@ def difficulties(cards: Sequence[Card], stress: bool) -> dict[str, str]:
 def with_letters(chosen: Sequence[Chosen], seed: int) -> list[Chosen]:
     """The same entries with a letter for every multi-choice question.
 
-    Ranked by hash within task and source, one permutation of the letters per block of four.
+    Ranked by hash within task and source, one permutation of the letters per block of four; the two of a pair are
+    ranked apart.
     """
     by_cell: dict[tuple[str, str], list[int]] = defaultdict(list)
     for k, entry in enumerate(chosen):
@@ -216,7 +261,7 @@ def with_letters(chosen: Sequence[Chosen], seed: int) -> list[Chosen]:
             by_cell[entry.card.task, entry.card.source].append(k)
     placed = list(chosen)
     for (task, source), places in sorted(by_cell.items()):
-        places.sort(key=lambda k: stable_hash("letter", chosen[k].card.group_id, "multi-choice"))
+        places.sort(key=lambda k: stable_hash("letter", chosen[k].card.group_id, "multi-choice", *_named(chosen[k])))
         for block in range(0, len(places), len(LETTERS)):
             letters = rng_for(seed, "letters", task, source, "multi-choice", str(block)).permutation(len(LETTERS))
             for k, letter in zip(places[block : block + len(LETTERS)], letters, strict=False):
@@ -224,15 +269,62 @@ def with_letters(chosen: Sequence[Chosen], seed: int) -> list[Chosen]:
     return placed
 
 
-def planned(entry: Chosen, fact: Fact) -> Planned:
-    """The question to write, now that its fact is at hand."""
+def _named(entry: Chosen) -> tuple[str, ...]:
+    return (entry.side,) if entry.side else ()
+
+
+def planned(entry: Chosen, fact: Fact, task: Task) -> Planned:
+    """The question to write, now that its fact is at hand.
+
+    Raises:
+        VGBenchError: the plan asks from a side that the fact does not have.
+    """
     options = None
     packed = entry.card.options
     if entry.letter is not None and packed is not None:
         members = tuple(fact.candidates[m] if isinstance(m, int) else m for m in packed.members)
-        drawn = OptionSet(members, packed.truth, packed.strategy, packed.separations)
-        options = truth_at(drawn, entry.letter)
-    return Planned(fact, entry.card.group_id, entry.question_type, entry.difficulty, options)
+        options = OptionSet(members, packed.truth, packed.strategy, packed.separations)
+    question = Planned(fact, entry.card.group_id, entry.question_type, entry.difficulty, options, paired=entry.paired)
+    if entry.side:
+        other = partner_of(question, task)
+        if other is None:
+            raise VGBenchError(f"{entry.card.group_id}: {task.name} has no other side of this fact; please report it.")
+        question = other if other.options is None else replace(other, options=_shuffled(other.options, entry))
+    if entry.letter is not None and question.options is not None:
+        question = replace(question, options=truth_at(question.options, entry.letter))
+    return question
+
+
+def _shuffled(options: OptionSet, entry: Chosen) -> OptionSet:
+    # Who reads both halves of a pair must not see in what changed its place which option is right.
+    rng = rng_for(0, "options", entry.card.group_id, entry.question_type, entry.side)
+    order = [int(k) for k in rng.permutation(len(options.options))]
+    members = tuple(options.options[k] for k in order)
+    return OptionSet(
+        members, order.index(options.truth), options.strategy, tuple(options.separations[k] for k in order)
+    )
+
+
+def _apart(candidate: Candidate, fact: Fact, task: Task) -> float:
+    if not task.valid(candidate, fact):
+        return float("nan")
+    return float(task.separation(fact.truth_candidate, candidate, fact))
+
+
+def partner_of(entry: Planned, task: Task) -> Planned | None:
+    """The same question from the other side, with the same options in its terms; None where there is no such side."""
+    options = entry.options
+    asked = entry.fact if options is None else replace(entry.fact, candidates=options.options, truth=options.truth)
+    fact = task.partner(asked)
+    if fact is None:
+        return None
+    if options is not None:
+        apart = tuple(
+            0.0 if place == options.truth else _apart(candidate, fact, task)
+            for place, candidate in enumerate(fact.candidates)
+        )
+        options = OptionSet(fact.candidates, options.truth, options.strategy, apart)
+    return replace(entry, fact=fact, options=options, side=task.partner_kind)
 
 
 def truth_at(options: OptionSet, letter: int) -> OptionSet:
@@ -258,3 +350,8 @@ def difficulty_counts(chosen: Iterable[Chosen]) -> dict[str, dict[str, int]]:
     for entry in chosen:
         counts[f"{entry.card.task}/{entry.question_type}"][entry.difficulty] += ITEMS[entry.question_type]
     return {key: dict(sorted(levels.items())) for key, levels in sorted(counts.items())}
+
+
+def pair_counts(chosen: Iterable[Chosen]) -> dict[str, int]:
+    """Task and form -> pairs."""
+    return dict(sorted(Counter(f"{c.card.task}/{c.question_type}" for c in chosen if c.side).items()))

@@ -65,13 +65,16 @@ class Recipe(Config):
     """A build's settings.
 
     seed: of everything random. facts_per_scene: most facts of one task from one scene. tasks: names; when empty those
-    of `items`, or all. strategy: distractor strategy. distractor_seed: redraws options and nothing else. margins: see
-    `distractors.base`.
+    of `items`, or all. strategy: distractor strategy. distractor_seed: redraws options and, where these can be asked
+    as well, nothing else. margins: see `distractors.base`.
 
     How many items (twins count as two): `items` per task and question type, or `items_per_task` over all its question
     types, must be met; with neither, each task and question type gets what the scenes give up to `items_per_cell`.
     sources, splits: items per scan dataset and per official split over all tasks, where that is to be fixed; each sums
     to the total. only_from: task -> the sources that it may take. only_splits: of scenes; all when empty.
+
+    pairs: share of the multi-choice and of the open-ended items of each task that stand in consistency pairs, one truth
+    asked from two sides (`Task.partner`); 0 for none. Both halves count as items: no total changes by it.
     """
 
     seed: int = Field(default=20260, ge=0)
@@ -87,6 +90,7 @@ class Recipe(Config):
     splits: dict[str, Count] = Field(default_factory=dict)
     only_from: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     only_splits: tuple[str, ...] = ()
+    pairs: float = Field(default=0.15, ge=0, le=1)
     limits: Limits = Limits()
     difficulty: Difficulty | None = None
     gates: Gates = Gates()
@@ -121,7 +125,7 @@ class Recipe(Config):
     @property
     def digest(self) -> str:
         """Of the settings that facts depend on."""
-        text = self.model_dump_json(include={"seed", "facts_per_scene", "gates"})
+        text = self.model_dump_json(include={"seed", "facts_per_scene", "gates"}, exclude={"gates": {"noise"}})
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

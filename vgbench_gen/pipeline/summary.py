@@ -62,6 +62,19 @@ def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
     return lines
 
 
+def pair_lines(report: BuildReport) -> list[str]:
+    """How many items stand in consistency pairs, and of which tasks; nothing where none does."""
+    per_task: Counter[str] = Counter()
+    for cell, count in report.composed.pairs.items():
+        per_task[cell.partition("/")[0]] += count
+    if not per_task:
+        return []
+    items = 2 * per_task.total()
+    share = 100 * items / max(report.composed.total, 1)
+    named = ", ".join(f"{task} {count}" for task, count in sorted(per_task.items()))
+    return [f"pairs   {items} of {report.composed.total} items ({share:.1f} %) stand in consistency pairs: {named}"]
+
+
 def scene_lines(report: BuildReport) -> list[str]:
     """One line per scene that was dropped or had trouble."""
     lines = []

@@ -7,6 +7,7 @@ lost by it. A plan that falls short although some of its supply was only assumed
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
-from vgbench_gen.distractors.base import OptionSet, strategies
+from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.measure import chosen_tasks
 from vgbench_gen.pipeline.plan import (
     Card,
@@ -26,6 +27,7 @@ from vgbench_gen.pipeline.plan import (
     Planned,
     choose,
     group_hash,
+    partner_of,
     planned,
 )
 from vgbench_gen.pipeline.recipe import Recipe
@@ -54,10 +56,14 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """reason: why the fact cannot be asked so, or "". options: of a multi-choice question that can be asked."""
+    """reason: why the fact cannot be asked so, or "". options: of a multi-choice question that can be asked.
+
+    unpaired: why it cannot be asked from its other side as well, or "".
+    """
 
     reason: str
     options: PackedOptions | None = None
+    unpaired: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,9 @@ def settled(
     times: Counter[tuple[str, QuestionType]] = Counter()
     while True:
         plan = choose(known.values(), recipe, formats)
-        batch = [(c.card, c.question_type) for c in plan.chosen if (c.card.group_id, c.question_type) not in tried]
+        # A trial looks at both sides.
+        asked = [(c.card, c.question_type) for c in plan.chosen if not c.side]
+        batch = [(card, form) for card, form in asked if (card.group_id, form) not in tried]
         if not batch:
             return plan
         doubtful = {key for key, count in failed.items() if count > _OFTEN * times[key]}
@@ -115,6 +123,9 @@ def settled(
                 current = replace(current, forms=forms, refused={**current.refused, form: outcome.reason})
             elif outcome.options is not None:
                 current = replace(current, options=outcome.options)
+            if outcome.unpaired:
+                pairs = tuple(f for f in current.pairs if f != form)
+                current = replace(current, pairs=pairs, unpaired={**current.unpaired, form: outcome.unpaired})
             known[card.group_id] = current
 
 
@@ -146,7 +157,7 @@ def plan_facts(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> 
 
     cards = [_card(FACTS.to_row(f), row, by_name[f.task], recipe) for row, f in enumerate(facts) if f.task in by_name]
     plan = settled(cards, recipe, forms_of(tasks), attempt)
-    return [planned(entry, facts[entry.card.row]) for entry in plan.chosen], plan
+    return [planned(entry, facts[entry.card.row], by_name[entry.card.task]) for entry in plan.chosen], plan
 
 
 def facts_at(path: Path, rows: set[int]) -> dict[int, Fact]:
@@ -174,6 +185,7 @@ def _card(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> Card:
     name = group_hash(where, truth["value"], [candidate["key"] for candidate in pool])
     refused = {form: reason for form in task.formats if (reason := _unwanted(raw, form, recipe))}
     shown = [*raw["frame_ids"], *(frame for candidate in pool for frame in candidate["frame_ids"])]
+    forms = tuple(form for form in task.formats if form not in refused)
     return Card(
         task=raw["task"],
         source=raw["dataset"],
@@ -183,8 +195,12 @@ def _card(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> Card:
         margin=raw["margin"],
         frame=shown[0] if shown else "",
         row=row,
-        forms=tuple(form for form in task.formats if form not in refused),
+        forms=forms,
         refused=refused,
+        side=task.partner_kind,
+        ask=raw["ask"],
+        value=float(truth["value"][0]) if len(truth["value"]) == 1 else math.nan,
+        pairs=tuple(form for form in forms if _may_pair(form, task, recipe)),
     )
 
 
@@ -196,8 +212,33 @@ def _tried(fact: Fact, trial: Trial, task: Task, recipe: Recipe) -> Outcome:
         except TooFewOptionsError as error:
             return Outcome(error.reason)
     entry = Planned(fact, trial.group_id, trial.form, "", options)
-    reason = refusal(entry, task, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed))
-    return Outcome(reason, None if reason or options is None else _packed(options, fact))
+    reason = refusal(entry, task, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed), recipe.margins)
+    if reason:
+        return Outcome(reason)
+    unpaired = _unpaired(entry, task, recipe) if _may_pair(trial.form, task, recipe) else ""
+    return Outcome("", None if options is None else _packed(options, fact), unpaired)
+
+
+def _may_pair(form: QuestionType, task: Task, recipe: Recipe) -> bool:
+    # Judgments have twins already.
+    return bool(recipe.pairs and task.partner_kind and form != "judgment")
+
+
+def _unpaired(entry: Planned, task: Task, recipe: Recipe) -> str:
+    """Why the question cannot be asked from the other side, under the rules that hold for the first one; or ""."""
+    other = partner_of(entry, task)
+    if other is None:
+        return "no_partner"
+    fact = other.fact
+    if other.options is not None:
+        problem = set_problem(other.options.options, len(LETTERS), fact, task, recipe.margins)
+        if problem:
+            return problem
+    if not task.valid(fact.truth_candidate, fact):
+        return "invalid_truth"
+    if not task.agreement(fact.second_value, fact) <= 1:
+        return "second_route_disagrees"
+    return refusal(other, task, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed), recipe.margins)
 
 
 def _unwanted(raw: Mapping[str, Any], form: QuestionType, recipe: Recipe) -> str:

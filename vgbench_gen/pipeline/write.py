@@ -10,7 +10,9 @@ import numpy as np
 
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Candidate, Distractor, Fact, Item
+from vgbench_gen.distractors.base import Margins
 from vgbench_gen.pipeline.plan import Planned
+from vgbench_gen.quality.noise import kept_share
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -41,9 +43,13 @@ class Refused:
     reason: str
 
 
-def refusal(entry: Planned, task: Task, wording: Wording) -> str:
-    """Why `write` would refuse this question, or "" where it would not. Draws nothing."""
+def refusal(entry: Planned, task: Task, wording: Wording, margins: Margins = "enforced") -> str:
+    """Why this question may not be asked, or "" where it may. Draws no picture.
+
+    margins: "recorded" leaves out the noise test, whose bar such questions need not meet.
+    """
     fact, form = entry.fact, entry.question_type
+    twins = None
     rng, phrasing = _drawn(entry, wording)
     texts: list[tuple[Mapping[str, str], tuple[str, ...]]]
     if form == "judgment":
@@ -61,7 +67,18 @@ def refusal(entry: Planned, task: Task, wording: Wording) -> str:
     for slots, options in texts:
         for problem in lint.lint(*render(phrasing, slots), options, phrasing.states):
             return f"lint: {problem}"
+    if margins == "enforced" and _kept(entry, task, twins) < task.gates.noise.kept_min:
+        return "noise"
     return ""
+
+
+def _kept(entry: Planned, task: Task, twins: Twins | None) -> float:
+    """Share of perturbations that leave the question its answer."""
+    options, claims = entry.options, None
+    if twins is not None:
+        claims = twins.true.value, twins.false.value
+    members, truth = ((), 0) if options is None else (options.options, options.truth)
+    return kept_share(entry.fact, entry.group_id, entry.question_type, task, members, truth, claims)
 
 
 def _drawn(entry: Planned, wording: Wording) -> tuple[np.random.Generator, Phrasing]:
@@ -78,6 +95,7 @@ def _drawn(entry: Planned, wording: Wording) -> tuple[np.random.Generator, Phras
 def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> list[Item] | Refused:
     """The rows of one planned question: one, or two twins for a judgment. Its words are those that `refusal` read."""
     fact, form = entry.fact, entry.question_type
+    twins = None
     rng, phrasing = _drawn(entry, wording)
     if form == "judgment":
         twins = task.twins(fact, rng)
@@ -91,7 +109,8 @@ def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> 
         rows = [_choice(entry, task, shown, phrasing, cache, wording)]
     else:
         rows = [_open_ended(entry, task, task.open_ended(fact), phrasing, cache, wording)]
-    return rows
+    noise = {"kept": _kept(entry, task, twins), "draws": task.gates.noise.draws}
+    return [replace(row, evidence={**row.evidence, "noise": noise}) for row in rows]
 
 
 def _choice(
@@ -130,11 +149,11 @@ def _judgments(
     entry: Planned, task: Task, twins: Twins, phrasing: Phrasing, cache: PictureCache, wording: Wording
 ) -> list[Item]:
     rows = []
-    claims = [(True, twins.true), (False, twins.false)]
+    claims = [(True, twins.true, twins.false), (False, twins.false, twins.true)]
     # Neither half always comes first: a reader of rows in order would learn the rule.
     if rng_for(wording.seed, "twin_order", entry.group_id).random() < 0.5:
         claims.reverse()
-    for holds, claim in claims:
+    for holds, claim, other in claims:
         rows.append(
             _row(
                 entry,
@@ -147,7 +166,8 @@ def _judgments(
                 answer=word("answer.yes" if holds else "answer.no"),
                 polarity="true" if holds else "false",
                 tolerance=twins.tolerance,
-                extra={"claim": claim_record(claim, holds, entry.fact)},
+                # The noise test weighs both claims, and each row must be able to repeat it.
+                extra={"claim": claim_record(claim, holds, entry.fact), "twin_value": other.value.tolist()},
             )
         )
     return rows
@@ -176,13 +196,15 @@ def _row(
     images = tuple(cache.name(picture) for picture in pictures)
     truth = fact.truth_candidate
     identity = (entry.group_id, form, phrasing.id, strategy, str(distractor_seed), *options)
+    if entry.side:
+        identity += (entry.side,)
     shown_frames = _shown_frames(fact, pictures)
     return Item(
         id=stable_hash("item", *identity, polarity, size=12),
         index=-1,
         group_id=entry.group_id,
         twin_id=stable_hash("twin", *identity, size=12) if polarity else "",
-        pair_id="",
+        pair_id=stable_hash("pair", entry.group_id, form, size=12) if entry.paired else "",
         benchmark=BENCHMARK,
         task=fact.task,
         ask=fact.ask,
@@ -209,6 +231,7 @@ def _row(
         distractors=distractors,
         evidence={
             "ask": fact.ask,
+            "side": entry.side,
             "key": fact.key,
             "frame_ids": list(fact.frame_ids),
             "fact": fact.evidence,

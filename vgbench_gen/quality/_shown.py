@@ -7,13 +7,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Candidate, Item
+from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.text import lint, numbers
 from vgbench_gen.text.render import phrasings, word
 
 _KINDS = ("image", "point", "region")
+
+
+def problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
+    """(check, detail) of all that is wrong with a row's text, marks and images (encoded bytes in the order shown)."""
+    found = [("text", problem) for problem in text_problems(item)]
+    found += [("marks", problem) for problem in mark_problems(item)]
+    return found + [("images", problem) for problem in image_problems(item, images)]
 
 
 def text_problems(item: Item) -> list[str]:
@@ -36,6 +45,23 @@ def mark_problems(item: Item) -> list[str]:
             where = numbers.rect(op["rect"]) if op["op"] == "region" else numbers.point(op["uv"])
             if where not in text:
                 problems.append(f"{op['op']} {where} is drawn and not in the text")
+    return problems
+
+
+def image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
+    """Images that are not those that the evidence describes."""
+    shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
+    if len(images) != len(item.images) or len(shown) != len(item.images):
+        return [f"{len(item.images)} named, {len(images)} stored, {len(shown)} in the evidence"]
+    problems = []
+    frame_of = {name: frame_id for frame_id, name in item.evidence["bases"].items()}
+    for name, data, picture in zip(item.images, images, shown, strict=True):
+        if bytes_digest(data) != name.partition(".")[0]:
+            problems.append(f"{name} holds other bytes")
+        camera = item.evidence["cameras"][frame_of[picture.base]]
+        expected = pictures.size(picture, (camera["width"], camera["height"]))
+        if pictures.image_size(data, name) != expected:
+            problems.append(f"{name} is {pictures.image_size(data, name)}, the evidence says {expected}")
     return problems
 
 

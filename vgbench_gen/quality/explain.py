@@ -113,9 +113,10 @@ def _panel(item: Item) -> ColorArray:
         lines.append(f"decoy {distractor.key or '(computed)'}: {distractor.separation:.2f} margins from the truth")
     margins = item.evidence["fact"].get("margins", {})
     lines.append("margins over required: " + ", ".join(f"{name} {value:g}" for name, value in sorted(margins.items())))
+    paired = f" · pair {item.pair_id} {item.evidence['side']}".rstrip() if item.pair_id else ""
     lines.append(
         f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
-        f"{item.difficulty} · {item.id}"
+        f"{item.difficulty} · {item.id}{paired}"
     )
     wrapped = [part for line in lines for part in (textwrap.wrap(line, 150, drop_whitespace=False) or [""])]
     image = Image.new("RGB", (2 * TILE_WIDTH_PX, (_FONT_PX + 5) * len(wrapped) + 20), (24, 24, 24))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from vgbench_gen.core.types import LETTERS, Item, QuestionType
 from vgbench_gen.text.render import word
@@ -12,10 +15,11 @@ from vgbench_gen.text.render import word
 class Question:
     """The text of one question with its key.
 
-    group: questions about one truth share it. twin, pair: partners ("" for none). scene: "source/scene_id", which
-    cross-validation never splits ("" where unknown; foreign data are then grouped by image). options: texts without
-    letters, in order; ("Yes", "No") for judgments; empty for open-ended. truth: place of the right option, -1 for
-    open-ended. value: the answer of an open-ended question as a number in `unit`, NaN otherwise. images: names.
+    group: questions about one truth share it. twin, pair: names that partners share ("" for none). scene:
+    "source/scene_id", which cross-validation never splits ("" where unknown; foreign data are then grouped by
+    image). options: texts without letters, in order; ("Yes", "No") for judgments; empty for open-ended. truth: place
+    of the right option, -1 for open-ended. value: the answer of an open-ended question as a number in `unit`, NaN
+    otherwise. images: names.
     """
 
     id: str
@@ -74,3 +78,35 @@ def question_of(item: Item) -> Question:
         twin=item.twin_id,
         pair=item.pair_id,
     )
+
+
+def by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:
+    """Questions by task and form, cells in order of name, questions in the order given."""
+    cells: dict[tuple[str, QuestionType], list[Question]] = {}
+    for question in questions:
+        cells.setdefault(question.cell, []).append(question)
+    return dict(sorted(cells.items()))
+
+
+def clusters(questions: Sequence[Question]) -> list[int]:
+    """Cluster of each question, numbered from 0: questions that must not be told apart as independent.
+
+    Questions of one scene belong together; where the scene is unknown, those that share an image. Twins, and
+    questions about one truth, always do.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    names: dict[tuple[str, str], int] = {}
+    pairs: list[tuple[int, int]] = []
+    for place, question in enumerate(questions):
+        keys = [("scene", question.scene)] if question.scene else [("image", name) for name in question.images]
+        keys += [("group", question.group), ("twin", question.twin)]
+        pairs += [(place, names.setdefault(key, len(names))) for key in keys if key[1]]
+    size = len(questions) + len(names)
+    if not pairs:
+        return list(range(len(questions)))
+    rows, columns = np.array(pairs, dtype=np.int64).T
+    links = coo_array((np.ones(len(pairs)), (rows, columns + len(questions))), shape=(size, size))
+    labels = connected_components(links, directed=False)[1][: len(questions)]
+    return [int(label) for label in np.unique(labels, return_inverse=True)[1]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import orthonormality_deviation
 from vgbench_gen.quality import _shown
+from vgbench_gen.quality.checks import consistency_problems
+from vgbench_gen.quality.noise import noise_problems
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task, camera_from_record, tasks
 from vgbench_gen.text.numbers import parse_numbers
@@ -106,13 +107,16 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
     try:
         task = tasks[item.task].with_gates(gates)
         fact = fact_of(item)
-        found = [*_answer_problems(item, fact, task), *_text_problems(item), *_image_problems(item, images)]
+        found = [*_answer_problems(item, fact, task), *_shown.problems(item, images)]
+        found += consistency_problems(item, fact, task)
         if item.question_type == "multi-choice":
             found += _option_problems(item, fact, task)
         elif item.question_type == "judgment":
             found += _claim_problems(item, fact, task)
         else:
             found += _open_problems(item, fact)
+        if not found:  # how well an answer bears noise says nothing where it is not the answer
+            found = noise_problems(item, fact, task)
     except _UNREADABLE as error:
         # A row that cannot even be read back is a problem of that row, whatever is wrong with it.
         found = [("evidence", f"{type(error).__name__}: {error}")]
@@ -120,16 +124,20 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
 
 
 def verify_set(items: Iterable[Item]) -> list[Problem]:
-    """Problems that only show between rows: repeated ids, and twins that are not one true and one false claim."""
+    """Problems that only show between rows: repeated ids, twins that are not one true and one false claim, and pairs
+    that are not one truth asked from two sides."""
     problems: list[Problem] = []
     seen: set[str] = set()
     twins: dict[str, list[Item]] = defaultdict(list)
+    pairs: dict[str, list[Item]] = defaultdict(list)
     for item in items:
         if item.id in seen:
             problems.append(Problem(item.id, item.task, "repeated_id", "another row has this id"))
         seen.add(item.id)
         if item.question_type == "judgment":
             twins[item.twin_id].append(item)
+        if item.pair_id or item.evidence.get("side"):
+            pairs[item.pair_id].append(item)
     yes, no = word("answer.yes"), word("answer.no")
     for twin_id, members in twins.items():
         answers = sorted(member.answer for member in members)
@@ -139,7 +147,28 @@ def verify_set(items: Iterable[Item]) -> list[Problem]:
             problems.append(
                 Problem(first.id, first.task, "twins", f"twin {twin_id!r} has answers {answers}, {len(shared)} groups")
             )
+    for pair_id, members in pairs.items():
+        problem = _pair_problem(pair_id, members)
+        if problem:
+            problems.append(Problem(members[0].id, members[0].task, "pairs", problem))
     return problems
+
+
+def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
+    """Why these items are not one truth from two sides, or ""."""
+    sides = sorted(str(member.evidence.get("side", "")) for member in members)
+    shared = {(member.task, member.group_id, member.question_type) for member in members}
+    if not pair_id or len(shared) != 1 or sides != ["", tasks[members[0].task].partner_kind]:
+        return f"pair {pair_id!r} has sides {sides}, {len(shared)} groups or forms"
+    first, second = sorted(members, key=lambda member: str(member.evidence.get("side", "")))
+    try:
+        back, fact = tasks[second.task].partner(fact_of(second)), fact_of(first)
+        if back is None:
+            return f"pair {pair_id!r}: {second.id} cannot be turned back"
+        found = _agreement("pairs", back.truth_candidate.value, fact, tasks[first.task])
+        return f"pair {pair_id!r}: {second.id} turned back {found[0][1]}" if found else ""
+    except _UNREADABLE as error:
+        return f"pair {pair_id!r}: {type(error).__name__}: {error}"
 
 
 def scene_jobs(items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates) -> tuple[list[SceneJob], list[Problem]]:
@@ -173,10 +202,18 @@ def verify_scene(job: SceneJob) -> list[Problem]:
 
 
 def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Problem]:
-    """names: frame id -> media name of what the scan gives, filled as frames are met."""
+    """names: frame id -> media name of what the scan gives, filled as frames are met.
+
+    The second item of a pair is turned back first, to what the scan shows; what the second route gives there is turned
+    into the item's own terms and compared with the item itself.
+    """
     found: list[tuple[str, str]] = []
     try:
-        task, fact = tasks[item.task].with_gates(view.gates), fact_of(item)
+        task, asked = tasks[item.task].with_gates(view.gates), fact_of(item)
+        # The way back is measured between the same pixels, by the second route in its own direction.
+        fact = task.partner(asked) if item.evidence.get("side", "") not in ("", "back") else asked
+        if fact is None:
+            raise ValueError("the item cannot be turned back to what the scan shows")
         poses = stored_poses(fact)
         for frame_id, record in fact.cameras.items():
             frame = view.frame(frame_id)
@@ -194,7 +231,13 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
                 found.append(
                     ("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {names[frame_id]}")
                 )
-        found += _agreement("raw_route", task.recheck(fact, view), fact, task)
+        second = task.recheck(fact, view)
+        if fact is not asked:
+            turned = task.partner(replace(fact, second_value=second))
+            if turned is None:
+                raise ValueError("what the second route gives has no other side")
+            second = turned.second_value
+        found += _agreement("raw_route", second, asked, task)
     except _UNREADABLE as error:
         found.append(("raw_route", f"{type(error).__name__}: {error}"))
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
@@ -273,27 +316,6 @@ def _open_problems(item: Item, fact: Fact) -> list[tuple[str, str]]:
     if printed.size != 1 or printed[0] != fact.truth_candidate.value.ravel()[0]:
         return [("answer", f"reads {item.answer!r}, value {fact.truth_candidate.value.tolist()}")]
     return []
-
-
-def _text_problems(item: Item) -> list[tuple[str, str]]:
-    found = [("text", problem) for problem in _shown.text_problems(item)]
-    return found + [("marks", problem) for problem in _shown.mark_problems(item)]
-
-
-def _image_problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
-    shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
-    if len(images) != len(item.images) or len(shown) != len(item.images):
-        return [("images", f"{len(item.images)} named, {len(images)} stored, {len(shown)} in the evidence")]
-    found = []
-    frame_of = {name: frame_id for frame_id, name in item.evidence["bases"].items()}
-    for name, data, picture in zip(item.images, images, shown, strict=True):
-        if bytes_digest(data) != name.partition(".")[0]:
-            found.append(("images", f"{name} holds other bytes"))
-        camera = item.evidence["cameras"][frame_of[picture.base]]
-        expected = pictures.size(picture, (camera["width"], camera["height"]))
-        if pictures.image_size(data, name) != expected:
-            found.append(("images", f"{name} is {pictures.image_size(data, name)}, the evidence says {expected}"))
-    return found
 
 
 def _array(value: Any) -> FloatArray:

@@ -215,7 +215,8 @@ class Room:
                 if yaw_deg is None and abs(turn) > 12:
                     continue
                 return None
-            offset = np.array(at) if at is not None else self.rng.uniform(-1, 1, 2) * np.maximum(room, 0)
+            room = np.maximum(room, 0)
+            offset = np.clip(at, -room, room) if at is not None else self.rng.uniform(-1, 1, 2) * room
             where = other.to_room(board.center_m + np.array([*offset, 0.0]))
             z = float(where[2]) - min(float(low[2]), 0.0)
             thing = Placed(model, float(where[0]), float(where[1]), z + 0.0005, other.yaw_deg + turn)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
+from vgbench_gen.core.rng import rng_for
 from vgbench_gen.samples.arrange import Placed, Room
 from vgbench_gen.samples.furniture import make
 from vgbench_gen.samples.furniture.style import Style
@@ -15,9 +17,10 @@ from vgbench_gen.samples.parts import Model
 class Furnisher:
     """A room, its style and the random stream, with the phrases programs are written in."""
 
-    def __init__(self, room: Room, style: Style, rng: np.random.Generator, main_wall: int) -> None:
-        """main_wall: wall against which the main group of the room stands."""
+    def __init__(self, room: Room, style: Style, rng: np.random.Generator, main_wall: int, seed: int, key: str) -> None:
+        """main_wall: wall against which the main group of the room stands. seed, key: name the room, see `rooms`."""
         self.room, self.style, self.rng, self.main = room, style, rng, main_wall
+        self._name, self._count = (seed, key), Counter[str]()
 
     @property
     def opposite(self) -> int:
@@ -31,8 +34,14 @@ class Furnisher:
         return (a, b) if self.rng.random() < 0.5 else (b, a)
 
     def new(self, kind: str) -> Model:
-        """A thing of a kind."""
-        return make(kind, self.rng, self.style)
+        """A thing of a kind, of a size of its own."""
+        self._count[kind] += 1
+        return self._again(kind)
+
+    def _again(self, kind: str) -> Model:
+        """A thing of the size of the last one of its kind."""
+        seed, key = self._name
+        return make(kind, self.rng, self.style, rng_for(seed, "samples", "size", key, kind, str(self._count[kind])))
 
     def chance(self, p: float) -> bool:
         """True with a probability."""
@@ -114,6 +123,7 @@ class Furnisher:
         if not table:
             return
         state = self.rng.bit_generator.state
+        self._count[kind] += 1
         for side in sides:
             wide = table.high_m[0] if side[1] == "y" else table.high_m[1]
             spots = (-0.5 * wide, 0.5 * wide) if wide > 0.62 else (0.0,)
@@ -121,7 +131,7 @@ class Furnisher:
                 # The same stream again gives the same chair.
                 later = self.rng.bit_generator.state
                 self.rng.bit_generator.state = state
-                model = self.new(kind)
+                model = self._again(kind)
                 self.rng.bit_generator.state = later
                 away = float(self.rng.uniform(0.03, 0.16))
                 self.room.around(model, table, side, float(spot + self.rng.uniform(-0.05, 0.05)), away, jitter)

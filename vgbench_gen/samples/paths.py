@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,10 +11,17 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera, FloatArray
 
-_CANDIDATES = 160
+_CANDIDATES = 400
 _CLEAR_M = 0.32
 _STEP_M = (0.21, 0.36)  # between frames: past the keyframe gate, short enough for a walk
-_NEAR_M, _FAR_M = 1.0, 4.2  # distances at which a thing is seen well
+_NEAR_M, _FAR_M = 0.5, 5.0  # distances at which a thing is seen well
+_BANDS_M = (
+    _NEAR_M,
+    1.1,
+    2.0,
+    3.2,
+    _FAR_M,
+)  # seeing a thing from near and far counts more than twice from the same distance
 
 Clearance = Callable[[FloatArray], FloatArray]
 
@@ -68,7 +76,7 @@ def walk(
             poses = _arc(rng, frames, targets, size_m)
             eyes = poses[:, :3, 3]
             steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1)
-            if not relaxed and not (np.median(steps) > _STEP_M[0] and steps.max() < 2 * _STEP_M[1]):
+            if steps.max() > 2 * _STEP_M[1] or (np.median(steps) < _STEP_M[0] and not relaxed):
                 continue
             margin = 0.4 if not relaxed else 0.25
             inside = (eyes[:, :2] > margin).all() and (eyes[:, :2] < np.array(size_m[:2]) - margin).all()
@@ -126,13 +134,17 @@ def _arc(
     aim = np.array([*near[:, :2].mean(axis=0), rng.uniform(0.45, 0.95)])
     # Towards the middle of the room, give or take.
     facing = np.arctan2(d / 2 - aim[1], w / 2 - aim[0]) + rng.uniform(-0.7, 0.7)
-    half = rng.uniform(0.5, 1.5)
-    there, back = rng.uniform(1.5, 3.0), rng.uniform(1.4, 3.0)
+    # One way close to the things, the other across the room; people drift towards what they film, and away from it.
+    close, wide = np.exp(rng.uniform(np.log([0.55, 2.0]), np.log([1.4, 4.6])))
+    there, back = (close, wide) if rng.random() < 0.5 else (wide, close)
     out = frames // 2
-    angle = facing + np.concatenate([np.linspace(-half, half, out), np.linspace(half, -half, frames - out)])
     turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
     ease = np.convolve(np.pad(turn, 3, mode="edge"), np.ones(7) / 7, mode="valid")
-    radius = there + (back - there) * ease
+    radius = np.exp(
+        np.log(there) + np.log(back / there) * ease + rng.uniform(0, 0.2) * smooth_noise(rng, frames, 1)[:, 0]
+    )
+    half, other = (rng.uniform(0.5, 1.5) for _ in range(2))
+    angle = facing + np.concatenate([np.linspace(-half, half, out), np.linspace(other, -other, frames - out)])
     low, high = rng.uniform(1.2, 1.4), rng.uniform(1.4, 1.7)
     if rng.random() < 0.5:
         low, high = high, low
@@ -146,13 +158,15 @@ def _arc(
 
 
 def _score(poses: FloatArray, camera: Camera, targets: list[Target]) -> float:
-    """Mean number of things well in view, with little gain from the same ones again."""
+    """Mean number of things well in view, with little gain from the same ones again at the same distance."""
     centers = np.stack([target.center_m for target in targets])
     seen = np.einsum("fji,fnj->fni", poses[:, :3, :3], centers[None] - poses[:, None, :3, 3])
     z = np.maximum(seen[..., 2], 1e-3)
     u, v = camera.fx * seen[..., 0] / z + camera.cx, camera.fy * seen[..., 1] / z + camera.cy
     reach = 0.4 * np.array([target.size_m for target in targets]) * camera.fx / z
     inside = (u > reach) & (u < camera.width - reach) & (v > reach) & (v < camera.height - reach)
-    well = inside & (seen[..., 2] > _NEAR_M) & (seen[..., 2] < _FAR_M)
-    times = well.sum(axis=0)
-    return float(np.minimum(times, 8).sum() + 0.25 * times.sum())
+    score = 0.0
+    for low_m, high_m in itertools.pairwise(_BANDS_M):
+        times = (inside & (seen[..., 2] > low_m) & (seen[..., 2] < high_m)).sum(axis=0)
+        score += float(np.minimum(times, 4).sum() + 0.1 * times.sum())
+    return score

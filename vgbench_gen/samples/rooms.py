@@ -83,7 +83,9 @@ def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> Room
     rng = rng_for(seed, "samples", "room", key)
     drawn = list(PROGRAMS)[int(rng.integers(len(PROGRAMS)))]
     kind = kind or drawn
-    size = (float(rng.uniform(4.0, 5.2)), float(rng.uniform(3.6, 4.6)), float(rng.uniform(2.45, 2.8)))
+    long, short = float(rng.uniform(4.3, 6.2)), float(rng.uniform(3.5, 4.5))
+    w, d = (long, short) if rng.random() < 0.5 else (short, long)
+    size = (w, d, float(rng.uniform(2.45, 2.8)))
     main = int(rng.integers(4))
     openings = _openings(rng, size, main)
     look = shell.make_look(rng, kind)
@@ -91,7 +93,7 @@ def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> Room
     room = Room(rng, size, openings)
     room.placed += [piece for piece in building if not piece.structural]
     style = make_style(rng)
-    furnisher = Furnisher(room, style, rng, main)
+    furnisher = Furnisher(room, style, rng, main, seed, key)
     focus = _centrepiece(furnisher, focus_kind) if focus_kind else None
     PROGRAMS[kind](furnisher)
     things = [thing for thing in room.placed if thing.model.label != _RESERVED]
@@ -151,8 +153,13 @@ def _centrepiece(f: Furnisher, kind: str) -> Placed:
         f.rug(x, y, float(rng.choice([0, 90])))
         thing = Placed(model, x, y, 0.0, yaw)
     else:
-        board = f.one(("round table", "side table", "coffee table", "table"))
-        table = Placed(f.new(board), x, y, 0.0, float(rng.uniform(0, 90)))
+        reach = float(np.hypot(*np.maximum(-low[:2], high[:2])))
+        for board in (*(f.one(("round table", "side table", "coffee table", "table")) for _ in range(4)), "table"):
+            table = Placed(f.new(board), x, y, 0.0, float(rng.uniform(0, 90)))
+            if (
+                min(max(table.model.shelves, key=lambda shelf: shelf.center_m[2]).half_m) > 0.7 * reach
+            ):  # a handle may reach over the edge
+                break
         room.placed.append(table)
         top = max(float(shelf.center_m[2]) for shelf in table.model.shelves)  # a coffee table has a board below too
         thing = Placed(model, x, y, top + 0.0005, yaw)
@@ -168,10 +175,10 @@ def _openings(rng: np.random.Generator, size: tuple[float, float, float], main: 
     """One door, one or two windows; never a door in the main wall."""
     walls = [(main + 1) % 4, (main + 2) % 4, (main + 3) % 4]
     door_wall = walls[int(rng.integers(3))]
-    wide = float(rng.uniform(0.82, 0.92))
+    wide, tall = float(rng.uniform(0.76, 0.98)), float(rng.uniform(1.95, 2.15))
     length = size[door_wall % 2]
     low = float(rng.uniform(0.2, 0.6)) if rng.random() < 0.5 else length - wide - float(rng.uniform(0.2, 0.6))
-    made = [Opening(door_wall, low, low + wide, 0.0, 2.05, "door")]
+    made = [Opening(door_wall, low, low + wide, 0.0, tall, "door")]
     for wall in [int(w) for w in rng.permutation([w for w in range(4) if w != door_wall])[: int(rng.integers(1, 3))]]:
         length = size[wall % 2]
         bottom, top = float(rng.uniform(0.85, 1.0)), float(rng.uniform(2.05, 2.25))
@@ -192,7 +199,7 @@ def _sun(rng: np.random.Generator, openings: Sequence[Opening]) -> FloatArray:
 
 def _ceiling_lamp(rng: np.random.Generator, size: tuple[float, float, float], style: Style) -> Placed:
     model, drop = Model("ceiling lamp"), float(rng.uniform(0.15, 0.5))
-    r = float(rng.uniform(0.16, 0.24))
+    r = float(rng.uniform(0.13, 0.3))
     model.lathe([(0, 0), (r, 0), (0.75 * r, 0.16), (0, 0.18)], (0, 0, 0), style.shade, 28)
     model.rod((0, 0, 0.17), (0, 0, 0.18 + drop), 0.008, style.brass)
     model.lamp = ((0.0, 0.0, 0.08), r + 0.03, float(rng.uniform(0.6, 1.6)))

@@ -15,14 +15,13 @@ from vgbench_gen.samples.light import Window
 from vgbench_gen.samples.parts import Model
 from vgbench_gen.samples.textures import Texture
 
-WALL_M = 0.16
 _SKY = np.array([0.86, 0.95, 1.08])
 _EDGE_M = 0.16
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Materials of the building. walls: one per wall."""
+    """Materials of the building. walls: one per wall. wall_m: their thickness. sill_m: depth of window sills."""
 
     floor: Texture
     ceiling: Texture
@@ -31,6 +30,8 @@ class Look:
     door: Texture
     curtain: Texture
     brass: Texture
+    wall_m: float
+    sill_m: float
 
 
 def make_look(rng: np.random.Generator, kind: str) -> Look:
@@ -83,6 +84,8 @@ def make_look(rng: np.random.Generator, kind: str) -> Look:
         textures.painted_wood(rng, (222, 220, 212)) if rng.random() < 0.5 else textures.wood(rng),
         textures.fabric(rng, mix(drawing.hue(rng, 0.9, 1.2), (220, 214, 204), 0.45)),
         textures.metal(rng),
+        float(rng.uniform(0.14, 0.28)),
+        float(rng.uniform(0.05, 0.13)),
     )
 
 
@@ -104,7 +107,7 @@ def build(
     )
     add(Model("ceiling").box((w, d, 0.1), (w / 2, d / 2, h), look.ceiling, coarse=(*hidden, "+z")), 0.22)
     for wall in range(4):
-        add(_wall(size_m, wall, [o for o in openings if o.wall == wall], look.walls[wall]))
+        add(_wall(size_m, wall, [o for o in openings if o.wall == wall], look.walls[wall], look.wall_m))
         add(_baseboard(size_m, wall, [o for o in openings if o.wall == wall and o.kind == "door"], look.trim), 0.4)
     windows, sunny = [], False
     for opening in openings:
@@ -151,19 +154,21 @@ def _slab(
     model.box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=2 if upright else wall % 2)
 
 
-def _wall(size_m: tuple[float, float, float], wall: int, openings: list[Opening], texture: Texture) -> Model:
+def _wall(
+    size_m: tuple[float, float, float], wall: int, openings: list[Opening], texture: Texture, wall_m: float
+) -> Model:
     model, h, length = Model("wall"), size_m[2], size_m[wall % 2]
     outer = ("-y", "+x", "+y", "-x")[wall]
     hidden = (outer, "+z", "-z")
     ends = ("-x", "+x") if wall % 2 == 0 else ("-y", "+y")
     at = 0.0
     for o in sorted(openings, key=lambda o: o.low_m):
-        _slab(model, size_m, wall, (at, o.low_m, 0, h), (-WALL_M, 0), texture, hidden)
+        _slab(model, size_m, wall, (at, o.low_m, 0, h), (-wall_m, 0), texture, hidden)
         if o.bottom_m > 0:
-            _slab(model, size_m, wall, (o.low_m, o.high_m, 0, o.bottom_m), (-WALL_M, 0), texture, (outer, "-z", *ends))
-        _slab(model, size_m, wall, (o.low_m, o.high_m, o.top_m, h), (-WALL_M, 0), texture, (outer, "+z", *ends))
+            _slab(model, size_m, wall, (o.low_m, o.high_m, 0, o.bottom_m), (-wall_m, 0), texture, (outer, "-z", *ends))
+        _slab(model, size_m, wall, (o.low_m, o.high_m, o.top_m, h), (-wall_m, 0), texture, (outer, "+z", *ends))
         at = o.high_m
-    _slab(model, size_m, wall, (at, length, 0, h), (-WALL_M, 0), texture, hidden)
+    _slab(model, size_m, wall, (at, length, 0, h), (-wall_m, 0), texture, hidden)
     return model
 
 
@@ -180,7 +185,7 @@ def _baseboard(size_m: tuple[float, float, float], wall: int, doors: list[Openin
 def _door(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model:
     model, a1, a2, top = Model("door"), o.low_m, o.high_m, o.top_m
     _slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, 0.004, top - 0.03), (-0.09, -0.05), look.door, upright=True)
-    _slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, -0.02, 0.004), (-WALL_M, 0.0), look.trim)
+    _slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, -0.02, 0.004), (-look.wall_m, 0.0), look.trim)
     for low, high, z1, z2 in ((0.14, 0.86, 0.15, 0.42), (0.14, 0.86, 0.52, 0.92)):
         wide, tall = a2 - a1, top
         span = (a1 + low * wide, a1 + high * wide, z1 * tall, z2 * tall)
@@ -188,7 +193,7 @@ def _door(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model:
     for span in ((a1 - 0.07, a1, 0, top + 0.07), (a2, a2 + 0.07, 0, top + 0.07), (a1, a2, top, top + 0.07)):
         _slab(model, size_m, o.wall, span, (0, 0.015), look.trim)
     for span in ((a1, a1 + 0.03, 0, top), (a2 - 0.03, a2, 0, top), (a1 + 0.03, a2 - 0.03, top - 0.03, top)):
-        _slab(model, size_m, o.wall, span, (-WALL_M, 0), look.trim)
+        _slab(model, size_m, o.wall, span, (-look.wall_m, 0), look.trim)
     _slab(model, size_m, o.wall, (a1 + 0.07, a1 + 0.19, 1.0, 1.02), (-0.03, -0.015), look.brass)
     _slab(model, size_m, o.wall, (a1 + 0.06, a1 + 0.1, 0.94, 1.08), (-0.05, -0.038), look.brass)
     return model
@@ -206,7 +211,7 @@ def _window(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model
             s = a1 + (a2 - a1 - bar) * k / panes
             e = a1 + (a2 - a1 - bar) * (k + 1) / panes
             _slab(model, size_m, o.wall, (s + bar, e, z, z + bar), (-0.13, -0.07), look.trim)
-    _slab(model, size_m, o.wall, (a1 - 0.05, a2 + 0.05, z1 - 0.03, z1), (0.0, 0.09), look.trim)
+    _slab(model, size_m, o.wall, (a1 - 0.05, a2 + 0.05, z1 - 0.03, z1), (0.0, look.sill_m), look.trim)
     for span in ((a1 - 0.06, a1, z1, z2 + 0.06), (a2, a2 + 0.06, z1, z2 + 0.06), (a1, a2, z2, z2 + 0.06)):
         _slab(model, size_m, o.wall, span, (0, 0.012), look.trim)
     return model
@@ -224,15 +229,17 @@ def _blinds(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model
 
 
 def _curtain(rng: np.random.Generator, size_m: tuple[float, float, float], o: Opening, side: int, look: Look) -> Model:
-    wide = rng.uniform(0.28, 0.45)
-    low, high = (o.low_m - 0.22, o.low_m - 0.22 + wide) if side < 0 else (o.high_m + 0.22 - wide, o.high_m + 0.22)
+    wide, over, deep = rng.uniform(0.26, 0.5), rng.uniform(0.16, 0.28), rng.uniform(0.016, 0.042)
+    low, high = (o.low_m - over, o.low_m - over + wide) if side < 0 else (o.high_m + over - wide, o.high_m + over)
     low, high = max(low, 0.03), min(high, size_m[o.wall % 2] - 0.03)
     start, along, inward = _frame(size_m, o.wall)
     s = np.linspace(low, high, 29)
-    fold = 0.11 + 0.032 * np.sin(np.arange(29) * 2 * np.pi / 4.6 + rng.uniform(0, 6))
+    off = look.sill_m + 0.006 + deep  # hangs before the sill
+    fold = off + deep * np.sin(np.arange(29) * 2 * np.pi / 4.6 + rng.uniform(0, 6))
     path = start + s[:, None] * along + fold[:, None] * inward
     ring = np.concatenate([path, (path - 0.006 * inward)[::-1]])
-    top, bottom, count = min(o.top_m + 0.16, size_m[2] - 0.03), 0.03, len(ring)
+    top, bottom = min(o.top_m + rng.uniform(0.1, 0.22), size_m[2] - 0.03), rng.uniform(0.015, 0.3) * o.bottom_m
+    count = len(ring)
     vertices = np.concatenate([ring + [0, 0, bottom], ring + [0, 0, top]])
     i = np.arange(count)
     j = (i + 1) % count
@@ -250,7 +257,7 @@ def _curtain(rng: np.random.Generator, size_m: tuple[float, float, float], o: Op
     mesh = trimesh.Trimesh(vertices, np.concatenate([sides, caps]), process=False)
     mesh.fix_normals()
     model = Model("curtain").add(mesh, look.curtain, smooth=True)
-    left, right = (start + x * along + 0.11 * inward for x in (low - 0.02, high + 0.02))
+    left, right = (start + x * along + off * inward for x in (low - 0.02, high + 0.02))
     rod = top + 0.012
     return model.rod((left[0], left[1], rod), (right[0], right[1], rod), 0.012, look.brass)
 

@@ -6,6 +6,7 @@ Operations, in the order they are applied (geometry first, then drawing):
 | --- | --- | --- |
 | `crop_resize` | `rect` [x0, y0, w, h], `size` [W, H] | cut and resize, edge-aligned as `geometry.cameras` |
 | `warp` | `H` 9 numbers row by row, `size` [W, H] | `H` maps source to target pixels; bilinear, black outside |
+| `mirror` | | left and right exchanged: pixel (u, v) goes to (W - 1 - u, v); loses nothing, keeps the size |
 | `point` | `uv` [u, v], `color`, `label` | a marker around a pixel that does not cover it |
 | `region` | `rect` [x1, y1, x2, y2] inclusive, `color`, `label` | an outline that does not cover them |
 
@@ -36,6 +37,7 @@ JPEG_QUALITY = 95
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
     "warp": {"op", "H", "size"},
+    "mirror": {"op"},
     "point": {"op", "uv", "color", "label"},
     "region": {"op", "rect", "color", "label"},
 }
@@ -128,6 +130,8 @@ def apply(picture: Picture, image: ColorArray) -> ColorArray:
             image = _crop_resize(op, image)
         elif op["op"] == "warp":
             image = _warp(op, image)
+        elif op["op"] == "mirror":
+            image = np.ascontiguousarray(image[:, ::-1])
         else:
             _require_inside(op, image)
             marks.append(op)
@@ -197,7 +201,7 @@ def _warp(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
 
 
 def _check(op: object) -> None:
-    """Raise ValueError unless `op` is exactly one of the four operations, all its numbers bounded."""
+    """Raise ValueError unless `op` is exactly one of the known operations, all its numbers bounded."""
     name = op.get("op") if isinstance(op, Mapping) else op
     if not isinstance(op, Mapping) or not isinstance(name, str) or name not in _KEYS:
         raise ValueError(f"unknown picture operation {str(name)[:80]!r}; known: {', '.join(_KEYS)}")
@@ -213,7 +217,7 @@ def _check(op: object) -> None:
             raise ValueError(f"crop_resize: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
     elif name == "warp":
         _check_matrix(op["H"])
-    else:
+    elif name != "mirror":
         _check_mark(op)
 
 

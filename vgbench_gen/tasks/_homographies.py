@@ -7,7 +7,7 @@ come from one sampler and pass the same gates (`benchmark-validity` 3.4 tasks 5 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -16,13 +16,14 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import HomographyGates
+from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Margins, Task, reject, with_margins
-from vgbench_gen.text import numbers
+from vgbench_gen.text import lint, numbers
 
 PER_FRAME = 2
 DRAWS = 60  # three in four draws pass the gates
@@ -64,6 +65,10 @@ class Components:
             Components(px=self.px, py=self.py),
         ]
         return [part for part in alone if part != Components()]
+
+    def mirrored(self) -> Components:
+        """Those of the same warp between the mirrored images."""
+        return replace(self, angle_deg=0.0 - self.angle_deg, tx_px=0.0 - self.tx_px, px=0.0 - self.px)
 
     def to_json(self) -> dict[str, float]:
         """Names and values."""
@@ -317,6 +322,24 @@ class HomographyTask(Task):
         error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
         error_d[~np.isfinite(error_d)] = np.inf
         return error_d / self.gates.homography.gap_min_d, error_d / self.gates.homography.gap_max_d
+
+    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+        """The printed matrix is the applied one, so no source has a part in it: each entry is off within its last
+        printed digit, as if the image had been warped by a matrix before rounding. A zero is a component that is
+        absent, and H33 a convention."""
+        H = about.value
+        digit = 10.0 ** (np.floor(np.log10(np.where(H == 0, 1.0, np.abs(H)))) - lint.SIGNIFICANT_DIGITS + 1)
+        digit[H == 0] = digit[2, 2] = 0.0
+        return H + digit * rng.uniform(-0.5, 0.5, (n, 3, 3))
+
+    def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
+        """See `NoiseTest`; mean distance of the corners, pixels."""
+        width, height = fact.evidence["size"]
+        corners = np.concatenate([homography.image_corners(width, height), np.ones((4, 1))], axis=1)
+        moved = corners @ np.swapaxes(values, 1, 2)
+        moved_px = moved[..., :2] / moved[..., 2:]
+        told_px = [corners_px(option.value, width, height) for option in options]
+        return np.stack([np.linalg.norm(moved_px - told, axis=2).mean(axis=1) for told in told_px])
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler."""

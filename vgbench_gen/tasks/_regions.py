@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
+from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks.base import Mark
 
 PROPOSALS = 600  # per frame; about a tenth pass, which fills a pool several times over
@@ -70,6 +71,19 @@ def propose_rects(frame: ViewFrame, view: SceneView, rng: np.random.Generator, c
     low = border + np.floor(rng.random((count, 2)) * (np.maximum(room, 0) + 1)).astype(np.int64)
     rects: IntArray = np.concatenate([low, low + sizes - 1], axis=1)[fits]
     return rects
+
+
+def flat_means_m(frame: ViewFrame, view: SceneView, rects: IntArray) -> FloatArray:
+    """(N,) mean depth of rectangles that pass what gates can be applied in bulk, NaN of the others."""
+    known, mean, std = _integral_stats(frame, rects)
+    passing = (known >= view.gates.region.valid_min) & (mean >= view.near_m) & (mean <= view.far_m)
+    return np.where(passing & (std <= _LOOSE_SPREAD * mean), mean, np.nan)
+
+
+def gated_region(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
+    """The region of a rectangle, or None where any gate fails."""
+    region = measure(frame, view, rect)
+    return region if region is not None and _seen_alike(frame, view, region) else None
 
 
 _FOUND: WeakKeyDictionary[ViewFrame, tuple[list[Region], dict[str, int]]] = WeakKeyDictionary()
@@ -205,6 +219,15 @@ def blocks_mean_m(evidence: Any) -> float:
     """Mean depth from the stored parts of a region."""
     means, counts = np.array(evidence["blocks"], dtype=np.float64).T
     return float((means * counts).sum() / counts.sum())
+
+
+def mirrored_region(candidate: Candidate, width: int) -> Candidate:
+    """A candidate with `Region.evidence` in a mirrored image of `width` columns: parts of a row change places."""
+    evidence = dict(candidate.evidence)
+    if "blocks" in evidence:
+        rows = [evidence["blocks"][start : start + 4] for start in range(0, 16, 4)]
+        evidence["blocks"] = [list(block) for row in rows for block in row[::-1]]
+    return replace(candidate, show=_mirror.with_rect(candidate.show, width), evidence=evidence)
 
 
 def region_mark(record: Mapping[str, Any], right: bool) -> Mark:

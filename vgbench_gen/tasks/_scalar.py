@@ -8,13 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Claim, Presentation, Task, Twins
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
 
-CLAIM_TOLERANCE = 0.10  # a judgment's "within 10 percent"
+SIGMAS_KEPT = 3.0  # of the truth's error that a true claim bears, so that it passes the noise test
+CLAIM_NOISE_MIN = 0.1  # of the tolerance; a claim that bears less noise than this is not made
 FALSE_RATIO_MIN, FALSE_RATIO_MAX = 1.5, 2.0
 
 
@@ -22,9 +24,11 @@ class ScalarTask(Task):
     """A positive scalar; values are (1,) arrays.
 
     decimals: as printed. unit_word: key of the option text and of the open-ended answer in `templates/words.toml`.
+    claim_tolerance: a judgment's "within 10 percent"; half of it is spent on noise in true and in false claims.
     """
 
     decimals: ClassVar[int] = 2
+    claim_tolerance: ClassVar[float] = 0.10
 
     def unit_key(self, fact: Fact) -> str:
         """Key below `option` and `answer` in the words for this fact's unit."""
@@ -86,9 +90,15 @@ class ScalarTask(Task):
             apart = np.minimum(apart, np.abs(values[:, None] - values) / gap)
         return apart, by_ratio / np.log(self.ratio_max(fact))
 
+    def claim_noise(self, value: float, fact: Fact) -> float:
+        """Largest share by which a claim about a value may be off: half the stated tolerance, or less where the value
+        itself is not known better. Of false claims as of true ones, or the noise would tell them apart."""
+        sigma = self.sigma(value, fact, self.gates.noise.of(fact.dataset))
+        return min(self.claim_tolerance / 2, self.claim_tolerance - SIGMAS_KEPT * sigma / value)
+
     def claim_noise_max(self, fact: Fact) -> float:
         """How far a true claim may be off in the task's unit: half the stated tolerance, and its own rounding."""
-        return CLAIM_TOLERANCE / 2 * float(fact.truth_candidate.value[0]) + 0.5 * 10.0**-self.decimals
+        return self.claim_tolerance / 2 * float(fact.truth_candidate.value[0]) + 0.5 * 10.0**-self.decimals
 
     def claim_separation(self, claimed: Candidate, fact: Fact) -> float:
         """As between options; a claim beyond its noise and within the margin is neither true nor false (above 0.5)."""
@@ -101,6 +111,33 @@ class ScalarTask(Task):
         """Positive and finite."""
         return candidate.value.shape == (1,) and bool(np.isfinite(candidate.value[0]) and candidate.value[0] > 0)
 
+    def exact_value(self, about: Candidate, fact: Fact) -> float:
+        """The value before rounding, from a candidate's evidence; of a computed one, as printed."""
+        return float(about.value[0])
+
+    @abc.abstractmethod
+    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+        """Standard deviation of a value of this fact, in the task's unit."""
+
+    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+        """See `NoiseTest`."""
+        value = self.exact_value(about, fact)
+        return value + self.sigma(value, fact, noise) * rng.standard_normal((n, 1))
+
+    def on_scale(self, values: FloatArray, fact: Fact) -> FloatArray:
+        """Values where equal differences are equally wrong: logarithms, as ratios tell options apart."""
+        return np.log(np.maximum(values, 1e-9))
+
+    def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
+        """See `NoiseTest`; on the scale of `on_scale`."""
+        told = np.array([[float(option.value[0])] for option in options])
+        return np.abs(self.on_scale(told, fact) - self.on_scale(values, fact)[:, 0])
+
+    def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
+        """See `NoiseTest`; a share of the true value."""
+        errors: FloatArray = np.abs(values[:, 0] - claimed[0]) / (self.claim_tolerance * np.abs(values[:, 0]))
+        return errors
+
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options; the answer carries its unit."""
         value = fixed(float(fact.truth_candidate.value[0]), self.decimals)
@@ -109,24 +146,29 @@ class ScalarTask(Task):
 
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """True and false numbers carry the same noise; the false one belongs to another candidate where one fits."""
-        truth = float(fact.truth_candidate.value[0])
-        noise = 1 + rng.uniform(-CLAIM_TOLERANCE / 2, CLAIM_TOLERANCE / 2, 2)
+        truth, shares = float(fact.truth_candidate.value[0]), rng.uniform(-1, 1, 2)
         other = self._other_value(fact, rng)
+        if other is None:
+            return None
+        most = [self.claim_noise(value, fact) for value in (truth, other)]
+        if min(most) < CLAIM_NOISE_MIN * self.claim_tolerance:
+            return None
         true_value, false_value = (
-            self.rounded(np.array([truth * noise[0]])),
-            self.rounded(np.array([other * noise[1]])),
+            self.rounded(np.array([value * (1 + share * noise)]))
+            for value, share, noise in zip((truth, other), shares, most, strict=True)
         )
-        if abs(true_value[0] / truth - 1) > CLAIM_TOLERANCE / 2 + 10.0**-self.decimals / truth:
+        if abs(true_value[0] / truth - 1) > self.claim_tolerance / 2 + 10.0**-self.decimals / truth:
             return None
         return Twins(
             self.pictures(fact),
-            self.slots(fact) | {"tolerance": word("tolerance.percent", value=f"{100 * CLAIM_TOLERANCE:.0f}")},
+            self.slots(fact) | {"tolerance": word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")},
             self._claim(true_value, fact),
             self._claim(false_value, fact),
-            CLAIM_TOLERANCE,
+            self.claim_tolerance,
         )
 
-    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float:
+    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+        """What the false claim is about, before noise; None where nothing would do."""
         truth = fact.truth_candidate
         apart = [
             float(c.value[0])

@@ -33,7 +33,7 @@ class Tracks:
 
     uv_a: (N, 2) integer pixels of the first frame. z_a: (N,) its depth there. uv_b: (N, 2) exact pixels of the second.
     points_b_m: (N, 3) in the second camera's frame. motion_d: (N,) move in the image in D%. cycle_px_at_640: (N,).
-    scarce: the gate that the most points failed. second: the second frame.
+    scarce: the gate that the most points failed. first, second: the frames.
     """
 
     uv_a: FloatArray
@@ -43,6 +43,7 @@ class Tracks:
     motion_d: FloatArray
     cycle_px_at_640: FloatArray
     scarce: str
+    first: ViewFrame
     second: ViewFrame
 
 
@@ -96,46 +97,16 @@ def tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tr
     keep(motion_d[passed()] >= gates.motion_min_d, "motion")
     k = passed()
     scarce = max(dropped, key=lambda name: dropped[name])
-    return Tracks(uv_a[first[k]], z_a[k], uv_b[k], points_b[k], motion_d[k], cycle[k], scarce, b)
+    return Tracks(uv_a[first[k]], z_a[k], uv_b[k], points_b[k], motion_d[k], cycle[k], scarce, a, b)
 
 
-def spread_out(found: Tracks, gap_px: FloatArray, gap_m: float, count: int, rng: np.random.Generator) -> list[int]:
-    """Up to `count` points that keep all margins among each other: a random one, then mostly its neighbourhood.
-
-    Half of the others come from within a metre of the first, so that decoys lie on the same thing or plane as the
-    target; which of them becomes the target is drawn later.
-
-    Args:
-        found: gated points.
-        gap_px: (2,) least distance in the first and in the second image, pixels.
-        gap_m: least distance in space.
-        count: most points to return.
-        rng: source of order.
-    """
-    if not len(found.uv_a):
-        return []
-    order = rng.permutation(len(found.uv_a))
-    near = np.linalg.norm(found.points_b_m - found.points_b_m[order[0]], axis=-1)[order] <= 1.0
-    picked: list[int] = []
-    for rows, most in ((order[near], count // 2), (order, count)):
-        left = rows
-        for k in picked:
-            left = left[_apart(found, left, k, gap_px, gap_m)]
-        while len(left) and len(picked) < most:
-            k = int(left[0])
-            picked.append(k)
-            left = left[_apart(found, left, k, gap_px, gap_m)]
-    return picked
-
-
-def _apart(found: Tracks, rows: IntArray, k: int, gap_px: FloatArray, gap_m: float) -> BoolArray:
-    # Pixels are rounded when shown, which may bring two of them nearer by a pixel and a half.
-    far: BoolArray = (
-        (np.linalg.norm(found.uv_a[rows] - found.uv_a[k], axis=-1) >= gap_px[0])
-        & (np.linalg.norm(found.uv_b[rows] - found.uv_b[k], axis=-1) >= gap_px[1] + 1.5)
-        & (np.linalg.norm(found.points_b_m[rows] - found.points_b_m[k], axis=-1) >= 1.01 * gap_m)
-    )
-    return far
+def standing(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+    """(N,) which pixels (N, 2) pass the gates that a point must pass in each image by itself."""
+    good = _inside(frame, uv, view)
+    good[good] = _in_range(frame.depth_at(uv[good]), view)
+    good[good] = _firm(frame, uv[good], view)
+    good[good] = _textured(frame, uv[good])
+    return good
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,6 +19,7 @@ from vgbench_gen.core.types import LETTERS, BoolArray, Camera, Candidate, Fact, 
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.text.render import word
 
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (`benchmark-validity` 3.6.1)
@@ -98,7 +99,7 @@ class Margins:
         return min(self.ratios.values(), default=1.0)
 
 
-class Task(abc.ABC):
+class Task(NoiseTest, abc.ABC):
     """One kind of question.
 
     name, version: a new version means other facts and new ids. formats: question types it can take.
@@ -233,6 +234,10 @@ class Task(abc.ABC):
         """Options come from the pool unless a task says otherwise."""
         return None
 
+    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
+        """Any set, unless a task says otherwise."""
+        return True
+
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper gives most tasks no noise rule."""
         return None
@@ -274,6 +279,11 @@ class Task(abc.ABC):
         `partner_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
         (from image 2 to image 1) or "mirror" (all images mirrored left to right). Candidates keep their order, the
         truth its place. Two partners of one another ask the same again: `partner(partner(f))` equals f up to rounding.
+
+        Every candidate is turned, also one that was computed for an option set, so the partner of
+        `replace(fact, candidates=options.options, truth=options.truth)` holds the set as it reads from the other
+        side. One without a counterpart gets a value of NaN, which `valid` refuses. Mirrored facts say so in
+        `evidence["mirrored"]`: pictures flip their bases, and cameras, poses and pixels are those of flipped images.
         """
         return None
 

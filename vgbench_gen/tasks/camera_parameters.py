@@ -7,19 +7,22 @@ first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import cameras, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks._crops import Crop, ladder_crops, off_centre_crops, output_size
-from vgbench_gen.tasks._scalar import CLAIM_TOLERANCE, ScalarTask
+from vgbench_gen.tasks._scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks, with_margins
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
@@ -36,6 +39,7 @@ class CameraParameters(ScalarTask):
     """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
 
     name = "camera_parameters"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     asks = tuple(ASK_AXIS)
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
@@ -46,6 +50,7 @@ class CameraParameters(ScalarTask):
         "fov": "edge to edge",
         "size": "as delivered",
     }
+    partner_kind = "mirror"
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
@@ -192,13 +197,39 @@ class CameraParameters(ScalarTask):
         value = rounded_as(float(fact.truth_candidate.value[0]) * (1 + noise), fact.ask)
         return Candidate(f"perturbed:{value[0]:g}", value)
 
+    def exact_value(self, about: Candidate, fact: Fact) -> float:
+        """See `ScalarTask`."""
+        return float(about.evidence.get(fact.ask, about.value[0]))
+
+    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+        """By the error of the focal length alone: a principal point is off by as many pixels, and a centred field of
+        view a by sin(a) times the relative error; no crop's by more."""
+        if fact.ask in CENTRES:
+            return noise.focal * float(fact.truth_candidate.evidence["fx" if fact.ask == "cx" else "fy"])
+        return noise.focal * (float(np.degrees(np.sin(np.radians(value)))) if fact.ask in ANGLES else value)
+
+    def on_scale(self, values: FloatArray, fact: Fact) -> FloatArray:
+        """Ratios tell focal lengths apart, differences all else."""
+        return values if fact.ask in (*CENTRES, *ANGLES) else super().on_scale(values, fact)
+
+    def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
+        """Of principal points in pixels, else a share of the true value."""
+        if fact.ask not in CENTRES:
+            return super().claim_errors(values, claimed, fact)
+        errors: FloatArray = np.abs(values[:, 0] - claimed[0]) / self.centre_tolerance_px(fact)
+        return errors
+
+    def centre_tolerance_px(self, fact: Fact) -> float:
+        """What claims about principal points state as their tolerance, whole pixels."""
+        return float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
+
     # --- asking ----------------------------------------------------------------------------------------------------
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The crop of the truth."""
         rect, size = _shown(fact.truth_candidate.show)
         op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
-        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
+        return (_mirror.picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Quantity, unit, definition and the size of the image as shown."""
@@ -232,41 +263,56 @@ class CameraParameters(ScalarTask):
     def claim_noise_max(self, fact: Fact) -> float:
         """Principal points are claimed to within pixels, everything else to within a share."""
         truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -_decimals(fact.ask)
-        if fact.ask in CENTRES:
-            within = float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
-        else:
-            within = CLAIM_TOLERANCE * truth
+        within = self.centre_tolerance_px(fact) if fact.ask in CENTRES else self.claim_tolerance * truth
         return within / 2 + last_digit / 2
 
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """The false value belongs to another member of a random option set, so either could have been the true one."""
         truth = float(fact.truth_candidate.value[0])
         if fact.ask in CENTRES:
-            tolerance = float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
+            tolerance = self.centre_tolerance_px(fact)
             phrase = word("tolerance.pixels", value=fixed(tolerance, 0))
         else:
-            tolerance = CLAIM_TOLERANCE
+            tolerance = self.claim_tolerance
             phrase = word("tolerance.percent", value=f"{100 * tolerance:.0f}")
 
-        def noisy(value: float) -> FloatArray:
-            half = tolerance / 2
+        def noisy(about: Candidate) -> FloatArray | None:
+            value = float(about.value[0])
+            own = replace(fact, candidates=(about,), truth=0)
+            sigma = self.sigma(value, own, self.gates.noise.of(fact.dataset))
+            allowed = tolerance - SIGMAS_KEPT * (sigma if fact.ask in CENTRES else sigma / value)
+            half = min(tolerance / 2, allowed)
+            if half < CLAIM_NOISE_MIN * tolerance:
+                return None
             if fact.ask in ANGLES:
                 # Of a wide angle, half the tolerance is more than half the margin: too far off to count as the same.
                 half = min(half, (self.gates.camera.fov_gap_min_deg / 2 - 0.05) / value)
             noise = float(rng.uniform(-half, half))
             return rounded_as(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
 
-        true = self._claim(noisy(truth), fact)
+        claimed = noisy(fact.truth_candidate)
+        if claimed is None:
+            return None
+        true = self._claim(claimed, fact)
         sets = valid_sets(compatibility(fact.candidates, fact, self), 4)
         sets = sets[(sets == fact.truth).any(axis=1)]
         for row in rng.permutation(len(sets))[:32]:
             other = int(rng.choice([i for i in sets[row].tolist() if i != fact.truth]))
-            false = self._claim(noisy(float(fact.candidates[other].value[0])), fact, fact.candidates[other].key)
+            claimed = noisy(fact.candidates[other])
+            if claimed is None:
+                continue
+            false = self._claim(claimed, fact, fact.candidates[other].key)
             # False whether the tolerance is read as a share of the truth or of the claim.
             allowed = tolerance if fact.ask in CENTRES else tolerance * max(truth, float(false.value[0]))
             if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
                 return Twins(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
         return None
+
+    def partner(self, fact: Fact) -> Fact | None:
+        """The mirrored image: the same camera but for cx, which is counted from the other side."""
+        base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(fact.evidence["size"][0])
+        second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
+        return _mirror.partner(self, fact, lambda member: _mirrored(member, fact.ask, base_width, out_width), second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.separation(fact.truth_candidate, Candidate("", value), fact)
@@ -296,6 +342,19 @@ def _candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
         show={"rect": list(crop.rect), "size": list(size)},
         evidence={"zoom": crop.zoom, **{name: parameter(crop.camera, name) for name in ASK_AXIS}},
     )
+
+
+def _mirrored(member: Candidate, ask: str, base_width: int, out_width: int) -> Candidate:
+    value, show, evidence = member.value, dict(member.show), dict(member.evidence)
+    if "cx" in evidence:
+        evidence["cx"] = out_width - 1 - float(evidence["cx"])
+    if ask == "cx":
+        # A computed decoy has no camera, and its whole pixels stay whole.
+        value = rounded_as(evidence.get("cx", out_width - 1 - float(value[0])), ask)
+    if "rect" in show:
+        (x0, y0, width, height), _ = _shown(show)
+        show["rect"] = [base_width - x0 - width, y0, width, height]
+    return replace(member, value=value, show=show, evidence=evidence)
 
 
 def _shown(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], tuple[int, int]]:

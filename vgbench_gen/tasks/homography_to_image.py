@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import Fact, FloatArray
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._homographies import HomographyTask, warped_picture
-from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, tasks
+from vgbench_gen.geometry import mirror
+from vgbench_gen.tasks import _mirror, _overlays
+from vgbench_gen.tasks._homographies import Components, HomographyTask, corners_px, printed_matrix, warp_problem
+from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, tasks, with_margins
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -23,6 +25,7 @@ class HomographyToImage(HomographyTask):
 
     name = "homography_to_image"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
+    partner_kind = "mirror"
 
     def printed(self, value: FloatArray) -> str:
         """As it stands in the question, one row per line; the options are images."""
@@ -37,8 +40,41 @@ class HomographyToImage(HomographyTask):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then one warp per option."""
         camera = fact.cameras[fact.frame_ids[0]]
-        base, size = fact.pictures[fact.frame_ids[0]], (camera["width"], camera["height"])
-        shown = (Picture(base), *(warped_picture(base, option, size) for option in options.options))
+        size = [camera["width"], camera["height"]]
+        warps = ({"op": "warp", "H": list(option.show["H"]), "size": size} for option in options.options)
+        shown = tuple(_mirror.picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
         texts = tuple(word("option.image", n=str(place + 2)) for place in range(len(options.options)))
         slots = {"matrix": self.printed(fact.truth_candidate.value)} | camera_slots(camera, intrinsics=False)
         return Presentation(shown, slots, texts)
+
+    def partner(self, fact: Fact) -> Fact | None:
+        """All images mirrored: H' = F H F, and with it the numbers of the matrix."""
+        width, height = fact.evidence["size"]
+        try:
+            second = mirror.homography(fact.second_value, width, width)
+        except GeometryError:
+            return None
+        mirrored = _mirror.partner(self, fact, lambda member: self._mirrored(member, width, height), second)
+        if mirrored is None:
+            return None
+        # Denominators count from the top-left pixel, which is another one now.
+        margins = {**fact.evidence.get("margins", {}), **mirrored.truth_candidate.evidence.get("margins", {})}
+        return with_margins(mirrored, fact.key, margins)
+
+    def _mirrored(self, member: Candidate, width: int, height: int) -> Candidate:
+        # Rounded each time, so the way back is remembered rather than computed.
+        source = member.show.get("mirror_of")
+        if source is None:
+            H = printed_matrix(mirror.homography(member.value, width, width))
+            show = {"H": H.ravel().tolist(), "mirror_of": member.value.ravel().tolist()}
+        else:
+            H, show = np.array(source, dtype=np.float64).reshape(3, 3), {"H": list(source)}
+        evidence = dict(member.evidence)
+        if evidence:
+            evidence["components"] = Components(**evidence["components"]).mirrored().to_json()
+            evidence["corners_px"] = corners_px(H, width, height).tolist()
+            evidence["margins"] = {
+                **evidence["margins"],
+                **warp_problem(H, width, height, self.gates.homography)[1],
+            }
+        return replace(member, value=H, show=show, evidence=evidence)

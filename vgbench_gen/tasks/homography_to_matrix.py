@@ -1,17 +1,31 @@
-"""Two images, four matrices: which homography turned the first image into the second (`x2 ~ H x1`, pixels)."""
+"""Two images, four matrices: which homography turned the first image into the second (`x2 ~ H x1`, pixels).
+
+The partner of a question goes back: its first image is the warped one, its second image is that one warped again by
+the printed inverse. So the second image holds what both share, black elsewhere, and every sentence about it stays true.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import Fact, FloatArray
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.geometry import homography
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._homographies import HomographyTask, warped_picture
+from vgbench_gen.tasks._homographies import (
+    AGREEMENT_PX,
+    HomographyTask,
+    corners_px,
+    printed_matrix,
+    warp_problem,
+    warped_picture,
+)
 from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, tasks
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -19,9 +33,14 @@ from vgbench_gen.text.render import word
 
 @tasks.register("homography_to_matrix")
 class HomographyToMatrix(HomographyTask):
-    """See the module."""
+    """See the module.
+
+    A candidate of a partner also shows `source_H`, the printed matrix that made its first image and whose inverse its
+    value is; its evidence stays that of `source_H`.
+    """
 
     name = "homography_to_matrix"
+    partner_kind = "inverse"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_image_to_matrix_vqa"}
 
     def printed(self, value: FloatArray) -> str:
@@ -35,7 +54,62 @@ class HomographyToMatrix(HomographyTask):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the source as the truth warps it."""
         camera = fact.cameras[fact.frame_ids[0]]
-        base = fact.pictures[fact.frame_ids[0]]
-        warped = warped_picture(base, fact.truth_candidate, (camera["width"], camera["height"]))
+        size, truth = (camera["width"], camera["height"]), fact.truth_candidate
+        source = Picture(fact.pictures[fact.frame_ids[0]])
+        if "source_H" in truth.show:
+            source = warped_picture(source.base, replace(truth, show={"H": truth.show["source_H"]}), size)
+        target = Picture(source.base, (*source.ops, *warped_picture(source.base, truth, size).ops))
         texts = tuple(self.printed(option.value) for option in options.options)
-        return Presentation((Picture(base), warped), camera_slots(camera, intrinsics=False), texts)
+        return Presentation((source, target), camera_slots(camera, intrinsics=False), texts)
+
+    def valid(self, candidate: Candidate, fact: Fact) -> bool:
+        """Passes the gates of the sampler; how much stays in view is a matter of the warp that was sampled.
+
+        A printed inverse must also undo that warp to within half a pixel.
+        """
+        if "source_H" not in candidate.show:
+            return super().valid(candidate, fact)
+        width, height = fact.evidence["size"]
+        H, gates = candidate.value, self.gates.homography
+        if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
+            return False
+        sampled = np.array(candidate.show["source_H"], dtype=np.float64).reshape(3, 3)
+        return (
+            warp_problem(H, width, height, gates)[0] in ("", "kept")
+            and not warp_problem(sampled, width, height, gates)[0]
+            and _rounding_px(H, sampled, width, height) <= AGREEMENT_PX
+        )
+
+    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+        """The matrix through the four stored corners, or back from there to the corners of the image."""
+        truth = evidence["truth"]
+        if "source_H" not in truth["show"]:
+            return super().recompute(evidence)
+        stored = np.array(truth["evidence"]["corners_px"], dtype=np.float64)
+        return self.rounded(homography.from_points(stored, homography.image_corners(*evidence["fact"]["size"])))
+
+    def partner(self, fact: Fact) -> Fact | None:
+        """From the warped image back to the first; None where an inverse has no H33 = 1."""
+        try:
+            candidates = tuple(_inverse(candidate) for candidate in fact.candidates)
+            second = homography.normalised(np.linalg.inv(homography.normalised(fact.second_value)))
+        except GeometryError:
+            return None
+        return replace(fact, candidates=candidates, second_value=second)
+
+
+def _rounding_px(H: FloatArray, sampled: FloatArray, width: int, height: int) -> float:
+    """How far the rounding of a printed inverse puts a corner from its place, there or back, pixels."""
+    home, away = homography.image_corners(width, height), corners_px(sampled, width, height)
+    off = np.concatenate([homography.apply(H, away) - home, homography.apply(np.linalg.inv(H), home) - away])
+    furthest = float(np.hypot(off[:, 0], off[:, 1]).max())
+    return furthest if np.isfinite(furthest) else float("inf")
+
+
+def _inverse(candidate: Candidate) -> Candidate:
+    if "source_H" in candidate.show:
+        entries = list(candidate.show["source_H"])
+        return replace(candidate, value=np.array(entries, dtype=np.float64).reshape(3, 3), show={"H": entries})
+    H = printed_matrix(homography.normalised(np.linalg.inv(homography.normalised(candidate.value))))
+    show = {"H": H.ravel().tolist(), "source_H": candidate.value.ravel().tolist()}
+    return replace(candidate, value=H, show=show)

@@ -1,30 +1,52 @@
 """How deep a marked region is, in metres.
 
 Ground truth: mean z over the region, two decimals (VGBench, SpatialScore section D.2); the region gates make mean and
-median agree. Options are the depths of other gated regions of the same image.
+median agree.
+
+The question prints where the region is, and what is low in an image is near. Depths of other regions of the image are
+told apart by that, however evenly the truth ranks among them: the guess tells which of the four it is. So options and
+false claims are depths of the *same rectangle* in other frames of the scene, through the same camera to a per cent.
+Every word of the question fits all of them, and which frame is shown was drawn (`benchmark-validity` 3.3.1). Scans of
+a few frames hold no such sets; there they are depths of other regions of the image.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._regions import Region, blocks_mean_m, cloud_medians_m, frame_regions, region_mark
-from vgbench_gen.tasks._scalar import ScalarTask, evidence_rect
+from vgbench_gen.tasks import _mirror
+from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
+from vgbench_gen.tasks._regions import (
+    Region,
+    blocks_mean_m,
+    cloud_medians_m,
+    flat_means_m,
+    frame_regions,
+    gated_region,
+    mirrored_region,
+    propose_rects,
+    region_mark,
+)
+from vgbench_gen.tasks._scalar import FALSE_RATIO_MIN, ScalarTask, evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks, with_margins
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
 MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
-TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (`benchmark-validity` 3.2)
-PER_FRAME = 2
+SHARED_SHARE = 0.6  # of the facts of a scene, which can be asked in every form
+SHARED_PROPOSALS = 8000  # rectangles; about one in a hundred is flat at four depths
+FRAMES_MIN = 12  # to find one rectangle in four of them, at four depths
+FRAMES_PER_FACT = 1.5  # looked at, for strata to choose from; more cost time and bring few regions nearer or farther
 
 
 @tasks.register("metric_depth")
@@ -32,11 +54,13 @@ class MetricDepth(ScalarTask):
     """See the module."""
 
     name = "metric_depth"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     unit = "m"
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
+    partner_kind = "mirror"
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
@@ -51,55 +75,134 @@ class MetricDepth(ScalarTask):
         return self.gates.depths.gap_min_m
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """One or two facts per frame: a pool of disjoint regions, the asked one drawn."""
+        """At most two facts per frame: first about rectangles that several frames share, the others about
+        single regions, log-depth strata in turn.
+
+        Single regions have no pool, so they can only be asked open-ended. Rooms hold little that is very near or far,
+        and one constant would be right too often for regions drawn as they come.
+        """
+        frames = view.distinct_frames(rng)[: max(int(FRAMES_PER_FACT * limit), FRAMES_MIN)]
+        if len(frames) < FRAMES_MIN:
+            yield from self._of_images(frames, view, rng, limit)
+            return
+        used: dict[str, list[Region]] = {}
         made = 0
-        for frame in view.distinct_frames(rng):
+        for fact in self._shared(frames, view, used, rng):
+            if made >= max(int(SHARED_SHARE * limit), 1):
+                break
+            made += 1
+            yield fact
+        found: list[tuple[ViewFrame, Region]] = []
+        for frame in frames:
+            regions, dropped = frame_regions(frame, view)
+            if not regions:
+                most = max(dropped, key=lambda name: dropped[name])
+                yield reject(self, view, frame.id, f"regions_{most}", 0, 1, str(dropped))
+            found += [(frame, region) for region in regions]
+        for k in in_strata([region.mean_m for _, region in found], [frame.id for frame, _ in found], rng):
+            if made >= limit:
+                return
+            frame, region = found[k]
+            if _free(region, used.setdefault(frame.id, [])):
+                used[frame.id].append(region)
+                made += 1
+                yield self._fact(view, [(frame, region)], 0)
+
+    def _of_images(
+        self, frames: list[ViewFrame], view: SceneView, rng: np.random.Generator, limit: int
+    ) -> Iterator[Fact | Rejected]:
+        """Facts of a scan too short for rectangles that frames share: candidates are regions of the same image."""
+        made = 0
+        for frame in frames:
             if made >= limit:
                 return
             found, dropped = frame_regions(frame, view)
             used: list[Region] = []
             for turn in range(min(PER_FRAME, limit - made)):
                 key = f"{frame.id}/{turn}"
-                if len(found) < 4:
+                if len(found) < len(LETTERS):
                     most = max(dropped, key=lambda name: dropped[name])
-                    yield reject(self, view, key, f"regions_{most}", len(found), 4, str(dropped))
+                    yield reject(self, view, key, f"regions_{most}", len(found), len(LETTERS), str(dropped))
                     break
-                draft = self._draft(frame, view, found, used, rng)
-                if draft is None:
-                    yield reject(self, view, key, "no_option_set", len(found), 4)
+                seen = [(frame, region) for region in _spread_over_depth(found, self.pool_size, rng)]
+                eligible = np.array([_free(region, used) for _, region in seen])
+                drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng, eligible)
+                if drawn is None:
+                    yield reject(self, view, key, "no_option_set", len(found), len(LETTERS))
                     break
+                used.append(seen[drawn.truth][1])
                 made += 1
-                yield draft
+                yield self._fact(view, seen, drawn.truth)
 
-    def _draft(
-        self, frame: ViewFrame, view: SceneView, found: list[Region], used: list[Region], rng: np.random.Generator
-    ) -> Fact | None:
-        picked = _spread_over_depth(found, self.pool_size, rng)
+    def _shared(
+        self, frames: list[ViewFrame], view: SceneView, used: dict[str, list[Region]], rng: np.random.Generator
+    ) -> Iterator[Fact]:
+        """Facts whose candidates are one rectangle in several frames; the asked ones are added to `used`."""
+        alike: dict[tuple[float, ...], list[ViewFrame]] = {}
+        for frame in frames:
+            # Phones focus: a per cent of the focal length says nothing of the depth.
+            camera = frame.camera
+            alike.setdefault((*camera.size, *np.round(camera.K.ravel() / camera.width, 2)), []).append(frame)
+        proposed: list[tuple[list[ViewFrame], IntArray]] = []
+        for members in alike.values():
+            if len(members) < len(LETTERS):
+                continue
+            rects = propose_rects(members[0], view, rng, SHARED_PROPOSALS)
+            means = np.stack([flat_means_m(frame, view, rects) for frame in members], axis=1)
+            for k in np.flatnonzero(np.isfinite(means).sum(axis=1) >= len(LETTERS)):
+                # Measured exactly only where that may give a set; most rectangles lie on one wall.
+                if not self._holds_set(means[k][np.isfinite(means[k])]):
+                    continue
+                proposed.append(([members[n] for n in np.flatnonzero(np.isfinite(means[k]))], rects[k]))
+        for k in rng.permutation(len(proposed)):
+            members, rect = proposed[k]
+            members = [members[n] for n in rng.permutation(len(members))[: self.pool_size]]
+            measured = ((frame, gated_region(frame, view, rect)) for frame in members)
+            # What may not be asked about is no decoy either: near surfaces, seen close together, would be decoys only.
+            seen = [(frame, r) for frame, r in measured if r is not None and _free(r, used.get(frame.id, []))]
+            if len(seen) < len(LETTERS):
+                continue
+            drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng)
+            if drawn is not None:
+                frame, region = seen[drawn.truth]
+                used.setdefault(frame.id, []).append(region)
+                yield self._fact(view, seen, drawn.truth)
+
+    def _holds_set(self, depths_m: FloatArray) -> bool:
+        """Whether four of these depths keep the margins, by taking each next one as soon as it is far enough."""
+        gates, ordered = self.gates.depths, np.sort(depths_m).tolist()
+        for k, first in enumerate(ordered):
+            last, count = first, 1
+            for depth in ordered[k + 1 :]:
+                if depth > gates.ratio_max * first:
+                    break
+                if depth >= gates.ratio_min * last and depth - last >= gates.gap_min_m:
+                    last, count = depth, count + 1
+            if count >= len(LETTERS):
+                return True
+        return False
+
+    def _fact(self, view: SceneView, seen: list[tuple[ViewFrame, Region]], truth: int) -> Fact:
         pool = tuple(
             Candidate(
-                "region:" + ",".join(map(str, region.rect_px)),
+                f"region:{frame.id}:" + ",".join(map(str, region.rect_px)),
                 self.rounded(np.array([region.mean_m])),
                 show={"rect": list(region.rect_px)},
                 evidence=region.evidence(),
             )
-            for region in picked
+            for frame, region in seen
         )
+        frame, region = seen[truth]
         fact = self.new_fact(view, pool, frame_ids=(frame.id,))
-        eligible = np.array(
-            [all(np.linalg.norm(r.point_m - u.point_m) >= TARGETS_APART_M for u in used) for r in picked]
-        )
-        drawn = self.with_drawn_truth(fact, rng, eligible)
-        if drawn is None:
-            return None
-        region, gates = picked[drawn.truth], view.gates.region
-        used.append(region)
+        fact = replace(fact, truth=truth, second_value=pool[truth].value)
+        gates = view.gates.region
         low, quarter, median, three_quarters, high = region.quantiles_m[[0, 2, 3, 4, 6]]
         ratios = {
             "iqr": gates.iqr_of_median_max * median / max(three_quarters - quarter, 1e-6),
             "spread": gates.spread_of_median_max * median / max(high - low, 1e-6),
             "valid": region.valid / gates.valid_min,
         }
-        return with_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", ratios)
+        return with_margins(fact, f"{frame.id}/region:" + ",".join(map(str, region.rect_px)), ratios)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Median of the projected point cloud in the region."""
@@ -113,10 +216,18 @@ class MetricDepth(ScalarTask):
         """Weighted mean of the stored parts of the region."""
         return self.rounded(np.array([blocks_mean_m(evidence["truth"]["evidence"])]))
 
+    def exact_value(self, about: Candidate, fact: Fact) -> float:
+        """See `ScalarTask`."""
+        return float(about.evidence.get("mean_m", about.value[0]))
+
+    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+        """One error of depth for the whole region."""
+        return noise.depth_sigma_m(value)
+
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The frame with the region outlined."""
         op = {"op": "region", "rect": evidence_rect(fact.truth_candidate.show), "color": self._color(fact), "label": ""}
-        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
+        return (_mirror.picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Region, colour word and camera."""
@@ -126,18 +237,40 @@ class MetricDepth(ScalarTask):
         } | camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
-        """Every region that is an option, with its depth."""
-        truth = evidence["truth"]["key"]
-        return [[region_mark(record, record["key"] == truth) for record in evidence["options"]]]
+        """The region with its depth; those of the other options are in other frames."""
+        return [[region_mark(evidence["truth"], True)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
+    def partner(self, fact: Fact) -> Fact | None:
+        """The mirrored image: other places, the same depths."""
+        width = int(fact.cameras[fact.frame_ids[0]]["width"])
+        return _mirror.partner(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
+
+    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+        # Of a random option set, so that either could have been the true one; refused rather than drawn again, which
+        # would prefer truths with few false claims.
+        sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))
+        sets = sets[(sets == fact.truth).any(axis=1)]
+        if not len(sets):
+            return None
+        row = sets[rng.integers(len(sets))]
+        other = float(fact.candidates[rng.choice(row[row != fact.truth])].value[0])
+        truth = float(fact.truth_candidate.value[0])
+        return other if max(other / truth, truth / other) >= FALSE_RATIO_MIN else None
+
     def _color(self, fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same picture.
         return MARK_COLORS[sum(evidence_rect(fact.truth_candidate.show)) % len(MARK_COLORS)]
+
+
+def _free(region: Region, used: list[Region]) -> bool:
+    """Whether a region may be asked about beside those of its frame that are."""
+    near = any(np.linalg.norm(region.point_m - other.point_m) < TARGETS_APART_M for other in used)
+    return not near and len(used) < PER_FRAME
 
 
 def _spread_over_depth(found: list[Region], count: int, rng: np.random.Generator) -> list[Region]:

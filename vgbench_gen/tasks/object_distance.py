@@ -1,19 +1,22 @@
 """How far apart two framed objects are, in metres.
 
 Ground truth: Euclidean distance of the centres of the two oriented boxes, two decimals. The image fixes the answer,
-so options are a ladder around it in which its rank is uniform.
+so options are a ladder around it, in which no rung is the likelier truth for whoever knows how far apart objects
+usually are that lie so many pixels from each other (`_ladder`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
+from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
@@ -21,6 +24,7 @@ from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
+from vgbench_gen.tasks._ladder import Rungs, Spread, draw_rungs
 from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
@@ -42,8 +46,10 @@ from vgbench_gen.text.render import word
 COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
 USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
 PART_OF_MIN = 0.5  # of the smaller box inside the larger one
+_PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
 _POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
 _REJECTS_FACTOR = 5
+_OTHER_SIDE = {"a": "b", "b": "a", "rect_a": "rect_b", "rect_b": "rect_a", "a_": "b_", "b_": "a_"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +74,10 @@ class ObjectDistance(ScalarTask):
     """See the module."""
 
     name = "object_distance"
+    version = 2
+    claim_tolerance = (
+        0.20  # boxes are annotated to 2 or 3 cm, of which 10 percent of the nearest pairs leave too little
+    )
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     unit = "m"
     category, subcategory = "Depth and Distance", "Absolute"
@@ -78,6 +88,7 @@ class ObjectDistance(ScalarTask):
     }
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
+    partner_kind = "swap"
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
@@ -143,34 +154,74 @@ class ObjectDistance(ScalarTask):
         return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
-        """A geometric ladder through the truth; ratio and the truth's rank are drawn without looking at it."""
-        gates = self.gates.distance
-        ratio = rng.uniform(gates.ratio_min, gates.ratio_max ** (1 / (count - 1)))
-        rank = int(rng.integers(count))
-        truth = fact.truth_candidate
+        """A geometric ladder through the truth, by `_ladder.draw_rungs`.
+
+        Raises:
+            TooFewOptionsError: too few sets are possible in which the truth would not stand out.
+        """
+        gates, truth = self.gates.distance, fact.truth_candidate
+        drawn = self._drawn_rungs(
+            fact, _PRINT_SLACK * gates.ratio_min, (gates.ratio_max / _PRINT_SLACK) ** (1 / (count - 1)), count, rng
+        )
+        if drawn is None:
+            raise TooFewOptionsError("unbalanced", f"{fact.key}: {truth.value[0]:.2f} m; pixels apart would tell")
+        ratio, rank = float(np.exp(drawn.step)), drawn.rank
         rungs = [
             truth if k == rank else Candidate(f"rung:{k - rank}", self.rounded(truth.value * ratio ** (k - rank)))
             for k in range(count)
         ]
         return rungs, rank
 
+    def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
+        gates = self.gates.distance
+        a, b = (np.array(fact.truth_candidate.show[f"rect_{side}"], dtype=np.float64).reshape(2, 2) for side in "ab")
+        apart_px = max(float(np.linalg.norm((a - b).mean(axis=0))), 1.0)
+        apart = apart_px / float(fact.cameras[fact.frame_ids[0]]["K"][0])
+        guess = float(np.log(gates.guess_depth_m * apart))
+        scale = gates.guess_log_sd * (3 * apart) ** gates.guess_log_sd_power
+        ends = np.log([gates.min_m, gates.max_m])
+        # Rounded, so that weights of sets are found once for many facts.
+        spread = Spread(round(guess, 2), round(scale, 2), float(ends[0]), float(ends[1]), gates.guess_freedom)
+        steps = float(np.log(low)), float(np.log(high))
+        return draw_rungs(
+            float(fact.truth_candidate.value[0]), spread, steps, count, rng, gates.gap_min_m + 10.0**-self.decimals
+        )
+
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""
         return Candidate("perturbed", self.rounded(fact.truth_candidate.value * (1 + rng.uniform(-0.5, 0.5))))
+
+    def exact_value(self, about: Candidate, fact: Fact) -> float:
+        """See `ScalarTask`."""
+        if "a" not in about.evidence:
+            return super().exact_value(about, fact)
+        a, b = (np.array(about.evidence[side]["corners_m"]).mean(axis=0) for side in "ab")
+        return float(np.linalg.norm(a - b))
+
+    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+        """Of the difference of two centres, along one axis."""
+        return float(np.sqrt(2) * noise.box_m)
+
+    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+        """Both centres are off in all directions alike, so only how far they are apart matters: a rung of the ladder
+        is perturbed just as the truth. The camera's pose moves both."""
+        value = self.exact_value(about, fact)
+        apart = np.array([value, 0.0, 0.0]) + self.sigma(value, fact, noise) * rng.standard_normal((n, 3))
+        return np.asarray(np.linalg.norm(apart, axis=1, keepdims=True))
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The frame with both objects framed."""
         show = fact.truth_candidate.show
         ops = tuple(
-            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": color, "label": ""}
-            for side, color in zip("ab", _colors(fact), strict=True)
+            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": _colors(fact)[side], "label": ""}
+            for side in ("ba" if fact.evidence.get("swapped") else "ab")
         )
         return (Picture(fact.pictures[fact.frame_ids[0]], ops),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Both regions with their colours, and the camera."""
         named: dict[str, str] = {}
-        for side, color in zip("ab", _colors(fact), strict=True):
+        for side, color in _colors(fact).items():
             named[f"color_{side}"] = word(f"color.{color}")
             named[f"region_{side}"] = numbers.rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | camera_slots(fact.cameras[fact.frame_ids[0]])
@@ -203,11 +254,24 @@ class ObjectDistance(ScalarTask):
         possible = all(gates.min_m <= claim.value[0] <= gates.max_m for claim in (twins.true, twins.false))
         return twins if possible else None
 
-    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float:
+    def partner(self, fact: Fact) -> Fact | None:
+        """From the second object to the first: the same picture, the objects named in the other order."""
+        evidence = dict(fact.evidence) | {
+            "margins": {
+                _OTHER_SIDE.get(name[:2], name[:2]) + name[2:]: v for name, v in fact.evidence["margins"].items()
+            }
+        }
+        if not evidence.pop("swapped", False):
+            evidence["swapped"] = True
+        return replace(fact, candidates=tuple(map(_exchanged, fact.candidates)), evidence=evidence)
+
+    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
         # would tell true from false.
-        factor = float(rng.uniform(FALSE_RATIO_MIN, FALSE_RATIO_MAX))
-        return float(fact.truth_candidate.value[0]) * (factor if rng.random() < 0.5 else 1 / factor)
+        drawn = self._drawn_rungs(fact, FALSE_RATIO_MIN, FALSE_RATIO_MAX, 2, rng)
+        if drawn is None:
+            return None
+        return float(fact.truth_candidate.value[0] * np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
 
     def _problem(self, pair: _Pair) -> tuple[str, float, float] | None:
         gates, margins = self.gates.distance, pair.margins
@@ -262,7 +326,19 @@ class ObjectDistance(ScalarTask):
         return with_margins(fact, f"{pair.frame.id}/{truth.key}", ratios)
 
 
-def _colors(fact: Fact) -> tuple[str, ...]:
+def _colors(fact: Fact) -> dict[str, str]:
+    """Side -> colour; an object keeps its colour when both are exchanged."""
     # By hash, so that every format and seed of this fact shows the same picture and no colour means "nearer".
-    swapped = int(stable_hash(fact.dataset, fact.scene_id, fact.key), 16) % 2
-    return COLORS[::-1] if swapped else COLORS
+    swapped = int(stable_hash(fact.dataset, fact.scene_id, fact.key), 16) % 2 == 1
+    if fact.evidence.get("swapped"):
+        swapped = not swapped
+    return dict(zip("ab", COLORS[::-1] if swapped else COLORS, strict=True))
+
+
+def _exchanged(candidate: Candidate) -> Candidate:
+    """Objects a and b exchanged; a rung of a ladder is a number alone and stays."""
+    show, evidence = (
+        {_OTHER_SIDE.get(name, name): value for name, value in table.items()}
+        for table in (candidate.show, candidate.evidence)
+    )
+    return replace(candidate, show=show, evidence=evidence)

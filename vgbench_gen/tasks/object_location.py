@@ -1,25 +1,30 @@
 """Where a framed object is: the eight corners of its box in the camera frame, metres.
 
 The image fixes the answer. Options are the whole box scaled about the camera (`benchmark-validity` 3.4, task 7), so
-that all of them project onto the same rectangle; the truth's rank among them is uniform.
+that all of them project onto the same rectangle; depths and ranks are drawn such that none is the likelier truth for
+whoever knows how deep objects usually stand (`_ladder`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
+from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.geometry import boxes
+from vgbench_gen.geometry import boxes, mirror
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _overlays
+from vgbench_gen.tasks import _mirror, _overlays
+from vgbench_gen.tasks._ladder import Rungs, Spread, draw_rungs
+from vgbench_gen.tasks._noise import pose_errors
 from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
@@ -45,9 +50,29 @@ RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are r
 DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (`benchmark-validity` 3.6.4)
 TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
 _TRUE_NOISE = 0.03  # of the box's sides, in place and in size
+_ODDS = 1.4  # of members of a ladder; a fifth more facts, and text-only accuracy stays as it is
 _PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _BoxSpread(Spread):
+    """Of the depth of a box with its rays given. drop: from the camera down to its lowest corner, over its depth.
+    drop_m: see `BoxMargins`."""
+
+    drop: float = 0.0
+    drop_m: tuple[tuple[float, float, float], ...] = ()
+
+    def density(self, x: FloatArray) -> FloatArray:
+        """Of depth and drop together, at one ratio of both: for one drop per depth, hence the factor exp(x)."""
+        depths_m = np.exp(x)
+        drops = [share / sd * _bell((self.drop * depths_m - mean) / sd) for share, mean, sd in self.drop_m]
+        return np.asarray(Spread.density(self, x) * np.sum(drops, axis=0) * depths_m)
+
+
+def _bell(z: FloatArray) -> FloatArray:
+    return np.asarray(np.exp(-0.5 * z**2))
 
 
 @tasks.register("object_location")
@@ -55,6 +80,7 @@ class ObjectLocation(Task):
     """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
 
     name = "object_location"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     category, subcategory = "Object Localization", "3D Localization"
@@ -70,6 +96,7 @@ class ObjectLocation(Task):
         "regions": "xyxy_inclusive",
     }
     needs_objects = True
+    partner_kind = "mirror"
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
@@ -201,16 +228,42 @@ class ObjectLocation(Task):
         return boxes.cuboid_residual_m(value) <= RESIDUAL_MAX_M
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
-        """The box at `count` depths; ratio and the truth's rank are drawn without looking at where the box is."""
+        """The box at `count` depths, by `_ladder.draw_rungs`.
+
+        Raises:
+            TooFewOptionsError: at this depth too few sets are possible in which the truth would not stand out.
+        """
         truth = fact.truth_candidate
-        ratio = rng.uniform(max(truth.evidence["needed_ratio"], self.gates.box.ladder_ratio_min), self.ratio_max)
-        rank = int(rng.integers(count))
         exact = np.array(truth.evidence["corners_m"])
+        low = max(truth.evidence["needed_ratio"], self.gates.box.ladder_ratio_min)
+        drawn = self._drawn_rungs(exact, low, self.ratio_max, count, rng)
+        if drawn is None:
+            raise TooFewOptionsError("unbalanced", f"{fact.key} at {exact[:, 2].mean():.2f} m: the depth would tell")
+        ratio, rank = float(np.exp(drawn.step)), drawn.rank
         rungs = [
             truth if k == rank else Candidate(f"rung:{k - rank}", self.rounded(exact * ratio ** (k - rank)))
             for k in range(count)
         ]
         return rungs, rank
+
+    def _drawn_rungs(
+        self, corners: FloatArray, low: float, high: float, count: int, rng: np.random.Generator
+    ) -> Rungs | None:
+        gates, depth_m = self.gates, float(corners[:, 2].mean())
+        ends = np.log([gates.depth.near_m, gates.object.depth_max_m])
+        axes = boxes.from_corners(corners, "camera").rotation
+        upright = axes[:, np.argmax(np.abs(axes[1]))]
+        down = upright if upright[1] > 0 else -upright
+        spread = _BoxSpread(
+            float(np.log(gates.box.depth_typical_m)),
+            gates.box.depth_log_sd,
+            float(ends[0]),
+            float(ends[1]),
+            drop=round(float((corners @ down).max()) / depth_m, 2),
+            drop_m=gates.box.drop_m,
+        )
+        steps = float(np.log(low)), float(np.log(high))
+        return draw_rungs(depth_m, spread, steps, count, rng, odds=_ODDS if count > 2 else 1.0)
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""
@@ -218,6 +271,19 @@ class ObjectLocation(Task):
         center, size = box.center_m + rng.uniform(-0.1, 0.1, 3), box.size_m * rng.uniform(0.9, 1.1, 3)
         noisy = OrientedBox(center, size, box.rotation, box.frame)
         return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
+
+    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+        """The box with another centre and other sides, seen from a camera that is elsewhere; rungs of a ladder too."""
+        exact = np.array(about.evidence["corners_m"]) if "corners_m" in about.evidence else about.value
+        axes = boxes.from_corners(exact, "camera").rotation
+        centres, sides = noise.box_m * rng.standard_normal((2, n, 1, 3))
+        turns, shifts = pose_errors(noise, rng, n)
+        corners = exact + centres + (boxes.CORNER_SIGNS * sides / 2) @ axes.T
+        return np.asarray(corners @ np.swapaxes(turns, 1, 2) + shifts[:, None])
+
+    def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
+        """See `NoiseTest`; mean distance of corresponding corners, metres."""
+        return np.stack([np.linalg.norm(values - option.value, axis=2).mean(axis=1) for option in options])
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -234,7 +300,8 @@ class ObjectLocation(Task):
         return Presentation(self._pictures(fact), self._slots(fact), texts)
 
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
-        """The true claim is the box with slight noise, the false one that same box nearer or farther."""
+        """The true claim is the box with slight noise, the false one that same box nearer or farther, as on a ladder of
+        two."""
         truth = fact.truth_candidate
         box = boxes.from_corners(np.array(truth.evidence["corners_m"]), "camera")
         shift, grow = rng.uniform(-_TRUE_NOISE, _TRUE_NOISE, (2, 3))
@@ -243,8 +310,12 @@ class ObjectLocation(Task):
         )
         low, high = truth.evidence["needed_ratio"], self.gates.box.depth_ratio_max * _PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
-        ratio = float(np.exp(rng.uniform(np.log(1 + (low - 1) * (1 + 2 * _TRUE_NOISE)), np.log(high))))
-        scale = ratio if rng.random() < 0.5 else 1 / ratio
+        drawn = self._drawn_rungs(
+            np.array(truth.evidence["corners_m"]), 1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high, 2, rng
+        )
+        if drawn is None:
+            return None
+        scale = float(np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
         claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
         off = [self.separation(truth, claim, fact) for claim in claims]
         most = (1 - TRUE_IOU_MIN) / (1 - self.gates.box.iou_max)
@@ -256,10 +327,24 @@ class ObjectLocation(Task):
         )
         return Twins(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
 
+    def partner(self, fact: Fact) -> Fact | None:
+        """The mirrored image: corners reflected, and listed so that the box is no mirrored one."""
+        width = int(fact.cameras[fact.frame_ids[0]]["width"])
+        second = mirror.corners(fact.second_value)
+        return _mirror.partner(self, fact, lambda member: self._mirrored(member, width), second)
+
+    def _mirrored(self, member: Candidate, width: int) -> Candidate:
+        evidence = dict(member.evidence)
+        for name in ("corners_m", "world_corners_m"):
+            if name in evidence:
+                evidence[name] = mirror.corners(evidence[name]).tolist()
+        value = self.rounded(mirror.corners(member.value))
+        return replace(member, value=value, show=_mirror.with_rect(member.show, width), evidence=evidence)
+
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = evidence_rect(fact.truth_candidate.show)
         op = {"op": "region", "rect": rect, "color": self._color(fact), "label": ""}
-        return (Picture(fact.pictures[fact.frame_ids[0]], (op,)),)
+        return (_mirror.picture(fact, fact.frame_ids[0], op),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         return {

@@ -1,24 +1,28 @@
 """Which marked point of image 2 is the marked point of image 1 (VGBench, SpatialScore section D.2).
 
-The pool is a set of points that both frames see; one of them is drawn and marked in image 1, the others give the
-options. With even odds one option lies at the query's own pixel. Gates and margins: `benchmark-validity` 3.4 row 10.
+A point that both frames see is drawn and marked in image 1. Wrong options are other places of image 2 that could have
+been the answer by where they lie: the query moved as tracked points of other pairs of the scene moved
+(`_track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins: `benchmark-validity` 3.4
+row 10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
-from vgbench_gen.geometry import projection
+from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _poses, _tracks
+from vgbench_gen.tasks import _mirror, _poses, _track_back, _track_decoys, _tracks
+from vgbench_gen.tasks._noise import noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
@@ -39,8 +43,24 @@ from vgbench_gen.text.render import word
 
 QUERY_COLORS = ("orange", "sky_blue", "yellow", "reddish_purple")
 TARGET_COLOR = "orange"
-SAME_PIXEL_ODDS = 0.5
-_DRAWN = 18  # points that go through the second route, of which about a third fails
+# The decoy at the query's pixel is never right and its coordinates are printed: striking it out leaves one of three,
+# 25.8 % at these odds.
+SAME_PIXEL_ODDS = 0.1
+_DRAWN, _CONFIRMED_MIN = 16, 4  # points of a pair that go through the second route, of which about a third fails
+_FEWEST_PAIRS = 12  # tracked for their motions even where fewer facts are wanted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tracked:
+    """A gated pair. number: of it in `_track_decoys.Motions`. tried: rows of `found` that the second route was tried
+    on. rows: those of them that pass."""
+
+    i: int
+    j: int
+    number: int
+    found: _tracks.Tracks
+    tried: list[int]
+    rows: list[int]
 
 
 @tasks.register("point_tracking")
@@ -48,63 +68,109 @@ class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 2
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
     category, subcategory = "Point and Object Tracking", "3D Tracking"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
+    partner_kind = "back"
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
-        table = pair_table(view)
-        used: list[tuple[int, int]] = []
-        for first, second in table.proposals(view.gates.pair, rng)[: 6 * limit]:
-            if len(used) >= limit:
+        table, motions = pair_table(view), _track_decoys.Motions()
+        source = self._tracked_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
+        made, known = 0, 0
+        while made < limit:
+            waiting: list[_Tracked] = []
+            while known < _FEWEST_PAIRS or made + len(waiting) < limit:
+                found = next(source, None)
+                if found is None:
+                    break
+                if isinstance(found, Rejected):
+                    yield found
+                    continue
+                motions.add(found.number, found.found, found.tried, found.rows)
+                waiting.append(found)
+                known += 1
+            if not waiting:
                 return
+            for pair in waiting[: limit - made]:
+                a, b = pair.found.first, pair.found.second
+                draft = self._draft(table, view, pair, motions, rng)
+                made += isinstance(draft, Fact)
+                yield draft if isinstance(draft, Fact) else reject(self, view, f"{a.id}-{b.id}", *draft)
+
+    def _tracked_pairs(
+        self, table: PairTable, view: SceneView, rng: np.random.Generator, most: int
+    ) -> Iterator[_Tracked | Rejected]:
+        """Pairs with points that could be asked about, none hardly different from an earlier one."""
+        used: list[tuple[int, int]] = []
+        for first, second in table.proposals(view.gates.pair, rng)[: 6 * most]:
             i, j = (first, second) if rng.random() < 0.5 else (second, first)
-            key = f"{view.frames[i].id}-{view.frames[j].id}"
+            a, b = view.frames[i], view.frames[j]
             problem = table.problem(i, j, view.gates.pair)
             if problem is None and table.taken(i, j, used):
                 problem = ("pair_alike", float("nan"), float("nan"))
-            draft = problem if problem is not None else self._draft(table, view, i, j, rng)
-            if isinstance(draft, Fact):
-                used.append((i, j))
-                yield draft
-            else:
-                yield reject(self, view, key, *draft)
+            if problem is None:
+                found = _tracks.tracks(a, b, view, self.gates.track)
+                drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
+                rows = [k for k in drawn if self._confirmed(found, k, a, view)]
+                if len(rows) >= _CONFIRMED_MIN:
+                    used.append((i, j))
+                    yield _Tracked(i, j, len(used), found, drawn, rows)
+                    continue
+                scarce = len(drawn) < _CONFIRMED_MIN
+                problem = f"points_{found.scarce}" if scarce else "points_unconfirmed", float(len(rows)), _CONFIRMED_MIN
+            yield reject(self, view, f"{a.id}-{b.id}", *problem)
 
-    def _draft(self, table: PairTable, view: SceneView, i: int, j: int, rng: np.random.Generator) -> Fact | Problem:
-        a, b = view.frames[i], view.frames[j]
-        tracks = _tracks.tracks(a, b, view, self.gates.track)
-        gap_px = self.gates.track.gap_min_d / 100 * np.array([a.camera.diagonal_px, b.camera.diagonal_px])
-        drawn = _tracks.spread_out(tracks, gap_px, self.gates.track.gap_min_m, _DRAWN, rng)
-        if len(drawn) < 4:
-            return f"points_{tracks.scarce}" if len(tracks.uv_a) < 4 else "points_apart", float(len(drawn)), 4.0
-        # Every member passes the second route, not only the one drawn later: all could have been asked.
-        picked = [k for k in drawn if self._confirmed(tracks, k, a, view)][: self.pool_size - 1]
-        if len(picked) < 4:
-            return "points_unconfirmed", float(len(picked)), 4.0
-        candidates = tuple(self._candidate(tracks, k) for k in picked)
-        fact = self.new_fact(view, candidates, frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px})
-        asked = self.with_drawn_truth(fact, rng)
-        if asked is None:
-            return "no_option_set", float(len(candidates)), 4.0
-        truth = asked.truth_candidate
+    def _draft(
+        self,
+        table: PairTable,
+        view: SceneView,
+        pair: _Tracked,
+        motions: _track_decoys.Motions,
+        rng: np.random.Generator,
+    ) -> Fact | Problem:
+        i, j, found = pair.i, pair.j, pair.found
+        a, b = found.first, found.second
+        gates = self.gates.track
+        most: tuple[int, _track_decoys.Wrong] | None = None
+        for k in pair.rows:
+            there = _track_decoys.wrong_places(found, k, 1, pair.number, motions, view, gates, rng)
+            if there.fits or most is None or len(there.uv_px) > len(most[1].uv_px):
+                most = k, there
+            # Where the first three drawn may stand beside it, the point is as likely to be the odd one out as they are:
+            # points where most others crowd have fewer sets and would otherwise be right too often.
+            if there.fits:
+                break
+        if most is None:
+            return "decoys_few", 0.0, 3.0
+        k, there = most
+        back_places = _track_decoys.wrong_places(found, k, 0, pair.number, motions, view, gates, rng)
+        decoys = _track_decoys.decoys(there, back_places)
+        truth = self._candidate(found, k)
+        fact = self.new_fact(
+            view, (truth, *decoys), frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px}
+        )
+        if not len(valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))):
+            return "decoys_few", float(len(decoys)), 3.0
+        candidates = fact.candidates
         if rng.random() < SAME_PIXEL_ODDS:
-            same = self._same_pixel(truth, tracks, b.camera.size == a.camera.size, view)
+            same = _track_decoys.same_pixel(truth, found, view)
             candidates = (*candidates, same) if same is not None else candidates
+        back = self._led_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
         margins = table.margins(i, j, self.gates)
-        margins.at_least("motion", tracks.motion_d[picked[asked.truth]], self.gates.track.motion_min_d)
-        margins.at_most("cycle", tracks.cycle_px_at_640[picked[asked.truth]], self.gates.track.cycle_max_px_at_640)
+        margins.at_least("motion", found.motion_d[k], self.gates.track.motion_min_d)
+        margins.at_most("cycle", found.cycle_px_at_640[k], self.gates.track.cycle_max_px_at_640)
         poses_and_cameras = {
             "world_from_camera": pose_evidence(a, b),
             "camera_1": camera_record(a.camera),
             "camera_2": camera_record(b.camera),
             "pair": table.evidence(i, j),
-        }
-        whole = replace(asked, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
+        } | ({} if back is None else {_track_back.SECOND: back.tolist()})
+        whole = replace(fact, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
         return with_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
     def _candidate(self, tracks: _tracks.Tracks, k: int) -> Candidate:
@@ -118,18 +184,21 @@ class PointTracking(Task):
         }
         return Candidate(f"point:{u},{v}", self.rounded(tracks.uv_b[k]), (), {"query": [u, v]}, evidence)
 
-    def _same_pixel(
-        self, truth: Candidate, tracks: _tracks.Tracks, same_size: bool, view: SceneView
-    ) -> Candidate | None:
-        """The decoy at the query's own pixel, where image 2 has that pixel and knows its depth; never the truth."""
-        uv = np.array(truth.show["query"], dtype=np.float64)
-        frame = tracks.second
-        z_m = float(frame.depth_at(uv))
-        if not same_size or not view.near_m <= z_m <= view.far_m:
+    def _led_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
+        """What `recheck` gives for the partner, or None where it would refuse it."""
+        motion = _poses.from_stored(b.world_from_camera.ravel().tolist(), a.world_from_camera.ravel().tolist())
+        target = _track_back.turned(truth, b.camera, a.camera, motion).value
+        try:
+            back = self._second(b, a, truth.value, target, view)
+        except GeometryError:
             return None
-        place = np.round(projection.back_project(frame.camera, uv, np.array(z_m)), 4)
-        show = {"query": None, "same_pixel_of": truth.key}
-        return Candidate(f"same:{truth.key}", uv, (), show, {"point_2_m": place.tolist()})
+        allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * a.camera.diagonal_px
+        return back if np.linalg.norm(back - target) <= allowed_px else None
+
+    def partner(self, fact: Fact) -> Fact | None:
+        """From image 2 back to image 1, or None where the pixels did not lead back (`_track_back`)."""
+        back = _track_back.exchanged(fact)
+        return None if back is None else _mirror.checked(self, back)
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """Where the fact has a same-pixel decoy the set holds it; the others are drawn uniformly from the pool."""
@@ -218,6 +287,25 @@ class PointTracking(Task):
         """Pixels apart over a fifth of the margin."""
         return self._gap(fact.truth_candidate.value, second, fact) / SECOND_ROUTE_SHARE
 
+    def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
+        """Image 1 shows the query alone, and no other option is its point."""
+        return [truth]
+
+    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+        """Where the query's point lies in image 2 if its depth and the cameras' motion are off."""
+        a, b = (np.array(fact.evidence["world_from_camera"][f]).reshape(4, 4) for f in fact.frame_ids)
+        first, second = (camera_from_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
+        z_m = float(about.evidence["z_1_m"])
+        depth_m = np.maximum(z_m + noise.depth_sigma_m(z_m) * rng.standard_normal(n), 0.0)
+        points = projection.back_project(first, np.broadcast_to(about.show["query"], (n, 2)), depth_m)
+        motions = noisy_poses(poses.relative_pose(a, b), noise, rng, n)
+        return projection.project(second, (motions[:, :, :3] @ points[..., None])[..., 0] + motions[:, :, 3])[0]
+
+    def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
+        """See `NoiseTest`; pixels of image 2."""
+        told = np.stack([option.value for option in options])
+        return np.asarray(np.linalg.norm(told[:, None] - values, axis=2))
+
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """The query, and where its 3D point and those of the decoys lie in the second image."""
         truth = evidence["truth"]
@@ -235,8 +323,9 @@ class PointTracking(Task):
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """Two numbered points; the true claim names the target's number, the false one the other's."""
         fits = np.flatnonzero(compatibility(fact.candidates, fact, self)[fact.truth])
-        decoys = fits[fits != fact.truth]
-        if not len(decoys):
+        # Of two points one at the query's own pixel would give the other away.
+        decoys = [n for n in fits if n != fact.truth and "same_pixel_of" not in fact.candidates[n].show]
+        if not decoys:
             return None
         truth, decoy = fact.truth_candidate, fact.candidates[int(rng.choice(decoys))]
         shown, numbers = self._numbered((truth, decoy), rng)

@@ -1,25 +1,28 @@
 """Which of four marked regions is the farthest from the camera, or the nearest.
 
 Ground truth: the region whose median z is extreme, with disjoint 10-90 % intervals against every other one shown.
-The image fixes the truth, so what must not give it away is where regions lie: farther things are higher in most
-images. Each fact therefore has a rank, the number of decoys above the truth (0 to 3), decided before truth and decoys
-are looked for; ranks of a scene and kind of question differ in number by at most one, and a frame that can only give
-a rank that is in surplus gives nothing. Redrawing the options keeps the rank.
+The image fixes the truth, so what must not give it away is where regions lie: of the sets of all images of a scene some
+are drawn by weights under which the truth lies among its decoys as any of them does (`_balance`). Redrawing the options
+takes another set with the same truth, drawn by the same weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._regions import Region, cloud_medians_m, frame_regions, region_mark
+from vgbench_gen.tasks import _balance, _mirror
+from vgbench_gen.tasks._noise import nearest
+from vgbench_gen.tasks._regions import Region, cloud_medians_m, frame_regions, mirrored_region, region_mark
 from vgbench_gen.tasks._scalar import evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks, with_margins
 from vgbench_gen.text import numbers
@@ -27,8 +30,19 @@ from vgbench_gen.text.render import word
 
 LABEL_COLOR = "yellow"  # one colour for all four: a colour must not single one out
 DECOYS = 3
-POOL_SIDE_MAX = 4  # decoys kept from above the truth, and from below it, to redraw options from
+SETS_KEPT = 4  # drawn for a fact, some perhaps more than once; options are redrawn from them
+_LEAST_WEIGHT = 1e-12
+IMAGES_MIN = 12  # whose sets are weighed together
 TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (`benchmark-validity` 3.2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sets:
+    """What may be asked of one frame. found: its regions. rows: (S, 4) of them, truth first. weight: (S,)."""
+
+    found: list[Region]
+    rows: IntArray
+    weight: FloatArray
 
 
 @tasks.register("relative_depth")
@@ -36,72 +50,100 @@ class RelativeDepth(Task):
     """See the module."""
 
     name = "relative_depth"
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     asks = ("deepest", "nearest")
     unit = "m"
     category, subcategory = "Depth and Distance", "Relative"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "relative_depth_vqa"}
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
+    partner_kind = "mirror"
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per kind of question and frame."""
-        made = 0
-        used_ranks = {ask: np.zeros(DECOYS + 1, dtype=np.int64) for ask in self.asks}
-        for frame in view.distinct_frames(rng):
-            found, dropped = frame_regions(frame, view)
-            targets: list[Region] = []
-            for ask in self.asks:
+        frames = view.distinct_frames(rng)
+        made, seen = 0, 0
+        targets: dict[str, list[Region]] = {frame.id: [] for frame in frames}
+        while made < limit and seen < len(frames):
+            # Enough images to weigh sets by, also where few facts are wanted; each of them is asked about once.
+            wanted = max(-(-(limit - made) // len(self.asks)), IMAGES_MIN)
+            batch, seen = frames[seen : seen + wanted], seen + wanted
+            weighed = self._weighed(batch, view, rng)
+            for frame, ask in itertools.product(batch, self.asks):
                 if made >= limit:
                     return
-                key = f"{frame.id}/{ask}"
-                if len(found) <= DECOYS:
-                    most = max(dropped, key=lambda name: dropped[name])
-                    yield reject(self, view, key, f"regions_{most}", len(found), DECOYS + 1, str(dropped))
+                sets = weighed[frame.id, ask]
+                if isinstance(sets, Rejected):
+                    yield sets
                     continue
-                counts = used_ranks[ask]
-                wanted = rng.permutation(np.flatnonzero(counts == counts.min())).tolist()
-                free = [r for r in found if all(_apart_m(r, t) >= TARGETS_APART_M for t in targets)]
-                drafts = (self._draft(frame, view, found, free, ask, rank, rng) for rank in wanted)
-                draft = next((made_one for made_one in drafts if made_one is not None), None)
+                draft = self._draft(frame, view, sets, targets[frame.id], ask, rng)
                 if draft is None:
-                    yield reject(self, view, key, "no_balanced_set", len(found), DECOYS + 1, f"wanted ranks {wanted}")
+                    yield reject(self, view, f"{frame.id}/{ask}", "targets_near", len(sets.rows), 1)
                     continue
                 fact, target = draft
-                counts[fact.evidence["above"]] += 1
-                targets.append(target)
+                targets[frame.id].append(target)
                 made += 1
                 yield fact
+
+    def _weighed(
+        self, frames: Sequence[ViewFrame], view: SceneView, rng: np.random.Generator
+    ) -> dict[tuple[str, str], _Sets | Rejected]:
+        """(frame id, ask) -> the frame's sets with weights that balance them over all the frames, or why none."""
+        weighed: dict[tuple[str, str], _Sets | Rejected] = {}
+        for ask in self.asks:
+            asked: dict[str, tuple[list[Region], IntArray]] = {}
+            differs: list[FloatArray] = []
+            for frame in frames:
+                key = f"{frame.id}/{ask}"
+                found, dropped = frame_regions(frame, view)
+                if len(found) <= DECOYS:
+                    most = max(dropped, key=lambda name: dropped[name])
+                    problem = f"regions_{most}", len(found), DECOYS + 1, str(dropped)
+                    weighed[frame.id, ask] = reject(self, view, key, *problem)
+                    continue
+                # One region per depth: sensors count in millimetres, and equal values never stand together.
+                found = list({region.median_m: region for region in found}.values())
+                allowed = np.array([[self._decided(a, b, ask) for b in found] for a in found])
+                rows = _balance.drawn_sets(allowed, DECOYS, rng)
+                if not len(rows):
+                    weighed[frame.id, ask] = reject(self, view, key, "no_option_set", len(found), DECOYS + 1)
+                    continue
+                asked[frame.id] = found, rows
+                rects = np.array([region.rect_px for region in found], dtype=np.float64)
+                differs.append(_balance.traits(rects[rows], frame.camera.size))
+            for (frame_id, (found, rows)), weight in zip(asked.items(), _balance.weights(differs), strict=True):
+                weighed[frame_id, ask] = _Sets(found, rows, weight)
+        return weighed
 
     def _draft(
         self,
         frame: ViewFrame,
         view: SceneView,
-        found: list[Region],
-        free: list[Region],
+        sets: _Sets,
+        taken: list[Region],
         ask: str,
-        rank: int,
         rng: np.random.Generator,
     ) -> tuple[Fact, Region] | None:
-        """A fact whose truth is one of `free` and has `rank` decoys above it in every option set, and its truth."""
-        for t in rng.permutation(len(free)):
-            truth = free[t]
-            # One region per depth: sensors count in millimetres, and options with equal values never stand together.
-            distinct = {region.median_m: region for region in found}.values()
-            decoys = [region for region in distinct if region is not truth and self._decided(truth, region, ask)]
-            above = [r for r in decoys if _middle(r) < _middle(truth)]
-            below = [r for r in decoys if _middle(r) > _middle(truth)]
-            if len(above) >= rank and len(below) >= DECOYS - rank:
-                break
-        else:
+        """A fact of one of the sets, drawn by weight, and its truth, which is none of `taken` nor near one."""
+        found, rows = sets.found, sets.rows
+        near = np.array([any(_apart_m(region, t) < TARGETS_APART_M for t in taken) for region in found])
+        free = ~near[rows[:, 0]]
+        if not free.any():
             return None
-        picked = [
-            side[i]
-            for side, needed in ((above, rank), (below, DECOYS - rank))
-            if needed
-            for i in rng.permutation(len(side))[:POOL_SIDE_MAX]
-        ]
-        members = [truth, *picked]
-        margins = [self._order_separation(truth.median_m, r.median_m) for r in picked]
+        # Weights may be too small for a number; where only such sets are left, they are all alike.
+        weight = np.where(free, sets.weight + _LEAST_WEIGHT, 0.0)
+        first = int(rng.choice(len(rows), p=weight / weight.sum()))
+        # Drawn with replacement: among different sets those of little weight would be chosen too often.
+        weight = np.where(rows[:, 0] == rows[first, 0], weight, 0.0)
+        others = rng.choice(len(rows), SETS_KEPT - 1, p=weight / weight.sum()).tolist()
+        truth = found[rows[first, 0]]
+        picked: list[int] = []
+        told: list[list[int]] = []
+        for row in rows[[first, *others], 1:].tolist():
+            picked += [r for r in row if r not in picked]
+            told.append([1 + picked.index(r) for r in row])
+        members = [truth, *(found[r] for r in picked)]
+        margins = [self._order_separation(truth.median_m, found[r].median_m) for r in picked]
         candidates = [
             Candidate(
                 _key(region),
@@ -111,7 +153,7 @@ class RelativeDepth(Task):
             )
             for region in members
         ]
-        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence={"above": rank})
+        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence={"sets": told})
         fact = with_margins(fact, f"{frame.id}/{ask}/{_key(truth)}", {"order": min(margins)})
         return fact, truth
 
@@ -178,16 +220,22 @@ class RelativeDepth(Task):
         return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.gates.depths.order_ratio_max))
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """Decoys redrawn from above and from below the truth, as many of each as the fact's rank says."""
-        truth, rank = fact.truth_candidate, int(fact.evidence["above"])
-        others = [c for i, c in enumerate(fact.candidates) if i != fact.truth]
-        above = [c for c in others if _middle_px(c) < _middle_px(truth)]
-        below = [c for c in others if _middle_px(c) > _middle_px(truth)]
-        if len(above) < rank or len(below) < count - 1 - rank:
-            return None
-        decoys = [above[i] for i in rng.permutation(len(above))[:rank]]
-        decoys += [below[i] for i in rng.permutation(len(below))[: count - 1 - rank]]
-        return [truth, *decoys], 0
+        """One of the fact's sets."""
+        decoys = fact.evidence["sets"][int(rng.integers(len(fact.evidence["sets"])))]
+        return [fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0
+
+    def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
+        """The image fixes which of the regions is the extreme one."""
+        return [truth]
+
+    def best_stays(
+        self, fact: Fact, options: Sequence[Candidate], truth: int, noise: Noise, rng: np.random.Generator, count: int
+    ) -> BoolArray:
+        """(count,) whether the truth stays extreme when every region's depth is off by an error of its own."""
+        median_m = np.array([[float(option.value[0])] for option in options])
+        sigma_m = np.array([[noise.depth_sigma_m(z)] for z in median_m[:, 0].tolist()])
+        depth_m = median_m + sigma_m * rng.standard_normal((len(options), count))
+        return nearest(-depth_m if fact.ask == "deepest" else depth_m, truth)
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """Every region that is an option, with its depth."""
@@ -208,16 +256,12 @@ class RelativeDepth(Task):
             "regions": numbered([numbers.rect(rect) for rect in rects], "region"),
         } | camera_slots(fact.cameras[frame_id], intrinsics=False)
         texts = tuple(word("option.region", n=str(place[i])) for i in range(len(rects)))
-        return Presentation((Picture(fact.pictures[frame_id], ops),), slots, texts)
+        return Presentation((_mirror.picture(fact, frame_id, *ops),), slots, texts)
 
-
-def _middle(region: Region) -> float:
-    return (region.rect_px[1] + region.rect_px[3]) / 2
-
-
-def _middle_px(candidate: Candidate) -> float:
-    rect = evidence_rect(candidate.show)
-    return (rect[1] + rect[3]) / 2
+    def partner(self, fact: Fact) -> Fact | None:
+        """The mirrored image: other places, the same depths and sets."""
+        width = int(fact.cameras[fact.frame_ids[0]]["width"])
+        return _mirror.partner(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
 
 
 def _apart_m(a: Region, b: Region) -> float:

@@ -12,12 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
+from vgbench_gen.tasks._noise import mean_gaps_m, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
@@ -46,10 +49,11 @@ class RelativePose(Task):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
-    version = 2
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     input_modality = "multi-images"
+    partner_kind = "inverse"
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "pose_estimation_vqa")
     convention: ClassVar[Mapping[str, str]] = {
@@ -241,6 +245,33 @@ class RelativePose(Task):
         )
         return float(max(gaps))
 
+    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
+        """Pools of one scene overlap, so one set might be asked twice. A hash of its frames names the member that is
+        the truth, the same one for a set and for the set of its inverses; to a reader each member is as likely."""
+        names = ["-".join(sorted(member.frame_ids)) for member in members]
+        ranks = [stable_hash("owner", fact.dataset, fact.scene_id, *sorted(names), "of", name) for name in names]
+        return "-".join(sorted(fact.truth_candidate.frame_ids)) == names[ranks.index(min(ranks))]
+
+    def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
+        """Those that are the motion between two frames; a computed one is not."""
+        return [k for k, option in enumerate(options) if "world_from_camera" in option.evidence]
+
+    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+        """See `NoiseTest`; of the stored motion, not of the printed one."""
+        return noisy_poses(_stored(about), noise, rng, n)
+
+    def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
+        """See `NoiseTest` and `metric`, by the points that the frames of `about` share."""
+        points = np.array(about.evidence["points_m"]).reshape(-1, 3)
+        return mean_gaps_m(values, np.stack([option.value for option in options]), points)
+
+    def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
+        """See `NoiseTest` and `claim_error`."""
+        chords = np.linalg.norm((values[:, :, :3] - claimed[:, :3]).reshape(-1, 9), axis=1) / (2 * np.sqrt(2))
+        turns_deg = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
+        shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)
+        return np.asarray(np.maximum(turns_deg / CLAIM_ROTATION_DEG, shifts_m / CLAIM_TRANSLATION_M))
+
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """Points both views see, where the true pose puts them."""
         truth = evidence["truth"]
@@ -254,23 +285,28 @@ class RelativePose(Task):
         return Presentation(self._pictures(fact), self._slots(fact), texts)
 
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
-        """True: the pose with noise inside half the tolerance. False: a compatible member of the pool."""
+        """True: the pose with noise inside half the tolerance. False: a compatible member of the pool, with noise of
+        the same law, so that both are as far from what is stored and as much of a rotation once printed."""
         truth = fact.truth_candidate
-        # Rounding t to two decimals moves it by up to 9 mm, which must fit into the half as well.
-        value = self.rounded(
-            _poses.noisy(truth.value, 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng)
-        )
         others = [
             other
             for other, fits in zip(fact.candidates, compatibility(fact.candidates, fact, self)[fact.truth], strict=True)
-            if fits and other is not truth and self.claim_error(truth.value, other.value) >= _FALSE_CLAIM_MIN
+            if fits and other is not truth
         ]
-        if not others or self.claim_error(truth.value, value) > 0.5:
+        if not others:
             return None
-        false = others[int(rng.integers(len(others)))]
+        chosen = truth, others[int(rng.integers(len(others)))]
+        # Rounding t to two decimals moves it by up to 9 mm, which must fit into the half as well.
+        values = [
+            self.rounded(_poses.noisy(_stored(one), 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng))
+            for one in chosen
+        ]
+        noise = max(self.claim_error(one.value, value) for one, value in zip(chosen, values, strict=True))
+        if noise > 0.5 or self.claim_error(truth.value, values[1]) < _FALSE_CLAIM_MIN:
+            return None
         claims = [
-            Claim(_poses.slots(claimed), claimed, self.separation(truth, replace(truth, value=claimed), fact), key)
-            for claimed, key in ((value, truth.key), (false.value, false.key))
+            Claim(_poses.slots(value), value, self.separation(truth, replace(truth, value=value), fact), one.key)
+            for one, value in zip(chosen, values, strict=True)
         ]
         slots = self._slots(fact) | {
             "tolerance_deg": fixed(CLAIM_ROTATION_DEG, 0),
@@ -285,9 +321,42 @@ class RelativePose(Task):
             float(np.linalg.norm(truth[:, 3] - claimed[:, 3])) / CLAIM_TRANSLATION_M,
         )
 
+    def partner(self, fact: Fact) -> Fact | None:
+        """The pose from the second camera to the first, from the unrounded poses; every candidate is turned around.
+
+        None where the camera of a candidate's first image is not known.
+        """
+        candidates = [self._exchanged(candidate, fact) for candidate in fact.candidates]
+        known = tuple(candidate for candidate in candidates if candidate is not None)
+        if len(known) < len(candidates):
+            return None
+        R, t = fact.second_value[:, :3], fact.second_value[:, 3]
+        return replace(fact, candidates=known, second_value=np.concatenate([R.T, -(R.T @ t)[:, None]], axis=1))
+
+    def _exchanged(self, candidate: Candidate, fact: Fact) -> Candidate | None:
+        evidence, (first, second) = candidate.evidence, candidate.frame_ids
+        camera = evidence.get("camera_1", fact.cameras.get(first))
+        if camera is None:
+            return None
+        of_first, of_second = (
+            np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
+            for frame_id in (first, second)
+        )
+        points = np.array(evidence["points_m"], dtype=np.float64).reshape(-1, 3)
+        moved = poses.transform(poses.relative_pose(of_first, of_second), points)
+        turned = {"points_m": np.round(moved, 3).tolist(), "camera_1": evidence["camera_2"], "camera_2": camera}
+        value = self.rounded(poses.relative_pose(of_second, of_first)[:3])
+        return Candidate(f"frames:{second}-{first}", value, (second, first), candidate.show, {**evidence, **turned})
+
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         return tuple(Picture(fact.pictures[frame_id]) for frame_id in fact.truth_candidate.frame_ids)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
         return camera_slots(first) | camera_slots(second, "_2")
+
+
+def _stored(candidate: Candidate) -> FloatArray:
+    """(3, 4) motion of a candidate before it was rounded."""
+    first, second = (np.array(candidate.evidence["world_from_camera"][f]).reshape(4, 4) for f in candidate.frame_ids)
+    return poses.relative_pose(first, second)[:3]

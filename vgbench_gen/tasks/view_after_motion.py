@@ -7,16 +7,18 @@ The source is camera 1; the candidates are frames that see about as much of what
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.geometry import poses
+from vgbench_gen.geometry import mirror, poses
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _overlays, _poses, _registration
+from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
+from vgbench_gen.tasks._noise import mean_gaps_m, nearest, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
@@ -33,6 +35,7 @@ from vgbench_gen.tasks.base import (
 from vgbench_gen.text.render import word
 
 _POINTS = 48
+_NOISE_POINTS = 16  # of them tell motions apart in the noise test, which asks for 3200 distances per question
 _VIEWS = 36  # frames kept beside a source, three times what a pool holds; a long scan has a hundred
 _ROUNDS = 3  # facts per source frame, each with another true frame
 
@@ -54,6 +57,7 @@ class ViewAfterMotion(Task):
         "axes": "opencv",
         "unit": "m",
     }
+    partner_kind = "mirror"
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Sources in random order, at most `_ROUNDS` times each; the pool of one is a window of similar overlap."""
@@ -236,6 +240,19 @@ class ViewAfterMotion(Task):
             / SECOND_ROUTE_SHARE
         )
 
+    def best_stays(
+        self, fact: Fact, options: Sequence[Candidate], truth: int, noise: Noise, rng: np.random.Generator, count: int
+    ) -> BoolArray:
+        """(count,) whether the printed motion stays nearest to the one that leads to the true image, when all images
+        were taken from places a little elsewhere."""
+        source = np.array(fact.evidence["world_from_camera"][fact.frame_ids[0]]).reshape(4, 4)
+        stored = [option.evidence["world_from_camera"][option.frame_ids[0]] for option in options]
+        motions = poses.relative_pose(source, np.array(stored).reshape(-1, 4, 4))
+        noisy = np.concatenate([noisy_poses(motion, noise, rng, count) for motion in motions])
+        points = thinned(np.array(fact.evidence["points_m"]).reshape(-1, 3), _NOISE_POINTS)
+        gaps_m = mean_gaps_m(noisy, options[truth].value[None], points)
+        return nearest(gaps_m.reshape(len(options), count), truth)
+
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """Points that the source sees, and on the true candidate where the motion puts them."""
         truth = evidence["truth"]
@@ -249,7 +266,20 @@ class ViewAfterMotion(Task):
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(word("option.image", n=str(i + 2)) for i in range(len(options.options)))
         slots = _poses.slots(fact.truth_candidate.value) | camera_slots(fact.cameras[fact.frame_ids[0]])
-        return Presentation(tuple(Picture(fact.pictures[frame_id]) for frame_id in shown), slots, texts)
+        return Presentation(tuple(_mirror.picture(fact, frame_id) for frame_id in shown), slots, texts)
+
+    def partner(self, fact: Fact) -> Fact | None:
+        """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
+        points = mirror.points(np.array(fact.evidence["points_m"]).reshape(-1, 3)).tolist()
+        turned = replace(fact, evidence={**fact.evidence, "points_m": points})
+        return _mirror.partner(self, turned, self._mirrored, mirror.motion(fact.second_value))
+
+    def _mirrored(self, member: Candidate) -> Candidate:
+        evidence = dict(member.evidence)
+        if evidence:
+            evidence["camera"] = _mirror.camera(evidence["camera"])
+            evidence["world_from_camera"] = _mirror.poses(evidence["world_from_camera"])
+        return replace(member, value=self.rounded(mirror.motion(member.value)), evidence=evidence)
 
 
 def _overlap(table: PairTable, i: int, j: int) -> float:

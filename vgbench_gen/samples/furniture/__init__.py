@@ -1,4 +1,4 @@
-"""Furniture and things: label -> maker. A maker draws sizes and materials and returns a `Model` standing on z = 0."""
+"""Furniture and things: label -> maker. A maker draws sizes and materials; each thing is then stretched to its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from vgbench_gen.samples.furniture import decor, devices, seating, small, storage, tables
+from vgbench_gen.samples.furniture.sizes import factors, stretch
 from vgbench_gen.samples.furniture.style import Style
 from vgbench_gen.samples.parts import Model
 
@@ -32,13 +33,17 @@ MAKERS: Mapping[str, Maker] = {
 }  # fmt: skip
 
 
-def make(kind: str, rng: np.random.Generator, style: Style) -> Model:
-    """One thing, standing on z = 0; `kind` is a name of `MAKERS`, its label may be another word for it."""
+def make(kind: str, rng: np.random.Generator, style: Style, size_rng: np.random.Generator) -> Model:
+    """One thing, standing on z = 0; `kind` is a name of `MAKERS`, its label may be another word for it.
+
+    size_rng: stream of the thing's own size, see `sizes`.
+    """
     model = MAKERS[kind](rng, style)
-    low_m = float(model.extent_m()[0][2])
+    low, high = model.extent_m()
+    low_m = float(low[2])
     if low_m != 0:
         for part in model.parts:
             part.vertices_m = part.vertices_m - [0, 0, low_m]
         for shelf in model.shelves:
             shelf.center_m = shelf.center_m - [0, 0, low_m]
-    return model
+    return stretch(model, factors(kind, float(high[2]) - low_m, size_rng))

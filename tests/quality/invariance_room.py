@@ -1,0 +1,133 @@
+"""Facts of the small room in every task, and the same room mirrored, moved and delivered smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.mirrored_scene import MirroredScene
+from tests.small_room import other_world, small_room, small_view
+from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import ColorArray, Fact, FloatArray
+from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
+from vgbench_gen.pipeline.measure import _with_pictures, measure_task
+from vgbench_gen.pipeline.plan import Planned, group_id, partner_of
+from vgbench_gen.pipeline.write import Wording, refusal
+from vgbench_gen.scenes.base import Frame
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store import pictures
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.base import tasks
+
+NAMES = sorted(tasks)
+MIRRORED = [name for name in NAMES if tasks[name].partner_kind == "mirror"]
+PER_TASK = {"relative_depth": 2, "camera_parameters": 6, "object_location": 8, "homography_to_matrix": 12}
+SCALE = 0.75
+WORDING = Wording(0, "set_first", 0)
+
+
+@dataclass(frozen=True)
+class Room:
+    facts: dict[str, list[Fact]]
+    media: MediaStore
+
+    def image(self, picture: Picture) -> ColorArray:
+        return pictures.apply(picture, pictures.decode(self.media.get(picture.base)))
+
+
+def measured(folder: Path) -> Room:
+    """Facts of every task that can be asked, on the small room, with their base images below a folder."""
+    media = MediaStore(folder)
+    found = {}
+    for name in NAMES:
+        facts, _ = measure_task(tasks[name], small_view(), 0, PER_TASK.get(name, 4))
+        found[name] = [fact for fact in _with_pictures(facts, small_view(), media) if _may_be_asked(fact)]
+        assert len(found[name]) >= 2, name
+    assert {fact.ask for fact in found["camera_parameters"]} == set(tasks["camera_parameters"].asks)
+    return Room(found, media)
+
+
+@cache
+def mirrored_view() -> SceneView:
+    return SceneView(MirroredScene(small_room()), Gates())
+
+
+@cache
+def moved_view() -> SceneView:
+    return SceneView(small_room(other_world()), Gates())
+
+
+@cache
+def smaller_view() -> SceneView:
+    """The same captures, delivered at three quarters of the size."""
+    frame = Gates().frame.model_copy(update={"long_side_px": round(320 * SCALE)})
+    return SceneView(small_room(), Gates().model_copy(update={"frame": frame}))
+
+
+def pairs(room: Room, name: str) -> Iterator[tuple[Fact, Fact]]:
+    """Facts that have another side, with it."""
+    both = [(fact, tasks[name].partner(fact)) for fact in room.facts[name]]
+    found = [(fact, other) for fact, other in both if other is not None]
+    assert len(found) >= 2, f"{name}: {len(found)} of {len(both)} facts have another side"
+    yield from found
+
+
+def _may_be_asked(fact: Fact) -> bool:
+    try:
+        entry = Planned(fact, group_id(fact), "multi-choice", "hard", options_of(fact))
+    except TooFewOptionsError:
+        return False
+    return not refusal(entry, tasks[fact.task], WORDING)
+
+
+def options_of(fact: Fact) -> OptionSet:
+    return strategies["set_first"].options(fact, tasks[fact.task], rng_for(0, "options", fact.key))
+
+
+def both_sides(fact: Fact) -> tuple[Planned, Planned | None]:
+    """The fact as a multi-choice question, and its partner, where it keeps all margins."""
+    entry = Planned(fact, group_id(fact), "multi-choice", "hard", options_of(fact), paired=True)
+    other = partner_of(entry, tasks[fact.task])
+    if other is None or other.options is None:
+        return entry, None
+    if set_problem(other.options.options, 4, other.fact, tasks[fact.task]) or refusal(other, tasks[fact.task], WORDING):
+        return entry, None
+    return entry, other
+
+
+def evidence(fact: Fact) -> dict[str, Any]:
+    """What `recompute` may read of a row; the relative tasks compare their options."""
+    members = options_of(fact).options if fact.task == "relative_depth" else (fact.truth_candidate,)
+    records = [
+        {"key": c.key, "value": c.value.tolist(), "frame_ids": c.frame_ids, "show": c.show, "evidence": c.evidence}
+        for c in (fact.truth_candidate, *members)
+    ]
+    return {
+        "fact": fact.evidence,
+        "truth": records[0],
+        "options": records[1:],
+        "frame_ids": fact.frame_ids,
+        "ask": fact.ask,
+        "cameras": fact.cameras,
+    }
+
+
+def depth_there(frame: Frame, rect: list[int], flip: bool) -> FloatArray:
+    """Raw depth pixels whose centres lie in a rectangle of the image, which is twice as wide; 0 left out."""
+    depth = np.fliplr(frame.depth_m()) if flip else frame.depth_m()
+    centres = [2 * np.arange(n) + 0.5 for n in depth.shape]
+    x1, y1, x2, y2 = rect
+    rows, columns = (
+        np.flatnonzero((c >= low - 0.5) & (c <= high + 0.5))
+        for c, low, high in zip(centres, (y1, x1), (y2, x2), strict=True)
+    )
+    patch = depth[np.ix_(rows, columns)].astype(np.float64)
+    return np.asarray(patch[patch > 0])

@@ -1,0 +1,54 @@
+"""Made-up items and reviewers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from vgbench_gen.core.types import QuestionType
+from vgbench_gen.quality.review.lines import Line
+from vgbench_gen.quality.review.queue import Entry
+
+
+def entry(
+    name: str,
+    task: str = "relative_depth",
+    source: str = "ca1m",
+    answer: str = "A",
+    form: QuestionType = "multi-choice",
+    value: float = 0.0,
+    scene: str = "",
+) -> Entry:
+    tolerance = 0.25 if form == "open-ended" else 0.0
+    scene = f"{source}/{scene or name}"
+    return Entry(name, f"digest-{name}", task, form, source, scene, f"group-{name}", answer, value, tolerance)
+
+
+def lines(
+    reviewer: str,
+    item: str,
+    verdict: str,
+    answer: str = "A",
+    flags: Sequence[str] = (),
+    planted: str = "",
+    batch: str = "b",
+    turn: int = 0,
+    minute: int = 0,
+    digest: str = "",
+) -> list[Line]:
+    """The answer and the verdict of one reviewer on one item."""
+    time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
+    record = {
+        "reviewer": reviewer,
+        "item": item,
+        "digest": digest or f"digest-{item}",
+        "planted": planted,
+        "batch": batch,
+        "round": turn,
+        "time": time.isoformat(timespec="milliseconds"),
+    }
+    blind = {**record, "stage": "answer", "answer": answer, "confidence": "sure"}
+    return [
+        Line.model_validate(blind),
+        Line.model_validate({**record, "stage": "verdict", "verdict": verdict, "flags": tuple(flags)}),
+    ]

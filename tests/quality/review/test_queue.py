@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.quality.review.people import entry
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.quality.review.lines import CANNOT_TELL
+from vgbench_gen.quality.review.queue import Filter, allowed_answer, batches, place, read_ids, select
+
+ITEMS = [entry(f"{task}{n}", task, source) for task in "ab" for source in ("ca1m", "scannet") for n in range(40)]
+ITEMS = [entry(f"{e.source}-{e.id}", e.task, e.source) for e in ITEMS]
+
+
+def test_batches_are_the_same_for_everybody_and_every_order() -> None:
+    found = batches(ITEMS, 50)
+    assert [len(part) for _, part in found] == [50, 50, 50, 10]
+    assert found == batches(ITEMS[::-1], 50)
+    assert sorted(e.id for _, part in found for e in part) == sorted(e.id for e in ITEMS)
+    assert len(Counter((e.task, e.source) for e in found[0][1])) == 4  # spread, not block by block
+    assert len({name for name, _ in found}) == 4
+
+
+def test_reviewers_meet_a_batch_in_orders_of_their_own() -> None:
+    name, part = batches(ITEMS, 50)[0]
+    reversed_part = part[::-1]
+    orders = {r: sorted(part, key=lambda e: place(r, name, 0, e.id, False)) for r in ("ann", "bob")}
+    assert orders["ann"] != orders["bob"]
+    assert orders["ann"] == sorted(reversed_part, key=lambda e: place("ann", name, 0, e.id, False))
+    assert place("ann", name, 1, "x", False) != place("ann", name, 0, "x", False) != place("ann", name, 0, "x", True)
+
+
+def test_filters() -> None:
+    assert select(ITEMS, Filter()) == ITEMS
+    assert {(e.task, e.source) for e in select(ITEMS, Filter(("a",), (), ("ca1m",)))} == {("a", "ca1m")}
+    assert [e.id for e in select(ITEMS, Filter(ids=("ca1m-b3", "ca1m-a7")))] == ["ca1m-a7", "ca1m-b3"]
+    small, large = select(ITEMS, Filter(sample=5)), select(ITEMS, Filter(sample=9))
+    assert set(Counter((e.task, e.source) for e in small).values()) == {5}
+    assert {e.id for e in small} < {e.id for e in large}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (Filter(tasks=("c",)), "--task: found 'c'; expected one of a, b"),
+        (Filter(forms=("essay",)), "--type: found 'essay'"),
+        (Filter(ids=("x", "y", "ca1m-a1")), "--ids: found 'x' and 1 more; expected an id"),
+        (Filter(tasks=("a",), ids=("ca1m-b1",)), "leave no item"),
+    ],
+)
+def test_filters_that_fit_nothing_say_so(wanted: Filter, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        select(ITEMS, wanted)
+
+
+def test_files_of_ids(tmp_path: Path) -> None:
+    path = tmp_path / "ids"
+    path.write_text("# worst first\nb\n\n a \nb\n")
+    assert read_ids(path) == ("b", "a")
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="UTF-8"):
+        read_ids(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_ids(tmp_path)
+
+
+def test_which_answers_can_be_given_and_which_are_right() -> None:
+    yes_no = ("Yes", "No")
+    number = entry("n", form="open-ended", value=2.0)
+    given = {text: allowed_answer(number, 0, yes_no, text) for text in ("1,6", " 2.5 ", "nan", "inf", "two", "")}
+    assert given == {"1,6": "1.6", " 2.5 ": "2.5", "nan": None, "inf": None, "two": None, "": None}
+    assert [number.right(text) for text in ("1.6", "2.5", "1.59", "2.51", "-2", CANNOT_TELL)] == [True] * 2 + [
+        False
+    ] * 4
+    letter = entry("l", answer="B")
+    assert [allowed_answer(letter, 3, yes_no, text) for text in ("C", "D", "Yes", CANNOT_TELL)] == [
+        "C", None, None, CANNOT_TELL,
+    ]  # fmt: skip
+    assert [letter.right(text) for text in ("B", "A", CANNOT_TELL)] == [True, False, False]
+    claim = entry("c", form="judgment", answer="No")
+    assert [allowed_answer(claim, 0, yes_no, text) for text in ("No", "no", "A")] == ["No", None, None]

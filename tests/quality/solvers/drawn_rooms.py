@@ -1,0 +1,190 @@
+"""Questions with known answers on two rendered rooms, worded by the real templates; no pipeline in between."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tests.scene_factory import RoomScene, room_scene
+from tests.scene_factory import render as ray_cast
+from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, QuestionType
+from vgbench_gen.geometry import poses, projection
+from vgbench_gen.quality.questions import Question
+from vgbench_gen.store.drawing import draw
+from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
+from vgbench_gen.tasks import _poses
+from vgbench_gen.tasks.base import camera_record, camera_slots
+from vgbench_gen.text import numbers
+from vgbench_gen.text.render import phrasings, render, word
+
+FRAMES = (2, 4, 5, 7, 8)
+_TURNS = {
+    n: [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in 2 * np.pi * np.arange(n) / n]
+    for n in (2, 4)
+}
+Asked = tuple[Question, list[bytes]]
+
+
+@functools.cache
+def shot(seed: int, k: int) -> tuple[ColorArray, DepthArray, Camera, FloatArray]:
+    """(RGB, depth in metres, camera, world_from_camera) of one frame of a room."""
+    scene = _room(seed)
+    frame = scene.frames[k]
+    depth_m, color = ray_cast(frame.camera, frame.world_from_camera, scene.solids)
+    return color, depth_m.astype(np.float32), frame.camera, frame.world_from_camera
+
+
+@functools.cache
+def _room(seed: int) -> RoomScene:
+    return room_scene(seed=seed, frames=12, width=320, height=240)
+
+
+def motion(seed: int, i: int, j: int) -> FloatArray:
+    """(3, 4) second_from_first as printed."""
+    return _poses.rounded(poses.relative_pose(shot(seed, i)[3], shot(seed, j)[3])[:3])
+
+
+def asked(
+    seed: int, task: str, form: QuestionType, slots: dict[str, str], options: Sequence[str], truth: int, n: int = 0
+) -> Question:
+    bank = phrasings(task, form)
+    phrasing = bank[n % len(bank)]
+    question, context = render(phrasing, {k: v for k, v in slots.items() if k in phrasing.slots})
+    name = f"{task}/{form}/{seed}/{n}"
+    scene = f"room/{seed}"
+    texts = tuple(options) or (word("answer.yes"), word("answer.no"))
+    return Question(name, name, scene, "room", task, "", form, question, context, texts, truth)
+
+
+def pose_choices(seed: int) -> list[Asked]:
+    pairs = [(2, 5), (4, 7), (5, 8), (8, 4), (7, 2)]
+    found = []
+    for n, (i, j) in enumerate(pairs):
+        a, b = pairs[(n + 1) % len(pairs)]
+        stated = [motion(seed, j, i), motion(seed, a, b), motion(seed, b, a)]
+        stated.insert(n % 4, motion(seed, i, j))
+        texts = [word("option.pose", **_poses.slots(value)) for value in stated]
+        question = asked(seed, "relative_pose", "multi-choice", _two_cameras(seed, i, j), texts, n % 4, n)
+        found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (i, j)]))
+    return found
+
+
+def pose_claims(seed: int) -> list[Asked]:
+    found = []
+    for n, (i, j, a, b) in enumerate([(2, 5, 2, 5), (2, 5, 5, 2), (8, 4, 8, 4), (8, 4, 2, 7)]):
+        limits = {"tolerance_deg": "5", "tolerance_m": "0.10"}
+        slots = _two_cameras(seed, i, j) | _poses.slots(motion(seed, a, b)) | limits
+        question = asked(seed, "relative_pose", "judgment", slots, (), int((i, j) != (a, b)), n)
+        found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (i, j)]))
+    return found
+
+
+def views(seed: int) -> list[Asked]:
+    found = []
+    for n, source in enumerate(FRAMES):
+        others = [k for k in FRAMES if k != source]
+        target = others[(3 * n) % 4]
+        slots = _poses.slots(motion(seed, source, target)) | camera_slots(camera_record(shot(seed, source)[2]))
+        options = [word("option.image", n=str(k + 2)) for k in range(4)]
+        question = asked(seed, "view_after_motion", "multi-choice", slots, options, others.index(target), n)
+        found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (source, *others)]))
+    return found
+
+
+def warps(seed: int, count: int = 4) -> tuple[list[Asked], list[Asked]]:
+    """(to image, to matrix) with the same warps."""
+    rng = np.random.default_rng(seed)
+    to_image, to_matrix = [], []
+    for n in range(count):
+        image = shot(seed, FRAMES[n % len(FRAMES)])[0]
+        height, width = image.shape[:2]
+        Hs = [_random_warp(rng, width, height) for _ in range(4)]
+        warped = [_warped(image, H) for H in Hs]
+        texts = [numbers.matrix(H, numbers.significant) for H in Hs]
+        truth, size = n % 4, {"width": str(width), "height": str(height)}
+        images = [word("option.image", n=str(k + 2)) for k in range(4)]
+        slots = size | {"matrix": texts[truth]}
+        question = asked(seed, "homography_to_image", "multi-choice", slots, images, truth, n)
+        to_image.append((question, [encode_jpeg(x) for x in (image, *warped)]))
+        question = asked(seed, "homography_to_matrix", "multi-choice", size, texts, truth, n)
+        to_matrix.append((question, [encode_jpeg(x) for x in (image, warped[truth])]))
+    return to_image, to_matrix
+
+
+def tracks(seed: int, form: QuestionType, count: int = 6) -> list[Asked]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for n in range(count):
+        i, j = ((2, 5), (4, 7), (8, 5))[n % 3]
+        query, targets = _seen_twice(seed, i, j, rng, 4 if form == "multi-choice" else 2)
+        truth = n % len(targets)
+        targets = targets[1 : truth + 1] + targets[:1] + targets[truth + 1 :]
+        order = rng.permutation(len(targets))  # number k + 1 marks target order[k]
+        number = {int(t): k + 1 for k, t in enumerate(order)}
+        places = [(number[t], targets[t]) for t in order.tolist()]
+        listed = [word("list.point", n=str(k), point=numbers.point(uv)) for k, uv in places]
+        slots = {"color": "yellow", "point": numbers.point(query), "points": ", ".join(listed)}
+        slots |= _two_cameras(seed, i, j)
+        marks = [{"op": "point", "uv": _pixel(uv), "color": "orange", "label": str(k)} for k, uv in places]
+        mark = {"op": "point", "uv": _pixel(query), "color": "yellow", "label": ""}
+        options = [word("option.point", n=str(number[t])) for t in range(len(targets))]
+        claim = number[truth if n % 4 < 2 else 1 - truth] if form == "judgment" else 0
+        right = truth if form == "multi-choice" else int(claim != number[truth])
+        texts = options if form == "multi-choice" else ()
+        question = asked(seed, "point_tracking", form, slots | {"number": str(claim)}, texts, right, n)
+        images = [draw(shot(seed, i)[0], [mark]), draw(shot(seed, j)[0], marks)]
+        found.append((question, [encode_jpeg(image) for image in images]))
+    return found
+
+
+def rotated(question: Question, k: int) -> Question:
+    """The same question with its options moved round by k places."""
+    options = question.options[k:] + question.options[:k]
+    return replace(question, options=options, truth=(question.truth - k) % len(options))
+
+
+def _two_cameras(seed: int, i: int, j: int) -> dict[str, str]:
+    first, second = (camera_record(shot(seed, k)[2]) for k in (i, j))
+    return camera_slots(first) | camera_slots(second, "_2")
+
+
+def _pixel(uv: FloatArray) -> list[int]:
+    return [int(x) for x in uv]
+
+
+def _warped(image: ColorArray, H: FloatArray) -> ColorArray:
+    op = {"op": "warp", "H": H.ravel().tolist(), "size": list(image.shape[1::-1])}
+    return apply(Picture("0" * 32 + ".png", (op,)), image)
+
+
+def _random_warp(rng: np.random.Generator, width: int, height: int) -> FloatArray:
+    angle, scale = rng.uniform(-0.4, 0.4), rng.uniform(0.7, 1.2)
+    c, s = scale * np.cos(angle), scale * np.sin(angle)
+    middle = np.array([width / 2, height / 2])
+    linear = np.array([[c, -s], [s, c]])
+    shift = middle - linear @ middle + rng.uniform(-0.12, 0.12, 2) * width
+    H = np.eye(3)
+    H[:2, :2], H[:2, 2], H[2, :2] = linear, shift, rng.uniform(-2e-4, 2e-4, 2)
+    return np.array([[float(numbers.significant(x)) for x in row] for row in H])
+
+
+def _seen_twice(seed: int, i: int, j: int, rng: np.random.Generator, count: int) -> tuple[FloatArray, list[FloatArray]]:
+    """A pixel of frame i, where frame j shows it, and decoys as far from that pixel in other directions."""
+    _, depth_1, camera, pose_1 = shot(seed, i)
+    _, depth_2, _, pose_2 = shot(seed, j)
+    while True:
+        uv = np.array([float(rng.integers(30, camera.width - 30)), float(rng.integers(30, camera.height - 30))])
+        z_m = np.array(float(depth_1[int(uv[1]), int(uv[0])]))
+        world = poses.transform(pose_1, projection.back_project(camera, uv, z_m)[None])
+        there, z_2 = projection.project(camera, poses.transform(poses.invert(pose_2), world))
+        move = np.round(there[0]) - uv
+        turned = [np.round(uv + turn @ move) for turn in _TURNS[count]]
+        inside = all(((target > 20) & (target < np.array(camera.size) - 20)).all() for target in turned)
+        if not inside or np.linalg.norm(move) < 25:
+            continue
+        u, v = _pixel(turned[0])
+        if abs(float(depth_2[v, u]) - z_2[0]) <= 0.02:
+            return uv, turned

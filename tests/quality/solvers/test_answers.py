@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.quality.solvers import drawn_rooms
+from tests.quality.solvers.drawn_rooms import Asked, rotated
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.quality.solvers import homographies, motions
+from vgbench_gen.quality.solvers import tracks as tracking
+from vgbench_gen.quality.solvers.jobs import shared_credit
+from vgbench_gen.quality.solvers.pixels import Image
+from vgbench_gen.quality.solvers.seen import Seen, look
+from vgbench_gen.quality.solvers.trivial import rules_of
+
+Answer = Callable[[Seen], FloatArray]
+Shown = Callable[[str], tuple[list[Asked], list[list[Image]], list[list[Image]]]]
+Cell = tuple[Answer, Callable[[int], list[Asked]], float]
+CELLS: dict[str, Cell] = {
+    "to image, features": (homographies.by_matches, lambda seed: drawn_rooms.warps(seed)[0], 1.0),
+    "to image, warp": (homographies.by_warping, lambda seed: drawn_rooms.warps(seed)[0], 1.0),
+    "to matrix, features": (homographies.by_matches, lambda seed: drawn_rooms.warps(seed)[1], 1.0),
+    "to matrix, warp": (homographies.by_warping, lambda seed: drawn_rooms.warps(seed)[1], 1.0),
+    "pose": (motions.pose, drawn_rooms.pose_choices, 1.0),
+    "pose claims": (motions.pose, drawn_rooms.pose_claims, 1.0),
+    "view": (motions.view, drawn_rooms.views, 1.0),
+    "tracks": (tracking.transfer, lambda seed: drawn_rooms.tracks(seed, "multi-choice"), 0.8),
+    "track claims": (tracking.transfer, lambda seed: drawn_rooms.tracks(seed, "judgment"), 0.8),
+}
+
+
+@pytest.fixture(scope="module")
+def shown() -> Shown:
+    """(questions of room 1, their images, images of the same questions of room 2); images are made once."""
+    made: dict[bytes, Image] = {}
+    cells: dict[str, tuple[list[Asked], list[list[Image]], list[list[Image]]]] = {}
+
+    def of(cell: str) -> tuple[list[Asked], list[list[Image]], list[list[Image]]]:
+        if cell not in cells:
+            rooms = [CELLS[cell][1](seed) for seed in (1, 2)]
+            images = [[[made.setdefault(data, Image(data)) for data in shots] for _, shots in room] for room in rooms]
+            cells[cell] = rooms[0], images[0], images[1]
+        return cells[cell]
+
+    return of
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_solver_answers_what_it_sees(cell: str, shown: Shown) -> None:
+    answer, _, least = CELLS[cell]
+    asked, images, _ = shown(cell)
+    credit = [
+        shared_credit(answer(look(question, own)), question.truth)
+        for (question, _), own in zip(asked, images, strict=True)
+    ]
+    assert np.mean(credit) >= least, credit
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_it_guesses_on_other_images(cell: str, shown: Shown) -> None:
+    answer = CELLS[cell][0]
+    asked, _, others = shown(cell)
+    # Both rooms are walked through in the same direction, so some pairs are shown the other way round.
+    wrong_ones = others + ([pair[::-1] for pair in others] if "track" in cell else [])
+    credit = [
+        shared_credit(answer(look(question, wrong)), question.truth) for question, _ in asked for wrong in wrong_ones
+    ]
+    chance = asked[0][0].chance
+    assert abs(np.mean(credit) - chance) <= 0.25, credit
+
+
+def test_options_may_stand_in_any_order(shown: Shown) -> None:
+    for cell in ("pose", "to matrix, features", "tracks"):
+        answer = CELLS[cell][0]
+        asked, images, _ = shown(cell)
+        question, own = asked[0][0], images[0]
+        scores = answer(look(question, own))
+        for k in range(1, 4):
+            assert np.allclose(answer(look(rotated(question, k), own)), np.roll(scores, -k))
+
+
+def test_the_border_alone_tells_a_warp(shown: Shown) -> None:
+    asked, images, _ = shown("to image, warp")
+    rule = rules_of("homography_to_image", "")["border shape"]
+    credit = [
+        shared_credit(rule(look(question, own)), question.truth)
+        for (question, _), own in zip(asked, images, strict=True)
+    ]
+    assert np.mean(credit) >= 0.8
+
+
+def test_only_one_direction_lies_in_front() -> None:
+    """[R|t] and [R|-t] have the same epipolar geometry; points in front of both cameras tell them apart."""
+    points = np.random.default_rng(0).uniform([-1, -1, 2], [1, 1, 4], (50, 3))
+    motion = drawn_rooms.motion(1, 2, 5)
+    moved = points @ motion[:, :3].T + motion[:, 3]
+    x_1, x_2 = points[:, :2] / points[:, 2:], moved[:, :2] / moved[:, 2:]
+    mirrored = motion * [1, 1, 1, -1]
+    for stated in (motion, mirrored):
+        assert motions.sampson(stated, x_1, x_2).max() < 1e-9
+    assert motions.in_front(motion, x_1, x_2).all()
+    assert not motions.in_front(mirrored, x_1, x_2).any()
+    assert motions.support(motion, x_1, x_2, 0.01) == pytest.approx(50)
+    assert motions.support(mirrored, x_1, x_2, 0.01) == 0
+    off = motions.sampson(motion, x_1, x_2 + [0.0, 0.004])
+    assert (off > 1e-4).all()
+    assert (off <= 0.004).all()

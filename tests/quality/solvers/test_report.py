@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.quality.solvers.drawn_rooms import shot
+from tests.store.examples import make_item, textured
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.quality.findings import Finding
+from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.solvers import jobs
+from vgbench_gen.quality.solvers.jobs import Job, Outcome, plan, run, shared_credit
+from vgbench_gen.quality.solvers.report import findings, solve
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
+from vgbench_gen.store.shards import write_items
+from vgbench_gen.text import numbers
+
+WIDTH, HEIGHT = 96, 72
+
+
+def outcomes(kind: jobs.Kind, name: str, task: str, credit: list[float], read: bool = True) -> list[Outcome]:
+    return [
+        Outcome(kind, name, task, "multi-choice", f"i{k:03d}", f"s{k % 20}", c, 0.25, read)
+        for k, c in enumerate(credit)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "n", "verdict"),
+    [
+        ("solver", 97, 100, "green"),
+        ("solver", 80, 100, "red"),
+        ("solver", 93, 100, "few"),
+        ("solver", 40, 40, "few"),
+        ("wrong image", 26, 100, "green"),
+        ("wrong image", 60, 100, "red"),
+        ("wrong image", 2, 100, "red"),
+        ("wrong image", 30, 100, "few"),
+        ("trivial", 29, 100, "green"),
+        ("trivial", 0, 100, "green"),
+        ("trivial", 34, 100, "few"),
+        ("trivial", 60, 100, "red"),
+    ],
+)
+def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
+    rng = np.random.default_rng(0)
+    credit = rng.permutation([1.0] * right + [0.0] * (n - right)).tolist()
+    (line,) = findings(outcomes(kind, jobs.FEATURES, "homography_to_image", credit))
+    assert (line.audit, line.n, line.verdict) == (kind, n, verdict)
+    assert line.value == pytest.approx(100 * right / n)
+    assert line.low <= line.value <= line.high
+    assert line.chance == 25
+    behind = [f"i{k:03d}" for k, c in enumerate(credit) if (c < 1) == (kind == "solver")]
+    assert sorted(line.items) == behind
+
+
+def test_solvers_without_a_goal_and_borders_have_no_bar() -> None:
+    for kind, name in (("solver", "warp and compare"), ("trivial", "border shape")):
+        (line,) = findings(outcomes(kind, name, "homography_to_image", [0.0] * 80))  # type: ignore[arg-type]
+        assert (line.bar, line.verdict) == ("", "reported")
+
+
+def test_what_was_not_read_is_said() -> None:
+    (line,) = findings(outcomes("solver", jobs.FEATURES, "homography_to_image", [0.25] * 60, read=False))
+    assert "60 not read" in line.detail
+    assert line.verdict == "red"
+
+
+def test_credit_is_shared_among_ties() -> None:
+    assert shared_credit(np.array([0.2, 0.7, 0.1]), 1) == 1
+    assert shared_credit(np.array([0.7, 0.7, 0.1]), 1) == 0.5
+    assert shared_credit(np.array([0.2, 0.7, 0.1]), 0) == 0
+    assert shared_credit(np.array([-np.inf] * 4), 2) == 0.25
+    assert shared_credit(np.array([np.nan, 0.1]), 1) == 1
+    assert shared_credit(np.array([np.nan, 0.1]), 0) == 0
+
+
+# --- a small dataset on disk ----------------------------------------------------------------------------------------
+
+
+def view_items(media: MediaStore, count: int, planted: bool) -> list[Item]:
+    """Candidates that are noise; planted: the right one is the first image, a little brighter."""
+    made = []
+    for n in range(count):
+        source, truth = textured(WIDTH, HEIGHT, seed=5 * n), (7 * n) % 4
+        shown = [textured(WIDTH, HEIGHT, seed=5 * n + 1 + k) for k in range(4)]
+        if planted:
+            shown[truth] = np.clip(source.astype(np.int64) + 6, 0, 255).astype(np.uint8)
+        names = [media.put(encode_jpeg(image), "jpg") for image in (source, *shown)]
+        options = tuple(f"image {k + 2}" for k in range(4))
+        made.append(row(n, "view_after_motion", names, options, truth, f"scene{n % 15}"))
+    return made
+
+
+def depth_items(media: MediaStore, count: int, planted: bool) -> list[Item]:
+    """Four rectangles of four heights; planted: the right one is the top-most."""
+    name = media.put(encode_jpeg(textured(WIDTH, HEIGHT)), "jpg")
+    rng = np.random.default_rng(3)
+    made = []
+    for n in range(count):
+        tops = rng.permutation([4, 20, 36, 52])
+        listed = [f"region {k + 1} [{5 + 20 * k}, {top}, {15 + 20 * k}, {top + 10}]" for k, top in enumerate(tops)]
+        truth = int(tops.argmin()) if planted else n % 4
+        options = tuple(f"region {k + 1}" for k in range(4))
+        one = row(n, "relative_depth", [name], options, truth, f"scene{n % 15}", ", ".join(listed))
+        made.append(replace(one, ask="deepest"))
+    return made
+
+
+def warp_items(media: MediaStore, count: int) -> list[Item]:
+    """Turns of rendered frames."""
+    made = []
+    for n in range(count):
+        image = shot(1 + n % 2, (2, 4, 5)[n // 2 % 3])[0]
+        Hs = []
+        for k in range(4):
+            c, s = np.cos(0.12 * (k - 1.5) + 0.01 * n), np.sin(0.12 * (k - 1.5) + 0.01 * n)
+            matrix = np.array([[c, -s, 160 - 160 * c + 120 * s], [s, c, 120 - 160 * s - 120 * c], [0, 0, 1.0]])
+            Hs.append(np.array([[float(numbers.significant(x)) for x in line] for line in matrix]))
+        truth = (3 * n) % 4
+        op = {"op": "warp", "H": Hs[truth].ravel().tolist(), "size": [320, 240]}
+        warped = apply(Picture("0" * 32 + ".png", (op,)), image)
+        names = [media.put(encode_jpeg(x), "jpg") for x in (image, warped)]
+        options = tuple(numbers.matrix(H, numbers.significant) for H in Hs)
+        made.append(row(n, "homography_to_matrix", names, options, truth, f"scene{n % 2}"))
+    return made
+
+
+def row(
+    n: int, task: str, images: list[str], options: tuple[str, ...], truth: int, scene: str, context: str = ""
+) -> Item:
+    changes = {"id": f"{task}{n:04d}", "group_id": f"{task}{n}", "task": task, "scene_id": scene, "options": options}
+    return make_item(n, images, **changes, answer=LETTERS[truth], context=context)
+
+
+def written(folder: Path, make: Callable[[MediaStore], list[Item]]) -> tuple[str, list[Question]]:
+    media = MediaStore(folder / "media")
+    items = make(media)
+    write_items(folder / "items", items, media)
+    return str(folder), [question_of(item) for item in items]
+
+
+def line_of(lines: list[Finding], audit: str, name: str) -> Finding:
+    return next(line for line in lines if (line.audit, line.name) == (audit, name))
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
+    def make(media: MediaStore) -> list[Item]:
+        return view_items(media, 52, planted) + depth_items(media, 52, planted)
+
+    folder, questions = written(tmp_path, make)
+    ruled = [job for job in plan(questions, folder) if job.kind == "rules"]
+    lines = findings(outcome for job in ruled for outcome in run(job))
+    caught = {line.name for line in lines if line.fell}
+    looks = {f"most similar image, {how}" for how in ("thumbnail", "colour histogram", "difference hash", "SSIM")}
+    assert caught == ({*looks, "top-most region"} if planted else set())
+    similar = line_of(lines, "trivial", "most similar image, thumbnail")
+    assert (similar.value == 100) is planted
+    assert bool(similar.items)
+
+
+def test_from_files_to_lines(tmp_path: Path) -> None:
+    folder, questions = written(tmp_path, lambda media: warp_items(media, 6))
+    lines = solve(questions, folder)
+    assert line_of(lines, "solver", jobs.FEATURES).value == 100
+    assert line_of(lines, "solver", "warp and compare").value == 100
+    control = line_of(lines, "wrong image", "warp and compare")
+    assert control.n == 18  # six questions, each with the images of the three of the other scene
+    assert control.value <= 60  # of 18 guesses
+    backwards = solve(questions, folder, mapper=lambda do, work: [do(job) for job in reversed(work)])
+    assert backwards == lines
+
+
+def test_the_plan_is_a_fixed_sample_with_whole_groups() -> None:
+    questions = [
+        replace(question_of(make_item(n, task="point_tracking")), group=f"g{n // 2}", form="judgment")
+        for n in range(90)
+    ] + [replace(question_of(make_item(n, task="metric_depth"))) for n in range(9)]
+    work = plan(questions, "d", per_cell=21, rules_per_cell=0)
+    assert {q.task for job in work for q in job.questions} == {"point_tracking"}  # depth has no solver
+    solved = [q for job in work if job.kind == "solve" for q in job.questions]
+    assert len(solved) == 22
+    assert len({q.group for q in solved}) == 11
+    assert sum(len(job.questions) for job in work if job.kind == "rules") == 90
+    again = plan(questions[::-1], "d", per_cell=21, rules_per_cell=0)
+    assert {q.id for job in again if job.kind == "solve" for q in job.questions} == {q.id for q in solved}
+    assert all(isinstance(pickle.loads(pickle.dumps(job)), Job) for job in work)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.store.examples import make_item
+from vgbench_gen.core.types import QuestionType
+from vgbench_gen.quality.questions import question_of
+from vgbench_gen.quality.solvers import seen
+from vgbench_gen.quality.solvers.pixels import Image
+from vgbench_gen.quality.solvers.seen import Unread, look
+from vgbench_gen.text.render import phrasings, render, word
+
+MATRIX = "[[0.971, -0.095, 0.221],\n [0.095, 0.995, 0.012],\n [-0.221, 0.009, 0.975]]"
+FILLED = {
+    "width": "1024", "height": "768", "fx": "808", "fy": "810", "cx": "511", "cy": "377",
+    "width_2": "768", "height_2": "1024", "fx_2": "701", "fy_2": "702", "cx_2": "385", "cy_2": "519",
+    "rotation": MATRIX, "translation": "[-0.31, 0.05, 1.05]", "tolerance_deg": "5", "tolerance_m": "0.10",
+    "matrix": MATRIX, "color": "pink", "color_a": "pink", "color_b": "green", "point": "(761, 428)", "number": "2",
+    "points": "point 1 (748, 303), point 2 (598, 380)", "region": "[1, 2, 30, 40]", "region_a": "[1, 2, 30, 40]",
+    "region_b": "[5, 6, 70, 80]", "regions": "region 1 [1, 2, 30, 40], region 2 [5, 6, 70, 80]",
+    "extreme": "farthest from the camera", "claim": "2.05", "tolerance": "10 percent", "box": "(0.10, 0.20, 1.00)",
+}  # fmt: skip
+WORDINGS: list[tuple[str, QuestionType]] = [
+    ("relative_pose", "judgment"),
+    ("relative_pose", "multi-choice"),
+    ("view_after_motion", "multi-choice"),
+    ("homography_to_image", "multi-choice"),
+    ("point_tracking", "judgment"),
+    ("point_tracking", "multi-choice"),
+    ("relative_depth", "multi-choice"),
+]
+
+
+def texts(task: str, form: QuestionType) -> list[tuple[str, str]]:
+    return [render(p, {name: FILLED[name] for name in p.slots}) for p in phrasings(task, form)]
+
+
+@pytest.mark.parametrize(("task", "form"), WORDINGS)
+def test_every_wording_is_read(task: str, form: QuestionType) -> None:
+    K = [[[808, 0, 511], [0, 810, 377], [0, 0, 1]], [[701, 0, 385], [0, 702, 519], [0, 0, 1]]]
+    for question, context in texts(task, form):
+        if task in ("relative_pose", "view_after_motion"):
+            assert np.array_equal(seen.cameras(context), K[: 1 + (task == "relative_pose")]), context
+            stated = seen.poses(question)
+            assert len(stated) == (0 if (task, form) == ("relative_pose", "multi-choice") else 1)
+            for pose in stated:
+                assert np.allclose(pose[:, 3], [-0.31, 0.05, 1.05])
+                assert np.allclose(
+                    pose[:, :3], [[0.971, -0.095, 0.221], [0.095, 0.995, 0.012], [-0.221, 0.009, 0.975]], atol=0.02
+                )
+                assert np.allclose(pose[:, :3] @ pose[:, :3].T, np.eye(3))
+        elif task == "homography_to_image":
+            assert [m.ravel()[0] for m in seen.matrices(question)] == [0.971]
+        elif task == "point_tracking":
+            assert seen.point(question).tolist() == [761, 428]
+            options = ("point 2", "point 1") if form == "multi-choice" else ("Yes", "No")
+            marks = seen.marked(seen.Seen(task, form, "", question, context, options, ()))
+            assert [mark.tolist() for mark in marks] == [[598, 380], [748, 303]]
+        else:
+            assert {n: r.tolist() for n, r in seen.numbered_rects(context).items()} == {
+                1: [1, 2, 30, 40],
+                2: [5, 6, 70, 80],
+            }
+
+
+def test_the_key_never_gets_in() -> None:
+    """Whatever is the truth, and whatever the evidence says of it, a solver is given the same."""
+    keys: list[dict[str, Any]] = [
+        {"answer": letter, "answer_value": (k,), "evidence": {"truth": k}, "distractors": ()}
+        for k, letter in enumerate("ABCD")
+    ]
+    shown = [Image(b"", "a"), Image(b"", "b")]
+    given = [look(question_of(make_item(**key, images=["a", "b"])), shown) for key in keys]
+    for other in given[1:]:
+        assert all(getattr(other, f.name) == getattr(given[0], f.name) for f in fields(other))
+    assert {f.name for f in fields(given[0])} == {"task", "form", "ask", "question", "context", "options", "images"}
+    question = question_of(make_item())
+    assert look(replace(question, truth=3, value=7.0, id="x", group="y", pair="z"), shown).options == question.options
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (seen.cameras, "no camera here"),
+        (seen.cameras, "fx = 5 and fy = 6"),
+        (seen.poses, f"R =\n{MATRIX}"),
+        (seen.poses, f"R =\n{MATRIX}\nt = [1.0, 2.0]"),
+        (seen.point, "somewhere"),
+        (seen.number_of, "image two"),
+        (seen.number_of, "image 2 or 3"),
+    ],
+)
+def test_unknown_wordings_are_refused(read: Any, text: str) -> None:
+    with pytest.raises(Unread):
+        read(text)
+
+
+def test_options_must_name_what_is_shown() -> None:
+    images = (Image(b""), Image(b""))
+    bare = seen.Seen("view_after_motion", "multi-choice", "", "", "", ("image 2", "image 3"), images)
+    with pytest.raises(Unread):
+        seen.candidates(bare)
+    assert seen.candidates(replace(bare, options=("image 2",))) == [images[1]]
+    with pytest.raises(Unread):
+        seen.candidates(replace(bare, options=("image 1",)))
+    listed = replace(bare, context=f"{word('list.point', n='1', point='(3, 4)')}", options=("point 2",))
+    with pytest.raises(Unread):
+        seen.marked(listed)

@@ -1,0 +1,183 @@
+"""Classifiers find planted leaks, none where there is none, and give each item its score."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.quality.text_questions import (
+    around_hidden,
+    choices,
+    question,
+    times_noise,
+    times_uniform,
+)
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.quality._learners import credit_of, folds, out_of_fold, rows_of
+from vgbench_gen.quality.blind import audit_blind, leak_bar, leaks, twin_questions
+from vgbench_gen.quality.findings import Finding
+from vgbench_gen.quality.questions import Question, clusters
+
+
+def lines(questions: list[Question], seed: int = 0) -> dict[str, Finding]:
+    return {f.name: f for f in audit_blind(questions, seed).findings if not f.source or f.source == "s"}
+
+
+def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
+    """Twins with a true claim and one that is off by `factor` either way; false ones may end in a telling digit."""
+    rng = rng_for(0, "claims", str(factor), str(debris))
+    asked = []
+    for number in range(pairs):
+        true = float(np.exp(rng.uniform(0, 1)))
+        other = true * factor ** rng.choice([-1, 1])
+        claims = (f"{true:.2f}", f"{other:.3f}" if debris else f"{other:.2f}")
+        for answer, claim in enumerate(claims):
+            asked.append(
+                question(
+                    f"j{number}{answer}",
+                    ["Yes", "No"],
+                    answer,
+                    form="judgment",
+                    scene=f"s/{number % 40}",
+                    twin=f"w{number}",
+                    question=f"Is it within 10 percent of {claim} metres?",
+                )
+            )
+    return asked
+
+
+def test_the_published_camera_rule_is_broken() -> None:
+    asked = choices(times_noise(0.05, 0.15), 800, 0)
+    asked = [replace(q, source="a" if i % 8 else "b") for i, q in enumerate(asked)]
+    result = audit_blind(asked, 0)
+    found = {f.name: f for f in result.findings if not f.source}
+    assert found["forest"].value > 88  # 93.7 by the rule that made them
+    assert found["forest"].fell
+    assert found["forest"].low > 80
+    assert "leans on" in found["forest"].detail
+    assert found["random answers"].verdict == "green"
+    assert set(result.scores) == {q.id for q in asked}
+    assert np.mean(list(result.scores.values())) > 0.6
+    worst = found["forest"].items
+    assert result.scores[worst[0]] >= result.scores[worst[-1]]
+    assert result.scores[worst[0]] > 0.9
+    parts = [f for f in result.findings if f.source]
+    assert [(f.source, f.n, f.verdict) for f in parts] == [("a", 700, "reported"), ("b", 100, "reported")]
+    assert min(f.value for f in parts) > 80
+
+
+def test_the_published_distance_rule_leaks_as_published() -> None:
+    found = lines(choices(times_uniform(0.5), 500, 1))
+    assert found["forest"].value == pytest.approx(57.4, abs=8)
+    assert found["forest"].verdict == "few"
+
+
+def test_exchangeable_options_stay_at_chance() -> None:
+    asked = choices(around_hidden(1), 800, seed=2)
+    result = audit_blind(asked, 0)
+    found = {f.name: f for f in result.findings}
+    assert {found[name].verdict for name in ("forest", "linear", "random answers")} == {"green"}
+    assert found["random answers"].value == pytest.approx(25, abs=2)
+    assert np.mean(list(result.scores.values())) == pytest.approx(0.25, abs=0.02)
+
+
+def test_words_of_the_right_option_are_seen() -> None:
+    rng = rng_for(0, "words")
+    asked = []
+    for number in range(160):
+        truth = int(rng.integers(4))
+        options = [f"the {rng.choice(['red', 'blue', 'green'])} chair" for _ in range(4)]
+        options[truth] = f"the {rng.choice(['red', 'large'])} chair"
+        asked.append(question(f"w{number}", options, truth, scene=f"s/{number % 30}"))
+    found = lines(asked)
+    assert found["linear"].value > 45
+    assert found["linear"].verdict == "few"
+
+
+def test_fair_claims_are_green() -> None:
+    fair = lines(_claims(400, 1.0))
+    assert fair["forest"].verdict == fair["claim number"].verdict == "green"
+    assert fair["forest"].chance == 50
+
+
+def test_claims_that_end_in_a_telling_digit() -> None:
+    telling = lines(_claims(60, 1.0, debris=True))
+    assert telling["forest"].value > 95
+    assert telling["claim number"].value > 95
+    assert telling["which twin"].value > 95
+    assert telling["which twin"].verdict == "reported"
+    assert telling["which twin"].n == 60
+    assert telling["random answers"].value == pytest.approx(50, abs=12)
+
+
+def test_a_scene_stays_in_one_fold_and_so_do_twins() -> None:
+    asked = [replace(q, scene="") for q in _claims(60, 1.5)]
+    groups = np.array(clusters(asked))
+    fold = folds(asked, groups, 3)
+    assert len(np.unique(fold)) == 5
+    assert all(len(set(fold[groups == group])) == 1 for group in np.unique(groups))
+    assert np.bincount(fold).min() >= 16
+
+
+def test_what_is_known_of_one_scene_only_does_not_help() -> None:
+    """Every scene has its own right word: learnt within the scene it would answer everything."""
+    rng = rng_for(0, "own")
+    asked = []
+    for number in range(120):
+        words = [f"right{number % 24}", *(f"wrong{number % 24}" for _ in range(3))]
+        order = rng.permutation(4)
+        truth = int(np.flatnonzero(order == 0)[0])
+        asked.append(question(f"o{number}", [words[i] for i in order], truth, scene=f"s/{number % 24}"))
+    known = [replace(q, scene=f"s/{i}") for i, q in enumerate(asked)]
+    for questions, low, high in ((asked, 0, 0.4), (known, 0.8, 1)):
+        rows = rows_of(questions)
+        belief = out_of_fold("linear", rows, folds(questions, np.array(clusters(questions)), 1), 1)
+        assert low <= credit_of(belief, rows).mean() <= high
+
+
+def test_open_ended_numbers_are_predicted_from_the_text() -> None:
+    rng = rng_for(0, "open")
+    asked = []
+    for number in range(200):
+        y = int(rng.integers(100, 900))
+        text = f"How deep is [10, {y - 50}, 90, {y}] in metres? The image is 1000 x 1000 pixels."
+        asked.append(question(f"d{number}", question=text, value=900 / y, unit="m", scene=f"s/{number % 20}"))
+    found = lines(asked)["forest, number"]
+    assert found.verdict == "reported"
+    assert found.value > 80
+    assert lines([replace(q, value=-1.0) for q in asked])["forest, number"].verdict == "skipped"
+
+
+def test_too_little_to_learn_from_is_said() -> None:
+    few = choices(around_hidden(1), 8)
+    one_scene = [replace(q, scene="s/1") for q in choices(around_hidden(1), 40)]
+    for asked in (few, one_scene):
+        result = audit_blind(asked, 0)
+        assert [f.verdict for f in result.findings] == ["skipped"]
+        assert not result.scores
+
+
+def test_twins_become_one_question() -> None:
+    pair = twin_questions(_claims(3, 2.0)[:5])
+    assert len(pair) == 2
+    assert [q.truth for q in pair] == [0, 0]
+    assert all(option not in q.question for q in pair for option in q.options)
+
+
+def test_a_leak_needs_both_size_and_certainty() -> None:
+    line = Finding("blind", "x", value=29.0, high=30.0, chance=25.0)
+    assert leaks(line, 0.001)
+    assert not leaks(line, 0.2)
+    assert not leaks(replace(line, value=27.0), 0.001)
+    assert leaks(replace(line, value=27.0, high=31.5), 0.001)
+    assert not leaks(line, 0.001, points=5.0, upper=None)
+    assert leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.01 (Holm)"
+
+
+def test_same_seed_same_result() -> None:
+    asked = choices(times_noise(0.05, 0.15), 24, 0)
+    first, second = audit_blind(asked, 1), audit_blind(asked, 1)
+    assert first.findings == second.findings
+    assert first.scores == second.scores

@@ -1,0 +1,318 @@
+"""Exchanged images, renamed letters, another world frame and another image size leave every answer as analysis says
+(`benchmark-validity` 3.6.9; mirrored images: `test_mirrored_images`). Expectations come from numpy, OpenCV and rays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.quality.invariance_room import (
+    NAMES,
+    SCALE,
+    WORDING,
+    Room,
+    both_sides,
+    evidence,
+    moved_view,
+    pairs,
+    smaller_view,
+)
+from tests.scene_factory import render as ray_cast
+from tests.small_room import other_world, small_room, small_view
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import LETTERS, Camera, Candidate, Fact, FloatArray
+from vgbench_gen.geometry import homography
+from vgbench_gen.pipeline.plan import Planned, group_id, partner_of, truth_at
+from vgbench_gen.pipeline.write import Refused, refusal, write
+from vgbench_gen.quality.verify import verify_item
+from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.tasks.base import camera_record, tasks
+
+# --- exchanged images and objects ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("halved", [False, True])
+def test_the_way_back_ends_where_a_ray_through_its_query_does(halved: bool, room: Room) -> None:
+    """halved: the second image is half as large as the first."""
+    scene = small_room()
+    world_from = {frame.id: frame.world_from_camera for frame in scene.frames}
+    for forward, other in pairs(room, "point_tracking"):
+        fact = _with_half_the_second_image(forward) if halved else forward
+        back = tasks["point_tracking"].partner(fact) if halved else other
+        assert back is not None
+        assert back.frame_ids == fact.frame_ids[::-1]
+        here, there = (world_from[frame_id] for frame_id in back.frame_ids)
+        first, second = (np.reshape(back.cameras[frame_id]["K"], (3, 3)) for frame_id in back.frame_ids)
+        assert [back.evidence[name]["K"][0] for name in ("camera_1", "camera_2")] == [first[0, 0], second[0, 0]]
+        truth = back.truth_candidate
+        u, v = truth.show["query"]
+        assert [u, v] == fact.truth_candidate.value.tolist()
+        one = Camera(np.array([[first[0, 0], 0, first[0, 2] - u], [0, first[1, 1], first[1, 2] - v], [0, 0, 1]]), 1, 1)
+        z = ray_cast(one, here, scene.solids, shade=False)[0][0, 0]
+        assert truth.evidence["z_1_m"] == pytest.approx(z, abs=0.05)
+        world = here @ np.append(np.linalg.solve(first, [u, v, 1.0]) * z, 1.0)
+        into = np.linalg.inv(there)
+        pixel, _ = cv2.projectPoints(world[:3], cv2.Rodrigues(into[:3, :3])[0], into[:3, 3], second, None)
+        assert np.linalg.norm(pixel.ravel() - truth.value) < 2.0
+        np.testing.assert_allclose(truth.evidence["point_2_m"], (into @ world)[:3], atol=0.05)
+        assert tasks["point_tracking"].agreement(tasks["point_tracking"].recompute(evidence(back)), back) <= 1
+        assert back.evidence["diagonal_px"] == pytest.approx(400.0)
+
+
+def _with_half_the_second_image(fact: Fact) -> Fact:
+    record = fact.evidence["camera_2"]
+    S = np.array([[0.5, 0, -0.25], [0, 0.5, -0.25], [0, 0, 1]])
+    half = {"K": (S @ np.reshape(record["K"], (3, 3))).ravel().tolist(), "width": 160, "height": 120}
+    members = [
+        replace(c, value=np.floor((c.value + 0.5) * 0.5), evidence={**c.evidence, "uv_2_px": []})
+        for c in fact.candidates
+        if c.show["query"] is not None
+    ]
+    changed = {**fact.evidence, "camera_2": half, "diagonal_px": 200.0}
+    cameras = {**fact.cameras, fact.frame_ids[1]: half}
+    return replace(fact, candidates=tuple(members), evidence=changed, cameras=cameras)
+
+
+def test_tracking_back_is_measured_in_its_own_direction(room: Room) -> None:
+    task, view = tasks["point_tracking"], small_view()
+    kept = 0
+    for fact, back in pairs(room, "point_tracking"):
+        assert task.agreement(task.recheck(back, view), back) <= 1
+        np.testing.assert_allclose(task.recheck(back, view), back.second_value, atol=1e-9)
+        assert task.agreement(task.recompute(evidence(back)), back) <= 1
+        for member, turned in zip(fact.candidates, back.candidates, strict=True):
+            if "same_pixel_of" in member.show:
+                # The decoy at the query's own pixel is one again, seen from the other image.
+                if task.valid(turned, back):
+                    assert turned.value.tolist() == back.truth_candidate.show["query"]
+                    assert turned.evidence["point_2_m"][2] == pytest.approx(
+                        view.frame(fact.frame_ids[0]).depth_at(turned.value), abs=1e-3
+                    )
+            elif member.show["query"] is None:
+                # A wrong option has a place of its own in each image.
+                assert turned.value.tolist() == member.evidence["uv_1_px"]
+                assert turned.evidence["uv_1_px"] == member.value.tolist()
+                z_m = view.frame(fact.frame_ids[0]).depth_at(turned.value)
+                assert turned.evidence["point_2_m"][2] == pytest.approx(z_m, abs=1e-3)
+            else:
+                assert turned.show["query"] == member.value.tolist()
+                # The query was a whole pixel, and so is its place in image 2; it comes back to within both roundings.
+                assert np.abs(turned.value - member.show["query"]).max() <= 2
+        kept += both_sides(fact)[1] is not None
+    assert kept >= 2
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if tasks[name].partner_kind])
+def test_two_partners_of_one_another_ask_the_same(name: str, room: Room) -> None:
+    """Numbers that were rounded on the way, pixels and millimetres, may be off by that."""
+    pixels = 2.0 if name == "point_tracking" else 1e-9
+    for fact, other in pairs(room, name):
+        assert evidence(other) != evidence(fact)
+        again = tasks[name].partner(other)
+        assert again is not None
+        assert (again.frame_ids, again.truth, again.pictures) == (fact.frame_ids, fact.truth, fact.pictures)
+        np.testing.assert_allclose(again.second_value, fact.second_value, atol=1e-9)
+        assert _close(again.evidence, fact.evidence, pixels)
+        assert _close(again.cameras, fact.cameras, pixels)
+        for member, original in zip(again.candidates, fact.candidates, strict=True):
+            np.testing.assert_allclose(member.value, original.value, atol=pixels)
+            assert _close(member.show, original.show, pixels)
+            assert _close(member.evidence, original.evidence, pixels)
+
+
+def _close(again: Any, before: Any, pixels: float, key: str = "") -> bool:
+    """Whether all that was stored before is stored again; a fact may have learnt more."""
+    metres = max(5e-3, pixels * 0.01)  # a pixel is 1 cm wide at 3 m
+    if isinstance(before, Mapping):
+        return set(before) <= set(again) and all(_close(again[k], before[k], pixels, k) for k in before)
+    if isinstance(before, list | tuple):
+        return len(again) == len(before) and all(_close(a, b, pixels, key) for a, b in zip(again, before, strict=True))
+    if isinstance(before, int | float):
+        return bool(abs(again - before) <= (pixels if key in ("query", "uv_2_px", "motion_d") else metres))
+    return bool(again == before)
+
+
+def test_exchanged_images_have_the_inverse_and_exchanged_objects_the_same_distance(room: Room) -> None:
+    world_from = {frame.id: frame.world_from_camera for frame in small_room().frames}
+    for _, back in pairs(room, "relative_pose"):
+        for member in back.candidates:
+            first, second = (world_from[frame_id] for frame_id in member.frame_ids)
+            np.testing.assert_allclose(member.value, (np.linalg.inv(second) @ first)[:3], atol=0.51e-2)
+    for fact, back in pairs(room, "homography_to_matrix"):
+        inverse = np.linalg.inv(fact.truth_candidate.value)
+        corners = np.array([[[0, 0]], [[319, 0]], [[319, 239]], [[0, 239]]], np.float64)
+        off = cv2.perspectiveTransform(corners, inverse) - cv2.perspectiveTransform(corners, back.truth_candidate.value)
+        assert np.linalg.norm(off, axis=-1).mean() < 0.5
+    for fact, back in pairs(room, "object_distance"):
+        assert np.array_equal(back.truth_candidate.value, fact.truth_candidate.value)
+        here, there = (f.truth_candidate.show for f in (fact, back))
+        assert (here["rect_a"], here["rect_b"]) == (there["rect_b"], there["rect_a"])
+
+
+# --- renamed letters -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Room, tmp_path: Path) -> None:
+    """Both sides of a question, under each letter, as finished rows that verification reads back."""
+    cache = PictureCache(None, room.media)
+    task = tasks[name]
+    fact = next((f for f in room.facts[name] if both_sides(f)[1] is not None), room.facts[name][0])
+    for entry in both_sides(fact):
+        if entry is None or entry.options is None:
+            continue
+        texts: Counter[tuple[str, ...]] = Counter()
+        told = set()
+        for letter in range(len(LETTERS)):
+            rows = write(replace(entry, options=truth_at(entry.options, letter)), task, cache, WORDING)
+            assert not isinstance(rows, Refused), rows
+            (row,) = rows
+            assert row.answer == LETTERS[letter]
+            problems = verify_item(row, [room.media.get(image) for image in row.images], Gates())
+            assert not problems, [str(problem) for problem in problems]
+            texts[tuple(sorted(row.options))] += 1
+            told.add(row.options[letter])
+            right = row.evidence["options"][letter]
+            assert right["key"] == row.evidence["truth"]["key"]
+            assert tuple(np.ravel(right["value"])) == row.answer_value
+        assert len(texts) == 1
+        # Options that are images, regions or points are named by their place or number; all others by their content.
+        if not all(text.startswith(("image", "region", "point")) for text in row.options):
+            assert len(told) == 1
+    assert tasks[name].partner_kind == "" or both_sides(fact)[1] is not None
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if len(tasks[name].formats) > 1 and tasks[name].partner_kind])
+def test_the_other_side_holds_in_every_form(name: str, room: Room) -> None:
+    cache = PictureCache(None, room.media)
+    for form in tasks[name].formats:
+        if form == "multi-choice":
+            continue
+        written = 0
+        for fact, _ in pairs(room, name):
+            other = partner_of(Planned(fact, group_id(fact), form, "hard", paired=True), tasks[name])
+            assert other is not None
+            if refusal(other, tasks[name], WORDING):
+                continue
+            rows = write(other, tasks[name], cache, WORDING)
+            for row in [] if isinstance(rows, Refused) else rows:
+                problems = verify_item(row, [room.media.get(image) for image in row.images], Gates())
+                assert not problems, [str(problem) for problem in problems]
+                written += 1
+        assert written >= 2
+
+
+# --- another world frame -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_world_frame_changes_no_answer(name: str, room: Room) -> None:
+    task = tasks[name]
+    for fact in room.facts[name]:
+        here, there = (task.recheck(fact, view) for view in (small_view(), moved_view()))
+        np.testing.assert_allclose(there, here, atol=2e-3, rtol=1e-4)
+        moved = _in_world(fact, other_world())
+        np.testing.assert_allclose(task.recompute(evidence(moved)), task.recompute(evidence(fact)), atol=1e-9)
+
+
+def _in_world(fact: Fact, world: FloatArray) -> Fact:
+    def moved(stored: Mapping[str, Any]) -> dict[str, Any]:
+        out = dict(stored)
+        if "world_from_camera" in out:
+            poses = {f: np.reshape(p, (4, 4)) for f, p in out["world_from_camera"].items()}
+            out["world_from_camera"] = {f: (world @ p).ravel().tolist() for f, p in poses.items()}
+        for name in (n for n in out if n.startswith("world_corners")):
+            out[name] = (np.array(out[name]) @ world[:3, :3].T + world[:3, 3]).tolist()
+        return out
+
+    members = tuple(replace(member, evidence=moved(member.evidence)) for member in fact.candidates)
+    return replace(fact, evidence=moved(fact.evidence), candidates=members)
+
+
+# --- another image size --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_image_size_scales_pixels_and_leaves_metres(name: str, room: Room) -> None:
+    """The second route on smaller images of the same captures, asked about the same places."""
+    task, view = tasks[name], smaller_view()
+    for fact in room.facts[name]:
+        smaller = _resized(fact)
+        for frame_id, record in smaller.cameras.items():
+            np.testing.assert_allclose(camera_record(view.frame(frame_id).camera)["K"], record["K"], atol=1e-9)
+        second = task.recheck(smaller, view)
+        # Marks are whole pixels, so places move by up to half a smaller one.
+        assert task.agreement(second, smaller) <= (3 if name == "camera_parameters" else 1), fact.key
+
+
+def _resized(fact: Fact) -> Fact:
+    """The fact as the images SCALE times as large tell it: edges on edges."""
+    S = np.array([[SCALE, 0, (SCALE - 1) / 2], [0, SCALE, (SCALE - 1) / 2], [0, 0, 1]])
+
+    def pixel(uv: Any) -> list[int]:
+        return [int(np.floor(x + 0.5)) for x in (np.array(uv) + 0.5) * SCALE - 0.5]
+
+    def camera(record: Mapping[str, Any]) -> dict[str, Any]:
+        width, height = round(record["width"] * SCALE), round(record["height"] * SCALE)
+        return {"K": (S @ np.reshape(record["K"], (3, 3))).ravel().tolist(), "width": width, "height": height}
+
+    def member(c: Candidate) -> Candidate:
+        value, show = c.value, dict(c.show)
+        for name in (n for n in show if n.startswith("rect")):
+            show[name] = pixel(show[name]) if "size" not in show else [round(x * SCALE) for x in show[name]]
+        if "size" in show:
+            show["size"] = [round(x * SCALE) for x in show["size"]]
+            value = {"fx": value * SCALE, "fy": value * SCALE, "cx": (value + 0.5) * SCALE - 0.5,
+                     "cy": (value + 0.5) * SCALE - 0.5}.get(fact.ask, value)  # fmt: skip
+        if show.get("query") is not None:
+            show["query"] = pixel(show["query"])
+        if fact.task == "point_tracking":
+            value = np.array(pixel(value), dtype=np.float64)
+        if "H" in show:
+            value = homography.normalised(S @ value @ np.linalg.inv(S))
+            show["H"] = value.ravel().tolist()
+        return replace(c, value=value, show=show)
+
+    changed = dict(fact.evidence)
+    if "diagonal_px" in changed:
+        changed["diagonal_px"] *= SCALE
+    if "size" in changed:
+        changed["size"] = [round(x * SCALE) for x in changed["size"]]
+    return replace(
+        fact,
+        candidates=tuple(map(member, fact.candidates)),
+        evidence=changed,
+        cameras={frame_id: camera(record) for frame_id, record in fact.cameras.items()},
+    )
+
+
+@pytest.mark.parametrize("name", ["camera_parameters", "point_tracking"])
+def test_a_rescaled_K_scales_the_recomputed_pixels(name: str, room: Room) -> None:
+    """Bases twice as large: the same crop of one has the same camera; a tracked point goes twice as far."""
+    D = np.array([[2, 0, 0.5], [0, 2, 0.5], [0, 0, 1]])
+    for fact in room.facts[name]:
+        told, once = evidence(fact), tasks[name].recompute(evidence(fact))
+
+        def twice(record: Mapping[str, Any]) -> dict[str, Any]:
+            return {**record, "K": (D @ np.reshape(record["K"], (3, 3))).ravel().tolist()}
+
+        show = dict(told["truth"]["show"])
+        if name == "camera_parameters":
+            show["rect"] = [2 * x for x in show["rect"]]
+            cameras = {frame_id: twice(record) for frame_id, record in fact.cameras.items()}
+            again = tasks[name].recompute({**told, "cameras": cameras, "truth": {**told["truth"], "show": show}})
+            np.testing.assert_allclose(again, once, atol=1e-9)
+        else:
+            show["query"] = [2 * x + 0.5 for x in show["query"]]
+            stored = {**fact.evidence, **{key: twice(fact.evidence[key]) for key in ("camera_1", "camera_2")}}
+            again = tasks[name].recompute({**told, "fact": stored, "truth": {**told["truth"], "show": show}})
+            exact = np.array(told["truth"]["evidence"]["uv_2_px"])
+            assert np.abs(again - (2 * exact + 0.5)).max() <= 0.5 + 1e-6
+            assert np.abs(once - exact).max() <= 0.5 + 1e-6

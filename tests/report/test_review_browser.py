@@ -1,0 +1,162 @@
+"""Two people at the keyboard and one at a telephone, in a real browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from tests.browser import OpenPage
+from tests.report.gallery_data import Looked
+from tests.report.review_site import desk_of, running
+from vgbench_gen.quality.review.desk import Desk
+from vgbench_gen.quality.review.log import read_logs
+from vgbench_gen.quality.review.status import gather
+
+
+@pytest.fixture
+def desk(looked: Looked, tmp_path: Path) -> Desk:
+    return desk_of(looked, tmp_path, batch=3)
+
+
+@pytest.fixture
+def server(desk: Desk) -> Iterator[str]:
+    with running(desk) as url:
+        yield url
+
+
+def shot(page: Page, name: str) -> None:
+    """Keep a picture where a person asked for them (VGBENCH_SHOTS names a folder)."""
+    folder = os.environ.get("VGBENCH_SHOTS", "")
+    if folder:
+        page.screenshot(path=str(Path(folder) / f"review-{name}.png"), full_page=True)
+
+
+def sign_in(page: Page, name: str) -> None:
+    page.get_by_label("Your name").fill(name)
+    page.keyboard.press("Enter")
+    page.get_by_text("Signed in as").wait_for()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/item/*")
+
+
+def give_answer(page: Page) -> str:
+    """Answer by keys whatever is asked; returns the address of the item."""
+    assert page.locator("svg").count() == 0
+    if page.locator("#number").count():
+        page.locator("#number").fill("1,5")
+        page.locator("#number").press("Escape")
+    elif page.locator("[data-key=y]").count():
+        page.keyboard.press("n")
+    else:
+        page.keyboard.press("2")
+        assert page.locator("[value=B]").is_checked()
+        page.keyboard.press("d")
+        assert page.locator("[value=D]").is_checked()
+    place = page.url
+    page.keyboard.press("g")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/truth")
+    return place
+
+
+def judge(page: Page, keys: str) -> None:
+    before = page.url
+    for key in keys:
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    page.wait_for_url(lambda url: url != before)
+
+
+def test_two_reviewers_by_keys(open_page: OpenPage, server: str, desk: Desk) -> None:
+    ann = open_page(server, 1280, 800)
+    shot(ann.page, "start")
+    sign_in(ann.page, "Ann")
+    shot(ann.page, "answer-desktop")
+    first = give_answer(ann.page)
+    assert ann.page.get_by_text("Stated answer:").is_visible()
+    shot(ann.page, "truth-desktop")
+    drawn = ann.page.locator("svg")
+    if drawn.count():
+        ann.page.keyboard.press("h")
+        assert not drawn.first.is_visible()
+        ann.page.keyboard.press("h")
+        assert drawn.first.is_visible()
+    ann.page.keyboard.press("/")
+    ann.page.keyboard.type("v and w in a note are letters")
+    ann.page.keyboard.press("Escape")
+    judge(ann.page, "iwo")
+    (line,) = [line for line in read_logs(desk.folder)["ann"] if line.stage == "verdict"]
+    assert (line.verdict, line.flags, line.note) == (
+        "invalid", ("wrong_answer", "unclear"), "v and w in a note are letters",
+    )  # fmt: skip
+    assert line.seconds >= 0
+    # A second thought: back to the item before.
+    give_answer(ann.page)
+    ann.page.keyboard.press("b")
+    ann.page.wait_for_url(first + "/truth")
+    assert ann.page.locator("[value=wrong_answer]").is_checked()
+    judge(ann.page, "u")
+    assert [x.verdict for x in read_logs(desk.folder)["ann"] if x.stage == "verdict"] == ["invalid", "unsure"]
+    ann.page.wait_for_url("**/truth")
+    judge(ann.page, "it")
+
+    bob = open_page(server, 1280, 800, color_scheme="dark")
+    sign_in(bob.page, "bob")
+    for _ in range(4):
+        give_answer(bob.page)
+        judge(bob.page, "it")
+    bob.page.get_by_text("This batch: 0 of").wait_for()
+    shot(bob.page, "start-dark")
+    verdicts = gather(read_logs(desk.folder), desk.entries).verdicts
+    assert sum(any(j.reviewer == "bob" for j in given) for given in verdicts.values()) == 3
+
+
+def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, desk: Desk) -> None:
+    cyd = open_page(server, 390, 844, java_script_enabled=False, has_touch=True)
+    page = cyd.page
+    page.get_by_label("Your name").fill("cyd")
+    page.get_by_role("button", name="Start").click()
+    page.get_by_role("link", name="Begin").click()
+    again = page.get_by_role("heading", name="This batch starts again")
+    for n in range(4):
+        if again.count():  # sent back as soon as it is lost
+            break
+        shot(page, f"answer-phone-{n}")
+        page.get_by_label("I cannot tell").check()
+        page.get_by_label("Guessing").check()
+        page.get_by_role("button", name="Save and show the truth").click()
+        shot(page, f"truth-phone-{n}")
+        page.get_by_label("Valid", exact=False).first.check()
+        page.get_by_role("button", name="Save and go on").click()
+    assert again.is_visible()
+    shot(page, "again-phone")
+
+
+def test_pages_fit_a_telephone_and_have_names(open_page: OpenPage, server: str, desk: Desk) -> None:
+    dan = open_page(server, 390, 844)
+    sign_in(dan.page, "dan")
+    for _ in range(3):
+        assert dan.overflow_px() == 0
+        assert all(box["height"] >= 40 for box in map(_box, dan.page.locator(".choice").all()))
+        give_answer(dan.page)
+        assert dan.overflow_px() == 0
+        assert dan.page.locator("img:not([alt]), input:not([id]):not(label input)").count() == 0
+        dan.page.locator("#full").check()
+        image = dan.page.locator("img").first
+        assert _box_width(image) == int(image.get_attribute("width") or 0)
+        assert dan.overflow_px() == 0  # the image scrolls, not the page
+        judge(dan.page, "it")
+
+
+def _box(element: Locator) -> dict[str, float]:
+    found = element.bounding_box()
+    assert found is not None
+    return dict(found)  # type: ignore[arg-type]
+
+
+def _box_width(element: Locator) -> float:
+    return _box(element)["width"]

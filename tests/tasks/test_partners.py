@@ -1,0 +1,233 @@
+"""The other side of a question: inverse pose, inverse homography, B to A. Held to scipy, OpenCV and the pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import cv2
+import numpy as np
+import pytest
+from scipy.spatial.transform import RigidTransform
+
+from tests.tasks import object_scenes, two_view_scenes
+from tests.tasks.two_view_scenes import item_evidence, with_pictures
+from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Fact, FloatArray
+from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
+from vgbench_gen.pipeline.measure import measure_task
+from vgbench_gen.pipeline.plan import Planned, partner_of
+from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store import pictures
+from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
+from vgbench_gen.tasks.object_distance import ObjectDistance
+from vgbench_gen.tasks.relative_pose import RelativePose
+from vgbench_gen.text.numbers import parse_numbers
+from vgbench_gen.text.render import phrasings, render
+
+TASKS: list[Task] = [RelativePose(), HomographyToMatrix(), ObjectDistance()]
+
+
+def view_for(task: Task) -> SceneView:
+    return object_scenes.room_view() if task.name == "object_distance" else two_view_scenes.room_view()
+
+
+@cache
+def measured(task: Task) -> list[Fact]:
+    view = view_for(task)
+    facts, _ = measure_task(task, view, 0, 8)
+    assert len(facts) >= 3
+    return [with_pictures(fact, view) for fact in facts]
+
+
+def other(task: Task, fact: Fact) -> Fact:
+    partner = task.partner(fact)
+    assert partner is not None
+    return partner
+
+
+def questions(task: Task) -> list[tuple[Planned, Planned]]:
+    """Multi-choice questions from both sides, as far as their options may be asked from both."""
+    found = []
+    for fact in measured(task):
+        try:
+            options = strategies["set_first"].options(fact, task, rng_for(1, fact.key))
+        except TooFewOptionsError:
+            continue
+        here = Planned(fact, "g", "multi-choice", "", options)
+        there = partner_of(here, task)
+        assert there is not None
+        assert there.options is not None
+        if set_problem(there.options.options, 4, there.fact, task) == "":
+            found.append((here, there))
+    assert found
+    return found
+
+
+def members(entry: Planned) -> OptionSet:
+    assert entry.options is not None
+    return entry.options
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_two_partners_of_one_another_ask_the_same_again(task: Task) -> None:
+    for fact in measured(task):
+        there = other(task, fact)
+        back = other(task, there)
+        assert there.truth == back.truth == fact.truth
+        assert [c.key for c in back.candidates] == [c.key for c in fact.candidates]
+        assert [c.frame_ids for c in back.candidates] == [c.frame_ids for c in fact.candidates]
+        assert [dict(c.show) for c in back.candidates] == [dict(c.show) for c in fact.candidates]
+        for a, b in zip(back.candidates, fact.candidates, strict=True):
+            np.testing.assert_array_equal(a.value, b.value)
+        np.testing.assert_allclose(back.second_value, fact.second_value, atol=1e-9)
+        assert back.evidence == fact.evidence
+        assert task.recompute(item_evidence(there)).shape == there.truth_candidate.value.shape
+        assert task.agreement(task.recompute(item_evidence(there)), there) <= 1
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_options_keep_their_order_and_the_truth_its_place(task: Task) -> None:
+    for here, there in questions(task):
+        a, b = members(here), members(there)
+        assert (a.truth, a.strategy) == (b.truth, b.strategy)
+        assert b.options[b.truth] is there.fact.truth_candidate
+        assert [s == 0 for s in b.separations] == [s == 0 for s in a.separations]
+        assert min(s for s in b.separations if s) >= 1
+        texts = task.choice(there.fact, b, rng_for(0, "c")).options
+        assert len(set(texts)) == 4
+        for text, option in zip(texts, b.options, strict=True):
+            np.testing.assert_array_equal(parse_numbers(text), task.printed_numbers(option.value))
+
+
+def rigid(value: FloatArray) -> RigidTransform:
+    return RigidTransform.from_matrix(np.concatenate([value, [[0, 0, 0, 1]]]))
+
+
+def test_inverse_poses_by_scipy() -> None:
+    task, view = RelativePose(), view_for(RelativePose())
+    for fact in measured(task):
+        there = other(task, fact)
+        for a, b in zip(fact.candidates, there.candidates, strict=True):
+            first, second = (
+                RigidTransform.from_matrix(view.frame(frame_id).world_from_camera) for frame_id in a.frame_ids
+            )
+            assert b.frame_ids == a.frame_ids[::-1]
+            # From the poses themselves: turning the printed numbers around would be off by several times as much.
+            np.testing.assert_allclose(b.value[:, :3], (first.inv() * second).as_matrix()[:3, :3], atol=5.01e-4)
+            np.testing.assert_allclose(b.value[:, 3], (first.inv() * second).as_matrix()[:3, 3], atol=5.01e-3)
+            points = np.array(a.evidence["points_m"])
+            np.testing.assert_allclose(b.evidence["points_m"], (second.inv() * first).apply(points), atol=5.01e-4)
+            assert b.evidence["camera_2"] == fact.cameras[a.frame_ids[0]]
+        second_route = rigid(fact.second_value).inv().as_matrix()[:3]
+        np.testing.assert_allclose(there.second_value, second_route, atol=5e-3)
+
+
+def test_both_sides_of_a_pose_show_the_images_in_their_own_order() -> None:
+    task = RelativePose()
+    for here, there in questions(task):
+        ours, theirs = (task.choice(q.fact, members(q), rng_for(0, "c")) for q in (here, there))
+        assert theirs.pictures == ours.pictures[::-1]
+        frames = here.fact.truth_candidate.frame_ids
+        assert theirs.slots["fx"] == f"{here.fact.cameras[frames[1]]['K'][0]:.0f}"
+        overlay = task.overlay({"truth": item_evidence(there.fact)["truth"], "cameras": there.fact.cameras})
+        seen = np.array(next(m.points_px for m in overlay[0] if m.kind == "point"))
+        assert (seen > -0.5).all()
+
+
+def mapped(points: FloatArray, H: FloatArray) -> FloatArray:
+    return np.asarray(cv2.perspectiveTransform(points[:, None], H), dtype=np.float64)[:, 0]
+
+
+def test_inverse_homographies_by_opencv() -> None:
+    task = HomographyToMatrix()
+    for fact in measured(task):
+        there = other(task, fact)
+        width, height = fact.evidence["size"]
+        grid = np.stack(np.meshgrid(np.linspace(0, width, 9), np.linspace(0, height, 7)), axis=-1).reshape(-1, 2)
+        for a, b in zip(fact.candidates, there.candidates, strict=True):
+            back, _ = cv2.findHomography(mapped(grid, a.value), grid)
+            assert b.value[2, 2] == 1
+            # Four significant digits of every entry.
+            np.testing.assert_allclose(b.value, np.asarray(back), rtol=5.1e-4, atol=1e-7)
+            assert np.median(np.linalg.norm(mapped(mapped(grid, a.value), b.value) - grid, axis=1)) < 0.5
+
+
+def test_a_printed_inverse_that_is_too_coarse_is_not_asked() -> None:
+    """Four digits of a strong perspective can put a corner off by more than the two routes may differ."""
+    task = HomographyToMatrix()
+    rounded_off = []
+    for fact in measured(task):
+        width, height = fact.evidence["size"]
+        corners = np.array([[0.0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]])
+        for a, b in zip(fact.candidates, other(task, fact).candidates, strict=True):
+            off = np.linalg.norm(mapped(mapped(corners, a.value), b.value) - corners, axis=1).max()
+            rounded_off.append(off)
+            if off > 0.5:
+                assert not task.valid(b, fact)
+            coarse = replace(b, value=np.round(b.value, 3))
+            if np.linalg.norm(mapped(mapped(corners, a.value), coarse.value) - corners, axis=1).max() > 0.5:
+                assert not task.valid(coarse, fact)
+    assert np.median(rounded_off) < 0.25
+    assert any(task.valid(b, fact) for fact in measured(task) for b in other(task, fact).candidates)
+
+
+def test_the_first_image_of_an_inverse_warped_by_its_matrix_is_the_second() -> None:
+    """And what no content of the first reaches is black, as every phrasing says."""
+    task, view = HomographyToMatrix(), view_for(HomographyToMatrix())
+    for here, there in questions(task)[:3]:
+        image = pictures.decode(view.frame(here.fact.frame_ids[0]).base_image()[0])
+        image = np.maximum(image, 40)
+        forward = task.choice(here.fact, members(here), rng_for(0, "c"))
+        shown = task.choice(there.fact, members(there), rng_for(0, "c"))
+        first, second = (pictures.apply(picture, image).astype(int) for picture in shown.pictures)
+        np.testing.assert_array_equal(first, pictures.apply(forward.pictures[1], image))
+        H, size = there.fact.truth_candidate.value, (image.shape[1], image.shape[0])
+        redrawn = cv2.warpPerspective(first.astype(np.uint8), H, size, flags=cv2.INTER_LINEAR)
+        np.testing.assert_array_equal(second, redrawn)
+        white = np.full(image.shape[:2], 255, np.uint8)
+        there_and_back = cv2.warpPerspective(cv2.warpPerspective(white, here.fact.truth_candidate.value, size), H, size)
+        content, empty = there_and_back == 255, there_and_back == 0
+        assert (second[empty] == 0).all()
+        # Shared content is the first image of the other side, but for sampling it twice.
+        same, off = (cv2.blur(x, (5, 5))[content] for x in (image.astype(float), np.roll(image, 8, 1).astype(float)))
+        seen = cv2.blur(second.astype(float), (5, 5))[content]
+        assert np.abs(seen - same).mean() < 0.3 * np.abs(seen - off).mean()
+        assert 0.55 < content.mean() < 1
+
+
+def words(task: Task, entry: Planned) -> Sequence[str]:
+    shown = task.choice(entry.fact, members(entry), rng_for(0, "c"))
+    return [render(phrasing, shown.slots)[0] for phrasing in phrasings(task.name, "multi-choice")]
+
+
+def test_distances_name_the_objects_in_the_other_order() -> None:
+    task = ObjectDistance()
+    for here, there in questions(task):
+        ours, theirs = (task.choice(q.fact, members(q), rng_for(0, "c")) for q in (here, there))
+        assert theirs.pictures == ours.pictures
+        assert theirs.options == ours.options
+        drawn = {op["color"]: op["rect"] for op in theirs.pictures[0].ops}
+        for slots in (ours.slots, theirs.slots):
+            for side in "ab":
+                color = next(c for c in drawn if slots[f"color_{side}"] in (c, f"dark {c}"))
+                assert parse_numbers(slots[f"region_{side}"]).tolist() == drawn[color]
+        first, second = ours.slots["region_a"], ours.slots["region_b"]
+        for one, two in zip(words(task, here), words(task, there), strict=True):
+            assert one.index(first) < one.index(second)
+            assert two.index(second) < two.index(first)
+        assert task.open_ended(there.fact).answer == task.open_ended(here.fact).answer
+        assert there.fact.evidence["margins"].keys() == here.fact.evidence["margins"].keys()
+
+
+def test_the_second_route_works_from_the_other_side_as_well() -> None:
+    """Verification turns an item back; measured the other way round, the answer is the same."""
+    for task in TASKS:
+        view = view_for(task)
+        fact = measured(task)[0]
+        there = other(task, fact)
+        assert task.agreement(task.recheck(there, view), there) <= 1
+        assert task.agreement(fact.second_value + 1, fact) > 1

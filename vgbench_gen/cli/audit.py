@@ -1,0 +1,139 @@
+"""`vgbench audit`: shortcuts, leaks, duplicates and solvers, each beside its bar."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.cli._options import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from vgbench_gen.quality.questions import Question
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("audit", epilog="Example: vgbench audit build/vgbench --workers 2 --only blind,rules")(audit)
+
+
+def audit(
+    dataset: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATASET",
+            help="A folder that `vgbench build` made, parquet files, or a JSON list of the published schema.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/audit, or NAME-audit beside a file."),
+    ] = None,
+    only: Annotated[str, typer.Option("--only", metavar="A,B", help="Families of audits instead of all.")] = "",
+    against: Annotated[
+        list[Path] | None,
+        typer.Option("--against", metavar="OTHER", help="A dataset that must share no question; may be repeated."),
+    ] = None,
+    pool: Annotated[
+        int | None,
+        typer.Option("--pool", metavar="N", min=1, help="Most questions of a task and form to judge by (1200)."),
+    ] = None,
+    solvers: Annotated[bool, typer.Option("--solvers/--no-solvers", help="Ask the solvers that see.")] = True,
+    solver_items: Annotated[
+        int, typer.Option("--solver-items", metavar="N", min=0, help="Most questions per task and form for solvers.")
+    ] = 0,
+    workers: Workers = 0,
+    everything: Annotated[bool, typer.Option("--all", help="Print every figure, not the worst per cell.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Measure what a dataset gives away without looking, and whether looking solves it.
+
+    Text-only classifiers and rules per task and form, letters, twins, duplicates, item checks and solvers, each beside
+    its bar. Prints a table with fallen bars first; writes audit.json, audit.csv, bias.csv and index.html. Exits 1 if a
+    bar fell.
+    """
+    from vgbench_gen.cli._options import worker_count
+    from vgbench_gen.pipeline.audit import audit as judge
+    from vgbench_gen.pipeline.audit_pool import POOL
+    from vgbench_gen.report.audit_page import write_audit
+    from vgbench_gen.report.audit_table import as_json as in_json
+    from vgbench_gen.report.audit_table import json_text, table_lines
+
+    notes, questions = _published(dataset)
+    others = [_questions(path) for path in against or []]
+    with _bar() as progress:
+        report = judge(
+            dataset if questions is None else questions,
+            only=[name.strip() for name in only.split(",") if name.strip()],
+            against=others,
+            pool=pool or POOL,
+            solvers=solvers,
+            solver_items=solver_items,
+            workers=worker_count(workers),
+            progress=progress,
+        )
+    report.dataset = dataset.resolve().name
+    report.notes += notes
+    folder = out or (dataset / "audit" if dataset.is_dir() else dataset.with_name(f"{dataset.stem}-audit"))
+    write_audit(report, folder)
+    if as_json:
+        print(json_text(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}}), end="")
+    else:
+        print("\n".join(table_lines(report, everything)))
+        spent = ", ".join(f"{part} {seconds:.0f}" for part, seconds in report.seconds.items())
+        print(f"CPU seconds: {spent}. Written: {folder}/index.html, audit.json, audit.csv, bias.csv")
+    if report.fell:
+        raise typer.Exit(1)
+
+
+def _published(path: Path) -> tuple[list[str], Sequence[Question] | None]:
+    """(what to tell, questions) of a file of the published schema; no questions where it is something else."""
+    if path.suffix.lower() != ".json":
+        return [], None
+    from vgbench_gen.importers.published import read_published
+
+    found = read_published(path)
+    notes = []
+    if found.bad:
+        fields = sorted({bad.field for bad in found.bad})
+        notes.append(
+            f"{len(found.bad)} of {len(found.bad) + len(found.questions)} rows could not be read and are left out "
+            f"(fields: {', '.join(fields)}); the first: {found.bad[0]}"
+        )
+        for bad in found.bad[:5]:
+            print(f"{path}: {bad}", file=sys.stderr)
+    return notes, found.questions
+
+
+def _questions(path: Path) -> Sequence[Question]:
+    found = _published(path)[1]
+    if found is not None:
+        return found
+    from vgbench_gen.quality.questions import question_of
+    from vgbench_gen.store.dataset import load
+
+    return [question_of(item) for item in load(path)]
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int, int], None]]:
+    from tqdm import tqdm
+
+    bars: dict[str, Any] = {}
+
+    def progress(part: str, done: int, total: int) -> None:
+        if part not in bars:
+            bars[part] = tqdm(desc=part, disable=None)
+        bars[part].total = total
+        bars[part].update(done - bars[part].n)
+
+    try:
+        yield progress
+    finally:
+        for bar in bars.values():
+            bar.close()

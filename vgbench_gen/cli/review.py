@@ -1,0 +1,143 @@
+"""`vgbench review`: people check items in a browser; what they said is counted and exported."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vgbench_gen.quality.review.queue import Entry
+    from vgbench_gen.quality.review.status import Record
+    from vgbench_gen.store.dataset import Dataset
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_EXTRA = "pip install 'vgbench-gen[review]'"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("review", epilog="Example: vgbench review build/vgbench --task metric_depth --sample 99")(review)
+
+
+def review(
+    dataset: DatasetFolder,
+    reviewer: Annotated[str, typer.Option("--reviewer", metavar="NAME", help="Proposed on the start page.")] = "",
+    task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME", help="Only these; repeat.")] = None,
+    form: Annotated[list[str] | None, typer.Option("--type", metavar="TYPE", help="Only these; repeat.")] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", metavar="NAME", help="Only these; repeat.")] = None,
+    ids: Annotated[Path | None, typer.Option("--ids", metavar="FILE", help="Only these ids, one per line.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", min=1, help="At most N items per task and source.")
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, max=1000, help="Items of a batch.")] = 50,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", help="Address to listen on; others than this machine's own need a token, which is printed."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 8377,
+    report: Annotated[bool, typer.Option("--report", help="Print agreement and counts; start no server.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    export: Annotated[
+        Path | None, typer.Option("--export", metavar="FILE", help="Write accepted ids; start no server.")
+    ] = None,
+    purpose: Annotated[str, typer.Option("--for", metavar="WHAT", help="Of --export: release or hard.")] = "release",
+) -> None:
+    """Let people check items in a browser: a blind answer first, then the truth and a verdict.
+
+    Verdicts append to DATASET/review/<name>.jsonl; stop with Ctrl-C and go on later. With --report, exits 1 where a
+    bar falls.
+    """  # fmt: skip
+    from vgbench_gen.quality.review.log import FOLDER, read_logs
+    from vgbench_gen.quality.review.queue import Filter, entries_of, read_ids, select
+    from vgbench_gen.quality.review.status import gather
+    from vgbench_gen.store.dataset import load
+
+    if as_json and not report:
+        raise ConfigError("--json: found it without --report; expected both. Add --report.")
+    if purpose not in ("release", "hard"):
+        raise ConfigError(f"--for: found {purpose!r}; expected release or hard.")
+    items = load(dataset)
+    entries = entries_of(items)
+    wanted = Filter(tuple(task or ()), tuple(form or ()), tuple(source or ()), read_ids(ids) if ids else None, sample)
+    selected = select(entries, wanted)
+    folder = _root(dataset) / FOLDER
+    if report or export:
+        record = gather(read_logs(folder), entries)
+        if export:
+            _export(selected, record, export, purpose)
+        if report:
+            _report(selected, record, as_json)
+        return
+    _serve(items, entries, selected, dataset, batch, host, port, reviewer)
+
+
+def _root(dataset: Path) -> Path:
+    """The folder that holds `items/`, `media/` and `review/`."""
+    if dataset.is_file():
+        dataset = dataset.parent
+    return dataset.parent if dataset.name == "items" else dataset
+
+
+def _report(selected: list[Entry], record: Record, as_json: bool) -> None:
+    from vgbench_gen.quality.review.report import review as count
+    from vgbench_gen.quality.review.report import table
+
+    found = count(selected, record)
+    print(json.dumps(found.to_json(), indent=2, sort_keys=True) if as_json else table(found))
+    if found.fell:
+        raise typer.Exit(1)
+
+
+def _export(selected: list[Entry], record: Record, path: Path, purpose: str) -> None:
+    from vgbench_gen.quality.review.export import export, write
+
+    found = export(selected, record, "hard" if purpose == "hard" else "release")
+    beside = write(found, path)
+    typer.echo(
+        f"{path}: {len(found.accepted)} accepted; {beside}: {len(found.refused)} judged and not accepted", err=True
+    )
+
+
+def _serve(
+    items: Dataset,
+    entries: list[Entry],
+    selected: list[Entry],
+    dataset: Path,
+    batch: int,
+    host: str,
+    port: int,
+    reviewer: str,
+) -> None:
+    from vgbench_gen.quality.review.desk import Desk
+    from vgbench_gen.quality.review.log import FOLDER
+    from vgbench_gen.store.media import MediaStore
+
+    try:
+        from vgbench_gen.report.review_app import listen, make_app, serve, url_of
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"the review needs the package {error.name}: {_EXTRA}") from error
+    root = _root(dataset)
+    media = MediaStore(root / "media") if (root / "media").is_dir() else None
+    token = "" if host in _LOOPBACK else secrets.token_urlsafe(32)
+    names = (host, socket.gethostname()) if token else ()
+    (root / FOLDER).mkdir(exist_ok=True)  # better now than when the first answer is to be saved
+    server = listen(host, port)
+    desk = Desk(items, entries, selected, root / FOLDER, media, batch)
+    try:
+        app = make_app(desk, root.resolve().name, names, token, reviewer)
+        print(f"{len(selected)} items, verdicts in {desk.folder}. Open {url_of(server, host, token)}", flush=True)
+        print("Stop with Ctrl-C; what is saved stays.", flush=True)
+        serve(app, server)
+    finally:
+        desk.close()
+        server.close()

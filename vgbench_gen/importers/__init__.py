@@ -1,0 +1,1 @@
+"""Other people's benchmarks in our own terms, one file per source."""

@@ -1,0 +1,218 @@
+"""Questions of the published SpatialScore schema: a JSON list with the options inside the question's text.
+
+Row fields (`haoningwu3639/SpatialScore`: `version_0/dataset/SpatialScore-Hard.json`): `index`, `category`,
+`subcategory`, `question_type`, `input_modality`, `question`, `answer`, `img_paths`, `source`, `index_origin`,
+`category_origin`. `question`, `answer` and `question_type` are needed; what else is there is used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.types import QUESTION_TYPES
+from vgbench_gen.quality.questions import Question
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.text.render import word
+
+MAX_BYTES = 2 * 2**30
+MAX_ROWS = 1_000_000
+MAX_TEXT = 100_000  # characters of a question; the published ones stay below 3,000
+MAX_IMAGES = 1024
+_LETTERS = "ABCDEFGHIJ"
+_REMEDY = "Give a JSON list of rows with question, answer and question_type, as SpatialScore publishes it."
+
+# "A: …", "A. …", "A) …", "(A) …"; at the beginning of a line, or, where options are glued to a sentence, after a space.
+_MARK = r"(?:\((?P<in{0}>[A-Ja-j])\)|(?P<out{0}>[A-J])[.:)])(?=\s|$)"
+_AT_LINE = re.compile(r"^[ \t]*" + _MARK.format(""), re.MULTILINE)
+_IN_LINE = re.compile(r"(?:^|(?<=\s))" + _MARK.format(""))
+_HEADING = re.compile(r"\s*(?:options|choices|select from the following(?: choices)?)\s*[:.]?\s*\Z", re.IGNORECASE)
+_ANSWER_LETTER = re.compile(r"\(?([A-Ja-j])\)?(?:[.:)].*)?", re.DOTALL)
+_NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
+_YES, _NO = {"yes", "true"}, {"no", "false"}
+_UNKNOWN = {"", "unknown", "none"}
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that cannot be judged. row: from 0. field: which of its fields is to blame."""
+
+    row: int
+    field: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"row {self.row}, {self.field}: {self.found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """Questions of a file, and the rows that could not be read."""
+
+    path: Path
+    questions: tuple[Question, ...]
+    bad: tuple[BadRow, ...]
+
+
+class _Bad(ValueError):
+    def __init__(self, field: str, found: str) -> None:
+        super().__init__(field, found)
+        self.field, self.found = field, found
+
+
+def read_published(path: Path) -> Published:
+    """Read a file of the published schema.
+
+    Scenes are not known, so rows that share an image are kept together instead (`quality.questions.clusters`).
+
+    Raises:
+        DatasetError: no such file, too large, no JSON list, or no row of it can be read.
+    """
+    rows = _rows(path)
+    questions: list[Question] = []
+    bad: list[BadRow] = []
+    ids: set[str] = set()
+    for number, row in enumerate(rows):
+        try:
+            question = _question(row, number)
+        except _Bad as problem:
+            bad.append(BadRow(number, problem.field, problem.found))
+            continue
+        if question.id in ids:
+            question = replace(question, id=f"{question.id}-row{number}")
+        ids.add(question.id)
+        questions.append(replace(question, group=question.id))
+    if not questions:
+        first = str(bad[0]) if bad else "no row"
+        raise dataset_error(path, f"{len(rows)} rows of which none can be read ({first})", "questions", _REMEDY)
+    return Published(path, tuple(questions), tuple(bad))
+
+
+def split_options(text: str) -> tuple[str, tuple[str, ...]]:
+    """(question, options without letters) of a text that holds both; no options where none are found.
+
+    Letters must run from A without a gap. An option ends where the next begins, so it may span lines.
+    """
+    for pattern in (_AT_LINE, _IN_LINE):
+        run = _run(list(pattern.finditer(text)))
+        if len(run) >= 2:
+            ends = [mark.start() for mark in run[1:]] + [len(text)]
+            options = tuple(text[mark.end() : end].strip(" \t\r\n,;") for mark, end in zip(run, ends, strict=True))
+            return _HEADING.sub("", text[: run[0].start()]).strip(), options
+    return text.strip(), ()
+
+
+def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """The last A, B, C, … in a row; a question may mention "(A)" before its options begin."""
+    best: list[re.Match[str]] = []
+    current: list[re.Match[str]] = []
+    for mark in marks:
+        letter = (mark["in"] or mark["out"]).upper()
+        if letter == "A":
+            current = [mark]
+        elif current and len(current) < len(_LETTERS) and letter == _LETTERS[len(current)]:
+            current.append(mark)
+        if len(current) >= max(2, len(best)):
+            best = list(current)
+    return best
+
+
+def _rows(path: Path) -> list[Any]:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        raise dataset_error(path, "no file", "questions of the published schema", _REMEDY) from None
+    if size > MAX_BYTES:
+        raise dataset_error(path, f"{size} bytes", f"at most {MAX_BYTES}", "Split the file.")
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise dataset_error(path, f"no JSON ({error})", "a JSON list of rows", _REMEDY) from error
+    if not isinstance(found, list):
+        raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON list of rows", _REMEDY)
+    if len(found) > MAX_ROWS:
+        raise dataset_error(path, f"{len(found)} rows", f"at most {MAX_ROWS}", "Split the file.")
+    return found
+
+
+def _question(row: Any, number: int) -> Question:
+    if not isinstance(row, Mapping):
+        raise _Bad("row", f"a {type(row).__name__} where an object should be")
+    text, answer = _text(row, "question"), _text(row, "answer", also_number=True)
+    form = _text(row, "question_type").replace("_", "-").lower()
+    form = "multi-choice" if form in {"multiple-choice", "multichoice"} else form
+    images = row.get("img_paths", [])
+    if not isinstance(images, list) or len(images) > MAX_IMAGES or not all(isinstance(name, str) for name in images):
+        raise _Bad("img_paths", f"{str(images)[:80]!r}, which is no list of at most {MAX_IMAGES} names")
+    known = next((name for name in QUESTION_TYPES if name == form), None)
+    if known is None:
+        raise _Bad("question_type", f"{form[:40]!r}, which is none of {', '.join(QUESTION_TYPES)}")
+    options: tuple[str, ...] = ()
+    truth, value, unit = -1, float("nan"), ""
+    if known == "multi-choice":
+        text, options = split_options(text)
+        if not options:
+            raise _Bad("question", "a multi-choice question in whose text no options A, B, … stand")
+        truth = _place(answer, options)
+    elif known == "judgment":
+        options = (word("answer.yes"), word("answer.no"))
+        said = answer.strip(" .").lower()
+        if said not in _YES | _NO:
+            raise _Bad("answer", f"{answer[:40]!r}, which is neither yes nor no")
+        truth = 0 if said in _YES else 1
+    else:
+        match = _NUMBER.fullmatch(answer.strip())
+        if match is None:
+            raise _Bad("answer", f"{answer[:40]!r}, which is no number with or without a unit")
+        value, unit = float(match[1]), match[2].strip(" .")
+    source = _optional(row, "source")
+    kind = next((name for key in ("category_origin", "subcategory", "category") if (name := _optional(row, key))), "")
+    index = row.get("index", row.get("id", number))
+    return Question(
+        id=str(index)[:80] if isinstance(index, int | str) else str(number),
+        group="",
+        scene="",
+        source=source,
+        task="/".join(part for part in (source, kind) if part) or "all",
+        ask="",
+        form=known,
+        question=text,
+        context="",
+        options=options,
+        truth=truth,
+        value=value,
+        unit=unit,
+        images=tuple(images),
+    )
+
+
+def _text(row: Mapping[str, Any], field: str, also_number: bool = False) -> str:
+    found = row.get(field)
+    if also_number and isinstance(found, int | float) and not isinstance(found, bool):
+        return repr(found)
+    if not isinstance(found, str) or not found.strip():
+        raise _Bad(field, "nothing" if found is None else f"{str(found)[:40]!r}, which is no text")
+    if len(found) > MAX_TEXT:
+        raise _Bad(field, f"{len(found)} characters, more than {MAX_TEXT}")
+    return found
+
+
+def _optional(row: Mapping[str, Any], field: str) -> str:
+    found = row.get(field)
+    found = found.strip() if isinstance(found, str) else ""
+    return "" if found.lower() in _UNKNOWN else found[:80]
+
+
+def _place(answer: str, options: Sequence[str]) -> int:
+    plain = answer.strip()
+    if plain in options:
+        return options.index(plain)
+    match = _ANSWER_LETTER.fullmatch(plain)
+    place = _LETTERS.index(match[1].upper()) if match else -1
+    if not 0 <= place < len(options):
+        raise _Bad("answer", f"{answer[:40]!r}, which is none of the {len(options)} options")
+    return place

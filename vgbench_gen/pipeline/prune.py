@@ -1,0 +1,227 @@
+"""Leave out the questions that a text-only classifier answers best: iterative bias pruning (IBP, arXiv 2511.04655).
+
+Pruning hides a faulty sampler: what it removes is the evidence of the fault, and what stays was made by the same hand.
+So no build prunes, and a pruned dataset says in its manifest what was left out and why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import LETTERS
+from vgbench_gen.pipeline.audit_steps import CellJob, Judged, judge_cell
+from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.quality.questions import Question, by_cell, question_of
+from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
+from vgbench_gen.store.shards import write_items
+
+ROUNDS = 5
+REASON = "iterative bias pruning (arXiv 2511.04655): a text-only classifier answers these without the images"
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """A question that goes, with its bias score when it went and the round it went in (from 1)."""
+
+    id: str
+    task: str
+    form: str
+    bias: float
+    round: int
+
+
+@dataclass(slots=True)
+class PruneReport:
+    """What pruning takes. kept: questions that stay. means: mean bias score before each round."""
+
+    removed: list[Pruned] = field(default_factory=list)
+    kept: int = 0
+    means: list[float] = field(default_factory=list)
+
+
+def prune(
+    dataset: str | PathLike[str],
+    out: str | PathLike[str] | None,
+    share: float,
+    *,
+    rounds: int = ROUNDS,
+    workers: int | Engine = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> PruneReport:
+    """Choose what to leave out, and write what stays as a new dataset.
+
+    Args:
+        dataset: a build folder or its parquet files.
+        out: folder of the new dataset, empty or new; None writes nothing.
+        share: of the questions that may go, above 0 and below 1. Fewer go where no more are above chance.
+        rounds: after each, everything that is left is scored anew.
+        workers: processes, 0 for all cores; or an `Engine`. The result does not depend on it.
+        progress: called with (steps done, steps in all).
+
+    Raises:
+        ConfigError: `share` or `rounds` make no sense, or `out` holds something.
+        DatasetError: the dataset cannot be read.
+    """
+    if not 0 < share < 1:
+        raise ConfigError(f"--share: found {share:g}; expected a share above 0 and below 1, such as 0.1.")
+    if rounds < 1:
+        raise ConfigError(f"rounds: found {rounds}; expected at least 1.")
+    target = Path(out) if out is not None else None
+    if target is not None and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise dataset_error(target, "something there already", "no folder, or an empty one", "Give another --out.")
+    items = load(dataset)
+    questions = [question_of(item) for item in items]
+    engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
+    report = choose(questions, share, rounds, engine, progress)
+    if target is not None:
+        _write(items, Path(dataset), target, report, share, rounds)
+    return report
+
+
+def choose(
+    questions: Sequence[Question],
+    share: float,
+    rounds: int,
+    engine: Engine,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> PruneReport:
+    """What pruning would take, without writing. Whole groups, twins and partners go together; letters stay balanced."""
+    left = list(questions)
+    most, report = int(share * len(questions)), PruneReport()
+    for number in range(1, rounds + 1):
+        cells = [tuple(members) for members in by_cell(left).values() if members[0].form != "open-ended"]
+        jobs = [CellJob("release", members, ("blind",), number) for members in cells]
+        bias: dict[str, float] = {}
+        results: dict[int, Judged] = {}
+        for index, judged in run(judge_cell, jobs, engine):
+            results[index] = judged
+            progress((number - 1) * len(jobs) + len(results), rounds * len(jobs))
+        for index in range(len(jobs)):
+            bias.update(results[index].bias)
+        if not bias:
+            break
+        report.means.append(sum(bias.values()) / len(bias))
+        budget = most * number // rounds - len(report.removed)
+        gone = set()
+        for unit in _taken(left, bias, budget):
+            for question in unit:
+                gone.add(question.id)
+                score = bias.get(question.id, float("nan"))
+                report.removed.append(Pruned(question.id, question.task, question.form, score, number))
+        left = [question for question in left if question.id not in gone]
+        if not gone:
+            break
+    report.kept = len(left)
+    return report
+
+
+def units(questions: Iterable[Question]) -> list[list[Question]]:
+    """Questions that stay or go together: of one truth, twins, and consistency partners."""
+    parent: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def root(name: tuple[str, str]) -> tuple[str, str]:
+        while parent.setdefault(name, name) != name:
+            parent[name] = parent[parent[name]]
+            name = parent[name]
+        return name
+
+    members = list(questions)
+    for question in members:
+        for kind, name in (("group", question.group), ("twin", question.twin), ("pair", question.pair)):
+            if name:
+                parent[root(("id", question.id))] = root((kind, name))
+    found: dict[tuple[str, str], list[Question]] = defaultdict(list)
+    for question in members:
+        found[root(("id", question.id))].append(question)
+    return list(found.values())
+
+
+def _taken(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[list[Question]]:
+    """Units to remove, the most biased first, at most `budget` questions, none at or below chance."""
+    letters: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(LETTERS))
+    for question in questions:
+        if question.form == "multi-choice" and question.truth < len(LETTERS):
+            letters[question.task, question.source][question.truth] += 1
+    ranked = []
+    for unit in units(questions):
+        scored = [bias[q.id] - q.chance for q in unit if q.id in bias]
+        if scored and sum(scored) > 0:
+            ranked.append((-sum(scored) / len(scored), min(q.id for q in unit), unit))
+    ranked.sort(key=lambda entry: entry[:2])
+    waiting = [unit for _, _, unit in ranked]
+    while True:
+        # A letter that is no more frequent than another may not become rarer still; it waits for its turn.
+        place = next((k for k, unit in enumerate(waiting) if len(unit) <= budget and _even(unit, letters)), None)
+        if place is None:
+            return
+        unit = waiting.pop(place)
+        for question in unit:
+            if question.form == "multi-choice" and question.truth < len(LETTERS):
+                letters[question.task, question.source][question.truth] -= 1
+        budget -= len(unit)
+        yield unit
+
+
+def _even(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[int]]) -> bool:
+    counts = {key: list(letters[key]) for key in {(q.task, q.source) for q in unit if q.form == "multi-choice"}}
+    uneven = {key: max(found) - min(found) for key, found in counts.items()}
+    for question in unit:
+        if question.form == "multi-choice" and question.truth < len(LETTERS):
+            counts[question.task, question.source][question.truth] -= 1
+    return all(max(found) - min(found) <= max(1, uneven[key]) for key, found in counts.items())
+
+
+class _Embedded(MediaStore):
+    """The images inside a dataset's own files, by name; nothing can be put."""
+
+    def __init__(self, items: Dataset) -> None:
+        super().__init__(Path())
+        self._items = items
+        self._places = {name: (item.id, k) for item in items for k, name in enumerate(item.images)}
+        self._one_reader = Lock()  # the writer asks for images in threads, and the dataset keeps one row group
+
+    def get(self, name: str) -> bytes:
+        """The bytes as embedded. Raises DatasetError where they are not."""
+        item_id, k = self._places[name]
+        with self._one_reader:
+            return self._items.image_bytes(item_id, k)
+
+
+def _write(items: Dataset, source: Path, out: Path, report: PruneReport, share: float, rounds: int) -> None:
+    gone = {pruned.id for pruned in report.removed}
+    kept = [replace(item, index=index) for index, item in enumerate(i for i in items if i.id not in gone)]
+    write_items(out / "items", kept, _Embedded(items))
+    folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)
+    manifest: dict[str, Any] = dict(read_manifest(folder)) if folder else {}
+    letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
+    for item in kept:
+        if item.question_type == "multi-choice":
+            letters[f"{item.task}/{item.source}"][LETTERS.index(item.answer)] += 1
+    manifest["pruned"] = {
+        "from": manifest.get("fingerprint") or dataset_fingerprint(items),
+        "why": REASON,
+        "share": share,
+        "rounds": rounds,
+        "removed": [
+            {"id": p.id, "task": p.task, "form": p.form, "bias": None if p.bias != p.bias else round(p.bias, 6),
+             "round": p.round}
+            for p in report.removed
+        ],
+    }  # fmt: skip
+    manifest["fingerprint"] = dataset_fingerprint(kept)
+    manifest["counts"] = {**manifest.get("counts", {}), "items": len(kept)}
+    manifest["items"] = dict(sorted(Counter(f"{i.task}/{i.question_type}/{i.source}" for i in kept).items()))
+    manifest["letters"] = dict(sorted(letters.items()))
+    for outdated in ("difficulty", "pairs"):
+        manifest.pop(outdated, None)
+    write_manifest(out, manifest)

@@ -1,0 +1,153 @@
+"""Classifiers that learn which answers are right from text, and say so about scenes they have not seen."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
+from vgbench_gen.quality import _values, features
+from vgbench_gen.quality.questions import Question
+
+FOLDS = 5
+TREES, SHARE = 60, 0.7  # of the forest, and of the lines that each tree sees
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Candidates of questions in lines: X (lines, features), words (lines, terms); question, right (lines,)."""
+
+    X: FloatArray
+    names: tuple[str, ...]
+    words: sparse.csr_array
+    question: IntArray
+    right: BoolArray
+
+
+def rows_of(questions: Sequence[Question]) -> Rows:
+    """Multi-choice: a line per option. Judgments: a line per question, right where the answer is the first (yes)."""
+    truth = np.array([q.truth for q in questions], dtype=np.int64)
+    if questions[0].form == "judgment":
+        table = features.claim_table(questions)
+        return Rows(table.X, table.names, _terms([_said(q) for q in questions]), table.question, truth == 0)
+    table = features.option_table(questions)
+    texts = [_chosen(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
+    return Rows(table.X, table.names, _terms(texts), table.question, table.option == truth[table.question])
+
+
+def _said(question: Question) -> list[str]:
+    words = _values.WORD.findall(f"{question.question} {question.context}".lower())
+    return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
+
+
+def _chosen(question: Question, option: int) -> list[str]:
+    """Terms of one option: its words, alone and with what is asked, its place, and its numbers in short form."""
+    words = _values.WORD.findall(question.options[option].lower())
+    numbers = [f"~{value:.1e}" for value in _values.numbers(question.options[option])[:24]]
+    terms = [*words, *numbers, f"place {option}", f"place {option} {question.ask}"]
+    return terms + [f"{word} {question.ask}" for word in words]
+
+
+def _terms(documents: Sequence[Sequence[str]]) -> sparse.csr_array:
+    """TF-IDF of terms that stand in at least two lines; learnt without any answer, so over all folds at once."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    try:
+        weights = TfidfVectorizer(analyzer=list, min_df=2, sublinear_tf=True).fit_transform(documents)
+    except ValueError:  # no term stands in two lines
+        return sparse.csr_array((len(documents), 1), dtype=np.float64)
+    return sparse.csr_array(weights)
+
+
+def state_of(seed: int, *names: str) -> int:
+    """Seed of one use of a learner, for scikit-learn."""
+    return int(rng_for(seed, "blind", *names).integers(2**31 - 1))
+
+
+def folds(questions: Sequence[Question], groups: IntArray, state: int) -> IntArray:
+    """Fold of each question (n,); a scene lies in one fold, answers are spread over the folds."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    truth = np.array([q.truth for q in questions], dtype=np.int64)
+    count = min(FOLDS, len(np.unique(groups)))
+    if np.bincount(np.maximum(truth, 0)).max() < count:
+        truth = np.zeros_like(truth)
+    fold = np.zeros(len(questions), dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # an answer rarer than the folds is fine here
+        splitter = StratifiedGroupKFold(count, shuffle=True, random_state=state)
+        for number, (_, test) in enumerate(splitter.split(truth, truth, groups)):
+            fold[test] = number
+    return fold
+
+
+def out_of_fold(
+    name: str, rows: Rows, fold: IntArray, state: int, trees: int = TREES, share: float = SHARE
+) -> FloatArray:
+    """Out-of-fold probability (lines,) that a line is right; multi-choice: shares that sum to 1 over a question."""
+    from sklearn.linear_model import LogisticRegression
+
+    line_fold = fold[rows.question]
+    belief = np.full(len(rows.right), float(rows.right.mean()))
+    source = rows.X if name == "forest" else rows.words
+    for number in np.unique(fold):
+        test = line_fold == number
+        if source.shape[1] == 0 or len(np.unique(rows.right[~test])) < 2:
+            continue
+        if name == "forest":
+            model = forest(trees, share, state)
+        else:
+            model = LogisticRegression(solver="liblinear", random_state=state)
+        model.fit(source[~test], rows.right[~test])
+        belief[test] = model.predict_proba(source[test])[:, 1]
+    if len(rows.right) == len(fold):
+        return belief
+    total = np.bincount(rows.question, weights=belief)
+    return np.asarray(belief / np.maximum(total[rows.question], 1e-12))
+
+
+def forest(trees: int, share: float, state: int) -> Any:
+    """A random forest for yes and no, whose leaves are large enough to give a probability."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(
+        trees, min_samples_leaf=5, max_features="sqrt", max_samples=share, n_jobs=1, random_state=state
+    )
+
+
+def leans_on(rows: Rows, seed: int) -> str:
+    """The three quantities that a forest uses most, where it finds something; what to look at in the sampler."""
+    model = forest(TREES, SHARE, state_of(seed, "leans on")).fit(rows.X, rows.right)
+    weight: dict[str, float] = {}
+    for name, importance in zip(rows.names, model.feature_importances_, strict=True):
+        quantity = name.partition(": ")[0]
+        weight[quantity] = weight.get(quantity, 0.0) + float(importance)
+    most = sorted(weight, key=lambda quantity: -weight[quantity])[:3]
+    return ", ".join(f"{quantity} {weight[quantity]:.0%}" for quantity in most)
+
+
+def credit_of(belief: FloatArray, rows: Rows) -> FloatArray:
+    """Whether the most believed answer is right, (n,); answers believed alike share the credit."""
+    belief = np.round(belief, 9)  # averages over repeats differ in the last digit
+    if len(belief) == rows.question.max() + 1:
+        return np.where(belief == 0.5, 0.5, (belief > 0.5) == rows.right)
+    best = np.full(rows.question.max() + 1, -np.inf)
+    np.maximum.at(best, rows.question, belief)
+    chosen = belief == best[rows.question]
+    return np.asarray(
+        np.bincount(rows.question, weights=chosen & rows.right) / np.bincount(rows.question, weights=chosen)
+    )
+
+
+def right_belief(belief: FloatArray, rows: Rows) -> FloatArray:
+    """Probability (n,) given to the right answer of each question."""
+    if len(belief) == rows.question.max() + 1:
+        return np.where(rows.right, belief, 1 - belief)
+    return np.asarray(np.bincount(rows.question, weights=belief * rows.right), dtype=np.float64)

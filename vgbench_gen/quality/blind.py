@@ -1,0 +1,282 @@
+"""Answering without looking: classifiers that learn on the released questions and see their text alone.
+
+Source of the method: "Test-set Stress-Test" (arXiv 2511.04655), as specified in `benchmark-validity` 3.7. Folds never
+split a scene. An accuracy counts as a leak when its point lies above chance + 3 or its upper end above chance + 6 *and*
+a one-sided test over scenes, Holm-corrected over the classifiers of the cell, says p < 0.01: the best of several
+classifiers lies above chance by luck alone, and a cell with few scenes has an upper end far above its point. The level
+is 0.01 because some twenty cells are judged at each build, of which one would break 0.05 without any leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy import sparse
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.quality import _values, features
+from vgbench_gen.quality._learners import (
+    Rows,
+    credit_of,
+    folds,
+    leans_on,
+    out_of_fold,
+    right_belief,
+    rows_of,
+    state_of,
+)
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding
+from vgbench_gen.quality.intervals import Clusters, holm
+from vgbench_gen.quality.questions import Question, clusters
+
+FEWEST = 20  # questions below which nothing can be learnt or concluded
+POINT, UPPER, LEVEL = 3.0, 6.0, 0.01
+CLAIM_BAR = 53.0
+CONTROL_POINTS, CONTROL_DRAWS = 2.0, 6
+_CONTROL_TREES, _CONTROL_SHARE = 10, 0.35
+_REPEATED_BELOW = 600  # small cells are cheap, and one split into folds is a matter of luck there
+_SOURCE_QUESTIONS = 100
+_DELTA = 1.25
+
+
+@dataclass(frozen=True, slots=True)
+class Blind:
+    """findings: one line per classifier. scores: question id -> s(x), the share of belief that the best classifier,
+    which has not seen the question's scene, puts on the right answer (chance where the text gives nothing away)."""
+
+    findings: list[Finding]
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+def audit_blind(questions: Sequence[Question], seed: int) -> Blind:
+    """Text-only classifiers on the questions of one task and form, with the control on random answers.
+
+    Open-ended questions have no options: a forest predicts the number instead, and is reported beside the best
+    constant.
+    """
+    task, form = questions[0].cell
+    base = Finding(audit="blind", name="forest", task=task, form=form, n=len(questions))
+    groups = np.array(clusters(questions), dtype=np.int64)
+    if len(questions) < FEWEST or len(np.unique(groups)) < 2:
+        return Blind([replace(base, verdict="skipped", detail="too few questions or scenes to learn from")])
+    if form == "open-ended":
+        return Blind([_regression(questions, groups, base, seed)])
+    rows = rows_of(questions)
+    chance = np.array([q.chance for q in questions])
+    sure = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
+    repeats = int(np.clip(_REPEATED_BELOW // len(questions), 1, 2))
+    splits = [folds(questions, groups, state_of(seed, task, form, "folds", str(r))) for r in range(repeats)]
+    beliefs = {
+        name: np.mean([out_of_fold(name, rows, split, state_of(seed, task, form, name)) for split in splits], axis=0)
+        for name in ("forest", "linear")
+    }
+    credits = {name: credit_of(belief, rows) for name, belief in beliefs.items()}
+    p_values = holm([sure.p_above(credit, chance) for credit in credits.values()])
+    findings = [
+        _judged(replace(base, name=name), credits[name], chance, sure, p, right_belief(beliefs[name], rows), questions)
+        for name, p in zip(credits, p_values, strict=True)
+    ]
+    findings = [
+        replace(f, detail=f"{f.detail}; leans on {leans_on(rows, seed)}") if f.name == "forest" and p < LEVEL else f
+        for f, p in zip(findings, p_values, strict=True)
+    ]
+    best = max(credits, key=lambda name: float(credits[name].mean()))
+    findings += _by_source(questions, groups, credits[best], replace(base, name=best), seed)
+    if form == "judgment":
+        findings.append(_claim_number(questions, groups, splits[0], base, sure, seed))
+        findings += _which_twin(questions, base, seed)
+    findings.append(_control(questions, rows, splits[0], base, seed))
+    scores = right_belief(beliefs[best], rows)
+    return Blind(findings, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
+
+
+def leak_bar(chance: float, points: float = POINT, upper: float | None = UPPER) -> str:
+    """The bar of a text-only accuracy in words, per cent."""
+    bound = "" if upper is None else f", upper <= {chance + upper:.1f}"
+    return f"<= {chance + points:.1f}{bound}, or p >= {LEVEL:g} (Holm)"
+
+
+def leaks(finding: Finding, p: float, points: float = POINT, upper: float | None = UPPER) -> bool:
+    """Whether an accuracy breaks its bar; see the module's docstring. `p` is adjusted already."""
+    above = finding.value > finding.chance + points
+    above |= upper is not None and finding.high > finding.chance + upper
+    return above and p < LEVEL
+
+
+def _judged(
+    base: Finding,
+    credit: FloatArray,
+    chance: FloatArray,
+    sure: Clusters,
+    p: float,
+    belief: FloatArray,
+    questions: Sequence[Question],
+) -> Finding:
+    low, high = sure.interval(credit)
+    expected = 100 * float(chance.mean())
+    line = replace(
+        base,
+        value=100 * float(credit.mean()),
+        low=100 * low,
+        high=100 * high,
+        chance=expected,
+        bar=leak_bar(expected),
+        detail=f"p = {p:.3g} (Holm), {sure.count} scenes",
+    )
+    worst = np.argsort(-np.where(credit > 0, belief, -1), kind="stable")[:MAX_ITEMS]
+    return replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0)).judged(not leaks(line, p))
+
+
+def _by_source(
+    questions: Sequence[Question], groups: IntArray, credit: FloatArray, base: Finding, seed: int
+) -> list[Finding]:
+    """The best classifier on the questions of each source; reported, since one cell is judged once."""
+    found = []
+    sources = np.array([q.source for q in questions])
+    for source in sorted(set(sources.tolist())):
+        mine = sources == source
+        if not source or mine.all() or mine.sum() < _SOURCE_QUESTIONS:
+            continue
+        sure = Clusters(groups[mine].tolist(), rng_for(seed, "blind", base.task, base.form, source))
+        low, high = sure.interval(credit[mine])
+        chance = float(np.mean([q.chance for q, of_it in zip(questions, mine, strict=True) if of_it]))
+        found.append(
+            replace(
+                base,
+                source=source,
+                n=int(mine.sum()),
+                value=100 * float(credit[mine].mean()),
+                low=100 * low,
+                high=100 * high,
+                chance=100 * chance,
+                detail=f"{sure.count} scenes",
+            )
+        )
+    return found
+
+
+def _claim_number(
+    questions: Sequence[Question], groups: IntArray, fold: IntArray, base: Finding, sure: Clusters, seed: int
+) -> Finding:
+    """A forest that sees the number a judgment claims and nothing else."""
+    table = features.claim_table(questions, number_only=True)
+    right = np.array([q.truth == 0 for q in questions])
+    rows = Rows(table.X, table.names, sparse.csr_array((len(right), 1)), table.question, right)
+    belief = out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "claim"))
+    credit = credit_of(belief, rows)
+    low, high = sure.interval(credit)
+    p = sure.p_above(credit, 0.5)
+    value = 100 * float(credit.mean())
+    line = replace(base, name="claim number", value=value, low=100 * low, high=100 * high, chance=50.0)
+    line = replace(line, bar=f"<= {CLAIM_BAR:g}, or p >= {LEVEL:g}", detail=f"p = {p:.3g}, {sure.count} scenes")
+    return line.judged(value <= CLAIM_BAR or p >= LEVEL)
+
+
+def twin_questions(questions: Sequence[Question]) -> list[Question]:
+    """Both claims of each pair of twins as one question with two options: which of them is true?
+
+    What a cheat with the whole set in hand can ask; the first half of a pair by id is the first option.
+    """
+    pairs: dict[str, list[Question]] = {}
+    for question in questions:
+        if question.twin:
+            pairs.setdefault(question.twin, []).append(question)
+    found = []
+    for halves in pairs.values():
+        first, *rest = sorted(halves, key=lambda q: q.id)
+        if len(rest) == 1 and first.truth != rest[0].truth:
+            texts = (_values.claim_of(first).text, _values.claim_of(rest[0]).text)
+            # Numbers of the question itself belong to the marks and stay; the claim goes into the options.
+            stem = first.question.replace(texts[0], "")
+            found.append(replace(first, question=stem, form="multi-choice", options=texts, truth=int(first.truth != 0)))
+    return found
+
+
+def _which_twin(questions: Sequence[Question], base: Finding, seed: int) -> list[Finding]:
+    pairs = twin_questions(questions)
+    groups = np.array(clusters(pairs), dtype=np.int64)
+    if len(pairs) < FEWEST or len(np.unique(groups)) < 2:
+        return []
+    rows = rows_of(pairs)
+    fold = folds(pairs, groups, state_of(seed, base.task, base.form, "twin folds"))
+    credit = credit_of(out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "twin")), rows)
+    sure = Clusters(groups.tolist(), rng_for(seed, "blind", base.task, base.form, "twin bootstrap"))
+    low, high = sure.interval(credit)
+    return [
+        replace(
+            base,
+            name="which twin",
+            n=len(pairs),
+            value=100 * float(credit.mean()),
+            low=100 * low,
+            high=100 * high,
+            chance=50.0,
+            detail=f"p = {sure.p_above(credit, 0.5):.3g}; both claims of a pair seen together",
+        )
+    ]
+
+
+def _control(questions: Sequence[Question], rows: Rows, fold: IntArray, base: Finding, seed: int) -> Finding:
+    """The forest on answers drawn at random: an audit that beats chance here is broken."""
+    rng = rng_for(seed, "blind", base.task, base.form, "control")
+    chance = 100 * float(np.mean([q.chance for q in questions]))
+    counts = np.bincount(rows.question)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    if base.form == "judgment":  # twins stay twins
+        twins = np.unique([q.twin or q.id for q in questions], return_inverse=True)[1]
+    values = []
+    for draw in range(CONTROL_DRAWS):
+        if base.form == "judgment":
+            right = rows.right ^ (rng.random(twins.max() + 1) < 0.5)[twins]
+        else:
+            right = np.zeros(len(rows.right), dtype=bool)
+            right[starts + (rng.random(len(counts)) * counts).astype(np.int64)] = True
+        drawn = replace(rows, right=right)
+        belief = out_of_fold(
+            "forest",
+            drawn,
+            fold,
+            state_of(seed, base.task, base.form, "control", str(draw)),
+            _CONTROL_TREES,
+            _CONTROL_SHARE,
+        )
+        values.append(100 * float(credit_of(belief, drawn).mean()))
+    mean, guessed = float(np.mean(values)), np.sqrt(chance * (100 - chance) / len(questions))
+    error = float(max(np.std(values, ddof=1), guessed) / np.sqrt(len(values)))
+    line = replace(
+        base, audit="control", name="random answers", value=mean, low=mean - 2 * error, high=mean + 2 * error
+    )
+    bar = f"within {CONTROL_POINTS:g} of {chance:.1f}, or two standard errors"
+    line = replace(line, chance=chance, bar=bar, detail=f"mean of {CONTROL_DRAWS} draws")
+    return line.judged(abs(mean - chance) <= max(CONTROL_POINTS, 2 * error))
+
+
+def _regression(questions: Sequence[Question], groups: IntArray, base: Finding, seed: int) -> Finding:
+    """A forest that predicts an open-ended answer from the text (coordinates, camera)."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    base = replace(base, name="forest, number")
+    value = np.array([q.value for q in questions])
+    table = features.question_table(questions)
+    if not (np.isfinite(value) & (value > 0)).all() or table.X.shape[1] == 0:
+        return replace(base, verdict="skipped", detail="answers are not all positive numbers, or the text has none")
+    state = state_of(seed, base.task, base.form, "regression")
+    fold = folds(questions, groups, state)
+    guess = np.zeros(len(value))
+    for number in np.unique(fold):
+        test = fold == number
+        model = RandomForestRegressor(80, min_samples_leaf=5, max_features=0.5, n_jobs=1, random_state=state)
+        guess[test] = model.fit(table.X[~test], np.log(value[~test])).predict(table.X[test])
+    ratio = np.exp(np.abs(guess - np.log(value)))
+    credit = (ratio <= _DELTA).astype(np.float64)
+    low, high = Clusters(groups.tolist(), rng_for(seed, "blind", base.task, base.form)).interval(credit)
+    return replace(
+        base,
+        value=100 * float(credit.mean()),
+        low=100 * low,
+        high=100 * high,
+        detail=f"within x{_DELTA:g}; compare with the best constant; median ratio {np.median(ratio):.2f}",
+    )

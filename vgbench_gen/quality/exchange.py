@@ -1,0 +1,120 @@
+"""Whether right options come from the same distribution as wrong ones (`benchmark-validity` 3.3.3 and 3.7).
+
+Options of one question depend on each other, so the textbook two-sample test does not hold. The Kolmogorov-Smirnov
+distance between right and wrong values is kept as the measure; its distribution comes from drawing the right option
+anew within every question, which is exact when options are exchangeable. Two views of each quantity are tested: as
+printed, and beside the mean of the question's options, where differences between questions cannot hide a leak.
+Twins of a judgment are a question with two options here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.quality._blocks import PRINTED, Block, blocks, option_sets
+from vgbench_gen.quality.blind import twin_questions
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding
+from vgbench_gen.quality.intervals import holm
+from vgbench_gen.quality.questions import Question
+
+LEVEL = 0.01
+FEWEST = 20
+_FIRST, _LOOK_AGAIN = 199, 0.05
+_FEWEST_DRAWS, _DRAWS_PER_LINE = 1_999, 150  # Holm multiplies by the number of lines, and 1 / 150 is below the level
+_CHUNK = 2_000_000  # values of one batch of permutations
+_TESTED_PRINT = frozenset({"significant", "trailing_zeros", "length"})
+
+
+def audit_exchange(questions: Sequence[Question], seed: int) -> list[Finding]:
+    """One line per quantity of the options of one task and form, each kind of question (ask) by itself.
+
+    Nothing for open-ended questions. A line's value is its p, Holm-corrected over the lines of the task and form.
+    """
+    task, form = questions[0].cell
+    if form == "open-ended":
+        return []
+    asked = twin_questions(questions) if form == "judgment" else list(questions)
+    found: list[tuple[Finding, FloatArray, IntArray]] = []
+    for ask in sorted({q.ask for q in asked}):
+        mine = [q for q in asked if q.ask == ask]
+        for block in blocks(mine, option_sets(mine)):
+            n, k = block.gaps.shape[:2]
+            if n < FEWEST or k < 2:
+                continue
+            truth = np.array([mine[row].truth for row in block.rows], dtype=np.int64)
+            for name, values in _quantities(block).items():
+                line = Finding(audit="exchange", name=f"{ask}: {name}" if ask else name, task=task, form=form, n=n)
+                ids = tuple(mine[block.rows[i]].id for i in _worst(values, truth))
+                found.append((replace(line, unit="p", bar=f">= {LEVEL:g}", items=ids), values, truth))
+    draws = max(_FEWEST_DRAWS, _DRAWS_PER_LINE * len(found))
+    lines: list[tuple[Finding, float]] = []
+    for line, values, truth in found:
+        p, distance = exchange_p(values, truth, rng_for(seed, "exchange", task, form, line.name), draws)
+        lines.append((replace(line, detail=f"KS distance {distance:.3f}"), p))
+    adjusted = holm([p for _, p in lines])
+    # A small p proves unlike options at any size; that they are alike takes many questions.
+    judged = [
+        replace(line, value=p).judged(p >= LEVEL, conclusive=1 if p < LEVEL else 800)
+        for (line, _), p in zip(lines, adjusted, strict=True)
+    ]
+    return sorted(judged, key=lambda f: f.value)
+
+
+def exchange_p(
+    values: FloatArray, truth: IntArray, rng: np.random.Generator, most: int = _FEWEST_DRAWS
+) -> tuple[float, float]:
+    """(p, KS distance) of right against wrong values (n, k) under permutations within questions.
+
+    A first look takes 199 permutations; only where it says p < 0.05, another takes `most` fresh ones.
+    """
+    n, k = values.shape
+    order = np.argsort(values.ravel(), kind="stable")
+    place = np.empty(n * k, dtype=np.int64)
+    place[order] = np.arange(n * k)
+    place = place.reshape(n, k)
+    ordered = values.ravel()[order]
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # between equal values nothing is compared
+
+    def distances(chosen: IntArray) -> FloatArray:
+        marks = np.zeros((len(chosen), n * k), dtype=np.float32)
+        marks[np.arange(len(chosen))[:, None], place[np.arange(n), chosen]] = 1
+        right = np.cumsum(marks, axis=1)[:, ends]
+        wrong = (ends + 1).astype(np.float32) - right
+        return np.asarray(np.abs(right / n - wrong / (n * (k - 1))).max(axis=1), dtype=np.float64)
+
+    found = float(distances(truth[None])[0])
+    p = 1.0
+    for draws in (_FIRST, most):
+        above, left = 0, draws
+        while left:
+            batch = min(left, max(1, _CHUNK // (n * k)))
+            drawn = rng.integers(0, k, size=(batch, n))
+            above += int((distances(drawn) >= found - 1e-6).sum())
+            left -= batch
+        p = (1 + above) / (1 + draws)
+        if p >= _LOOK_AGAIN:
+            break
+    return p, found
+
+
+def _quantities(block: Block) -> dict[str, FloatArray]:
+    found = {name: c for name, c in block.columns.items() if name not in PRINTED or name in _TESTED_PRINT}
+    if block.kind in ("name", "text"):
+        found = {name: c for name, c in found.items() if name in _TESTED_PRINT}
+    if block.kind == "scalar" and (block.values > 0).all():
+        found["value"] = np.log(block.values[..., 0])
+    both = found | {f"{name}, beside the others": c - c.mean(axis=1, keepdims=True) for name, c in found.items()}
+    # Sums in another order differ in the last digit, and equal values must stay equal.
+    return {name: np.asarray(np.round(c, 9)) for name, c in both.items() if np.ptp(c, axis=1).max() > 1e-9}
+
+
+def _worst(values: FloatArray, truth: IntArray) -> IntArray:
+    """Questions whose right value stands furthest from the wrong ones."""
+    right = values[np.arange(len(truth)), truth]
+    gap = np.abs(right - (values.sum(axis=1) - right) / (values.shape[1] - 1))
+    return np.argsort(-gap, kind="stable")[:MAX_ITEMS]

@@ -1,0 +1,167 @@
+"""What a reader without images can compute about every option, beside the others: input of the blind classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.quality._blocks import (
+    Block,
+    blocks,
+    claim_sets,
+    option_sets,
+    standing,
+    text_context,
+    to_others,
+)
+from vgbench_gen.quality.questions import Question
+
+_BANDS = (0.15, 0.3, 0.5)
+_MOST_ENTRIES = 12  # numbers shown one by one; of more (24 of a box) only what they mean together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """One line per option (multi-choice), or per question (judgments).
+
+    X: (rows, features), NaN where a feature has no meaning. names: of the features. question, option: (rows,) places.
+    """
+
+    X: FloatArray
+    names: tuple[str, ...]
+    question: IntArray
+    option: IntArray
+
+
+def option_table(questions: Sequence[Question]) -> Table:
+    """Features of all options of multi-choice questions."""
+    sets = option_sets(questions)
+    counts = np.array([len(s.texts) for s in sets], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    columns = _Columns(int(starts[-1]))
+    for block in blocks(questions, sets):
+        n, k = block.gaps.shape[:2]
+        lines = (starts[block.rows][:, None] + np.arange(k)).ravel()
+        for name, values in _of_block(block).items():
+            columns.put(name, lines, values.ravel())
+        columns.put("place", lines, np.tile(np.arange(k, dtype=np.float64), n))
+    question = np.repeat(np.arange(len(questions)), counts)
+    for name, values in _of_questions(questions).items():
+        columns.put(name, np.arange(len(question)), values[question])
+    return columns.table(question, np.concatenate([np.arange(c) for c in counts]).astype(np.int64))
+
+
+def claim_table(questions: Sequence[Question], number_only: bool = False) -> Table:
+    """Features of the claims of judgments; `number_only` keeps the numbers claimed and what they mean together."""
+    sets, claimed = claim_sets(questions)
+    columns = _Columns(len(questions))
+    for block in blocks(questions, sets):
+        n = len(block.rows)
+        if number_only:
+            chosen = {name: c for name, c in block.columns.items() if name not in _BESIDE} | _entries(block)
+        else:
+            chosen = _of_block(block)
+        for name, values in chosen.items():
+            columns.put(name, block.rows, values[np.arange(n), claimed[block.rows]])
+    everyone = np.arange(len(questions))
+    columns.put("claimed", everyone, claimed.astype(np.float64))
+    for name, values in _of_questions(questions).items():
+        if not number_only or name == "ask":
+            columns.put(name, everyone, values)
+    return columns.table(everyone, claimed)
+
+
+def question_table(questions: Sequence[Question]) -> Table:
+    """What questions themselves say: for open-ended ones, which have no options."""
+    columns = _Columns(len(questions))
+    everyone = np.arange(len(questions))
+    for name, values in _of_questions(questions).items():
+        columns.put(name, everyone, values)
+    return columns.table(everyone, np.full(len(questions), -1))
+
+
+# Not of the claimed number itself: where it falls in relation to what the question or other marks say.
+_BESIDE = frozenset(
+    {"projection", "projection_area", "off_centre", "from_query", "dx", "dy", "words", "shared_words", "length"}
+)
+
+
+class _Columns:
+    """Features by name, gathered block by block."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+        self.found: dict[str, FloatArray] = {}
+
+    def put(self, name: str, lines: IntArray, values: FloatArray) -> None:
+        column = self.found.setdefault(name, np.full(self.rows, np.nan))
+        column[lines] = values
+
+    def table(self, question: IntArray, option: IntArray) -> Table:
+        kept = {name: c for name, c in self.found.items() if not _constant(c)}
+        names = tuple(kept)
+        X = np.stack([kept[name] for name in names], axis=1) if kept else np.zeros((self.rows, 0))
+        return Table(X, names, question.astype(np.int64), option.astype(np.int64))
+
+
+def _constant(column: FloatArray) -> bool:
+    known = column[~np.isnan(column)]
+    return known.size == 0 or (known.size == column.size and bool((known == known[0]).all()))
+
+
+def _of_block(block: Block) -> dict[str, FloatArray]:
+    """Every column by itself, as a rank, and beside the mean of the others; distances and bands."""
+    k = block.gaps.shape[1]
+    found = dict(block.columns) | _entries(block)
+    if block.kind == "scalar":
+        found["log_value"] = np.log(np.maximum(np.abs(block.values[..., 0]), 1e-9))
+    if k > 1:
+        for name, values in list(found.items()):
+            found[f"{name}: rank"] = standing(values)
+            found[f"{name}: beside"] = (values - values.mean(axis=1, keepdims=True)) * (k / (k - 1))
+    if k > 1 and block.kind not in ("name", "text"):
+        nearest, mean = to_others(block.gaps)
+        found |= {
+            "nearest": nearest,
+            "mean_gap": mean,
+            "nearest: rank": standing(nearest),
+            "mean_gap: rank": standing(mean),
+        }
+        found["furthest"] = block.gaps.max(axis=2)
+        if block.kind == "scalar":
+            found |= _of_numbers(block.values[..., 0])
+    return found
+
+
+def _entries(block: Block) -> dict[str, FloatArray]:
+    d = block.values.shape[2]
+    if not 1 < d <= _MOST_ENTRIES or block.kind in ("vector", "rect", "point"):
+        return {}
+    return {f"number {i}": block.values[..., i] for i in range(d)}
+
+
+def _of_numbers(values: FloatArray) -> dict[str, FloatArray]:
+    """Steps to the neighbours in size, and how many others lie within some per cent."""
+    k = values.shape[1]
+    others = ~np.eye(k, dtype=bool)
+    steps = values[:, None, :] - values[:, :, None]
+    size = np.maximum(np.abs(values), 1e-9)
+    found = {
+        "to_next": np.where((steps > 0) & others, steps, np.inf).min(axis=2) / size,
+        "to_last": np.where((steps < 0) & others, -steps, np.inf).min(axis=2) / size,
+        "from_median": np.abs(values - np.median(values, axis=1, keepdims=True)) / size,
+    }
+    found = {name: np.minimum(c, 1e3) for name, c in found.items()}
+    for band in _BANDS:
+        inside = (np.abs(steps) <= band * size[:, :, None]) & others
+        found[f"within {band:.0%}"] = inside.sum(axis=2).astype(np.float64)
+    return found
+
+
+def _of_questions(questions: Sequence[Question]) -> dict[str, FloatArray]:
+    asks = {ask: float(i) for i, ask in enumerate(sorted({q.ask for q in questions}))}
+    found = {f"text {name}": values for name, values in text_context(questions).items()}
+    return {"ask": np.array([asks[q.ask] for q in questions])} | found

@@ -1,0 +1,99 @@
+"""How sure a measured share of right answers is, when questions of one scene are not independent.
+
+Source of the tests: Wilson 1927; the cluster bootstrap and the cluster-robust t test as in Cameron and Miller,
+"A Practitioner's Guide to Cluster-Robust Inference" (2015); Holm 1979.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from vgbench_gen.core.types import FloatArray
+
+CONFIDENCE = 0.95
+_DRAWS = 2000
+_FEWEST_DRAWS, _MOST_WEIGHTS = 400, 8_000_000  # 32 MB; with thousands of clusters the ends hardly move
+_LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+def wilson(right: float, n: int) -> tuple[float, float]:
+    """95 % interval of a share, `right` of `n` independent questions; `right` may be fractional (shared credit).
+
+    Equal to scipy's `binomtest(right, n).proportion_ci(method="wilson")` for whole numbers. (0, 1) for n = 0.
+    """
+    if n == 0:
+        return 0.0, 1.0
+    z = float(special.ndtri(_LEVELS[1]))
+    share = right / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, float(centre - half)), min(1.0, float(centre + half))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's adjusted p values, in the order given: compare each with the level wanted for the whole family."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return [float(value) for value in adjusted]
+
+
+class Clusters:
+    """Questions in clusters (scenes), with one set of bootstrap weights for all measures over them."""
+
+    def __init__(self, labels: Sequence[int] | Sequence[str], rng: np.random.Generator, draws: int = _DRAWS) -> None:
+        """`labels`: cluster of each question, at least one."""
+        index = np.unique(np.asarray(labels), return_inverse=True)[1]
+        self.index = index.astype(np.int64)
+        self.count = int(index.max()) + 1
+        self._sizes = np.bincount(index, minlength=self.count).astype(np.float64)
+        shares = np.full(self.count, 1 / self.count)
+        draws = min(draws, max(_FEWEST_DRAWS, _MOST_WEIGHTS // self.count))
+        self._weights = rng.multinomial(self.count, shares, size=draws).astype(np.float32)
+
+    def interval(self, credit: npt.ArrayLike) -> tuple[float, float]:
+        """95 % interval of the mean credit (n,), credits 0 to 1.
+
+        Scenes are drawn with replacement (percentiles). Never narrower than Wilson's interval for independent
+        questions: with a handful of scenes, or none that differ, a bootstrap is too sure of itself.
+        """
+        values = np.asarray(credit, dtype=np.float64)
+        low, high = wilson(float(values.sum()), len(values))
+        if self.count < 2:
+            return low, high
+        right = self._weights @ self._sums(values).astype(np.float32)
+        asked = self._weights @ self._sizes.astype(np.float32)
+        drawn = np.quantile(right / asked, _LEVELS)
+        return min(low, float(drawn[0])), max(high, float(drawn[1]))
+
+    def p_above(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
+        """One-sided p of "the mean credit is no better than chance"; `chance` is a number or (n,).
+
+        The larger of two p values: the binomial tail, exact where credits are 0 or 1 and chance is the same
+        everywhere (fractional credit varies less, so the tail is then too large), and a t test on the sums of
+        clusters, which sees that questions of one scene may be right or wrong together.
+        """
+        values = np.asarray(credit, dtype=np.float64)
+        expected = np.broadcast_to(np.asarray(chance, dtype=np.float64), values.shape)
+        n, right = len(values), float(values.sum())
+        p_binomial = float(stats.binom.sf(np.floor(right + 1e-9) - 1, n, expected.mean()))
+        if self.count < 2:
+            return p_binomial
+        excess = self._sums(values - expected)
+        residual = excess - self._sizes * excess.sum() / n
+        spread = float(np.sqrt((residual**2).sum() * self.count / (self.count - 1)))
+        gain = float(excess.sum())
+        if spread < 1e-9 * n:
+            p_clusters = 0.0 if gain > 1e-9 * n else 1.0
+        else:
+            p_clusters = float(stats.t.sf(gain / spread, self.count - 1))
+        return max(p_binomial, p_clusters)
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        return np.bincount(self.index, weights=values, minlength=self.count).astype(np.float64)

@@ -1,0 +1,104 @@
+"""The noise test (`benchmark-validity` 3.6.5): does the best option stay best when the ground truth is a little off?
+
+Composing refuses what does not, verification asks again from the row alone; both get the same share, because the draws
+depend on the question's group and form and on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType
+from vgbench_gen.tasks.base import Task
+
+
+def kept_share(
+    fact: Fact,
+    group_id: str,
+    form: QuestionType,
+    task: Task,
+    options: Sequence[Candidate] = (),
+    truth: int = 0,
+    claims: tuple[FloatArray, FloatArray] | None = None,
+) -> float:
+    """Share of `task.gates.noise.draws` perturbations that leave the question its answer.
+
+    Multi-choice: every option is taken for the true one in turn, where it could have been asked about and its evidence
+    allows, and the worst share counts. Were the truth alone tested, sets would stay where the truth happens to bear
+    noise well, and whoever knows which values do (large distances, near depths) would know where truths are rare. The
+    rungs of a ladder are tested by their values for the same reason.
+    Judgment: the perturbed truth must be nearer to the true claim than to the false one; by the tolerance that their
+    text states, the true one must stay true and the false one false. Where a claim alone tells how well it bears noise,
+    the false one is also taken for the true one.
+    Open-ended: the perturbed truth must stay within the tolerance by which answers are scored.
+
+    Args:
+        fact: as asked.
+        group_id, form: of the question.
+        task: under the gates of the build.
+        options, truth: of a multi-choice question, in any order, and the place of the truth among them.
+        claims: of a judgment, (true, false) as printed.
+    """
+    gates = task.gates.noise
+    noise, rng = gates.of(fact.dataset), rng_for(0, "noise", group_id, form)
+    if form == "open-ended":
+        values = task.noisy_values(fact, fact.truth_candidate, noise, rng, gates.draws)[:, 0]
+        answer = float(fact.truth_candidate.value[0])
+        within = 1 + task.tolerance(form)
+        return float(((values > answer / within) & (values < answer * within)).mean())
+    kept: list[float] = []
+    # Letters are given after the test; the draws must not know them.
+    order = sorted(range(len(options)), key=lambda k: (options[k].key, options[k].value.ravel().tolist()))
+    options, truth = [options[k] for k in order], order.index(truth) if order else 0
+    if claims is not None:
+        true, false = claims
+        asked = replace(fact.truth_candidate, value=true)
+        options, truth = (asked, Candidate("", false)), 0
+        values = task.noisy_values(fact, asked, noise, rng, gates.draws)
+        for claim, holds in ((true, True), (false, False)):
+            errors = task.claim_errors(values, claim, fact)
+            if errors is not None:
+                kept.append(float(((errors <= 1) == holds).mean()))
+    members = task.could_be_true(fact, options, truth)
+    shares = [task.best_stays(fact, options, k, noise, rng, gates.draws).mean() for k in members]
+    return float(min([*kept, *shares]))
+
+
+def item_share(item: Item, fact: Fact, task: Task) -> float | None:
+    """`kept_share` of a row, by the row alone; None for a judgment that does not know its twin's claim.
+
+    Args:
+        item: the row.
+        fact: as `verify.fact_of` reads it back.
+        task: under the gates of the build.
+    """
+    if item.question_type != "judgment":
+        options = fact.candidates if item.question_type == "multi-choice" else ()
+        return kept_share(fact, item.group_id, item.question_type, task, options, fact.truth)
+    claim = item.evidence["claim"]
+    # Rows from before the test: a false claim is then compared with the truth as printed, a true one with nothing.
+    if "twin_value" not in item.evidence and claim["holds"]:
+        return None
+    other = item.evidence.get("twin_value", fact.truth_candidate.value)
+    both = np.asarray(claim["value"], dtype=np.float64), np.asarray(other, dtype=np.float64)
+    return kept_share(fact, item.group_id, "judgment", task, claims=both if claim["holds"] else both[::-1])
+
+
+def noise_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+    """(check, detail) where a row fails the noise test or records another result than the test gives."""
+    gates = task.gates.noise
+    share = item_share(item, fact, task)
+    if share is None:
+        return []
+    found = []
+    stored = item.evidence.get("noise")
+    # A draw on the edge may fall otherwise on another machine.
+    if stored is not None and (stored["draws"] != gates.draws or abs(stored["kept"] - share) > 1.5 / gates.draws):
+        found.append(("noise", f"the row says {stored['kept']} of {stored['draws']} draws, {share} of {gates.draws}"))
+    if share < gates.kept_min and item.difficulty != "stress":
+        found.append(("noise", f"the answer stays in {share} of the draws; {gates.kept_min} are needed"))
+    return found

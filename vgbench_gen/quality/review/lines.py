@@ -1,0 +1,113 @@
+"""One line of a reviewer's file: a blind answer or a verdict, with everything needed to count it later."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.core.types import Item
+
+SCHEMA: Literal[1] = 1
+MAX_NOTE = 2000  # characters
+
+Stage = Literal["answer", "verdict"]
+Confidence = Literal["sure", "fairly", "guess"]
+Verdict = Literal["valid", "invalid", "unsure"]
+Flag = Literal[
+    "wrong_answer",
+    "second_answer",
+    "unclear",
+    "occluded",
+    "marker_misplaced",
+    "text_defect",
+    "needs_instrument",
+    "privacy",
+]
+Kind = Literal["exchanged", "flipped", "moved_marker", "other_image"]
+
+Key = tuple[str, int, str, bool, str]
+
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+FLAGS: tuple[Flag, ...] = get_args(Flag)
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CANNOT_TELL = "cannot tell"  # a blind answer: neither right nor a guess
+AGAINST_VALID = frozenset({"wrong_answer", "second_answer", "privacy"})  # an item with one of these is not valid
+
+# Lower case only: two names must not be one file where the file system ignores case.
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
+
+
+class ReviewError(VGBenchError):
+    """Something a reviewer asked for is not possible, or not yet."""
+
+
+class Line(BaseModel):
+    """One record of `<reviewer>.jsonl`.
+
+    schema: of this line. item: id. digest: `item_digest` of what was judged. planted: kind of the planted defect, ""
+    for a real item. batch, round: which batch, and how often it had been sent back before. answer, confidence: of the
+    stage "answer". verdict, flags, note: of the stage "verdict". time: UTC, ISO 8601. seconds: from the page being
+    shown, -1 where unknown.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    stage: Stage
+    reviewer: str
+    item: str
+    digest: str
+    planted: Literal[Kind, ""] = ""
+    batch: str
+    round: Annotated[int, Field(ge=0)] = 0
+    answer: Annotated[str, Field(max_length=64)] = ""
+    confidence: Literal[Confidence, ""] = ""
+    verdict: Literal[Verdict, ""] = ""
+    flags: tuple[Flag, ...] = ()
+    note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
+    time: str
+    seconds: float = -1.0
+
+    @property
+    def key(self) -> Key:
+        """What the line is about; of lines with one key the last wins."""
+        return self.batch, self.round, self.item, bool(self.planted), self.stage
+
+    def to_bytes(self) -> bytes:
+        """The line as canonical JSON with its newline."""
+        return canonical_json(self.model_dump(mode="json", by_alias=True)).encode() + b"\n"
+
+
+def last_per_key(lines: Iterable[Line]) -> list[Line]:
+    """The lines that hold: the last of each key, in the order in which the keys were first used."""
+    held: dict[Key, Line] = {}
+    for line in lines:
+        held[line.key] = line
+    return list(held.values())
+
+
+def item_digest(item: Item) -> str:
+    """Digest of what a reviewer sees and judges: words, options, answer, images. Place and split do not count."""
+    shown = [item.id, item.question, item.context, list(item.options), item.answer, item.unit, list(item.images)]
+    return stable_hash(canonical_json(shown), size=12)
+
+
+def checked_name(text: str) -> str:
+    """A reviewer's name as a safe file name.
+
+    Raises:
+        ReviewError: other characters than letters, digits, `-` and `_`, too long, or empty.
+    """
+    name = text.strip().lower()
+    if not _NAME.fullmatch(name):
+        raise ReviewError(
+            f"reviewer name: found {text[:40]!r}; expected 1 to 32 letters a-z, digits, - or _, beginning with a "
+            "letter or digit. Choose another name."
+        )
+    return name

@@ -1,0 +1,173 @@
+"""Which items are to be reviewed, in which batches, and in which order each reviewer meets them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Item, QuestionType
+from vgbench_gen.quality.review.lines import CANNOT_TELL, item_digest
+
+BATCH = 50  # 3.9
+MAX_IDS_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the queue and the counts need of an item; the whole item is read when it is shown.
+
+    digest: see `item_digest`. answer: as stated. value: of an open-ended answer, in the item's unit, else 0. tolerance:
+    relative, of an open-ended answer.
+    """
+
+    id: str
+    digest: str
+    task: str
+    form: QuestionType
+    source: str
+    scene: str
+    group: str
+    answer: str
+    value: float
+    tolerance: float
+
+    def right(self, answer: str) -> bool:
+        """Whether a blind answer is right: the same letter or word, or a number within the tolerance as a ratio."""
+        if self.form != "open-ended":
+            return answer == self.answer
+        number = as_number(answer)
+        if number is None or number <= 0 or self.value <= 0:
+            return False
+        return max(number / self.value, self.value / number) <= 1 + self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What to review: empty tuples and None leave everything in.
+
+    sample: at most so many items of each task and source, by hash.
+    """
+
+    tasks: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    ids: tuple[str, ...] | None = None
+    sample: int | None = None
+
+
+def entries_of(items: Iterable[Item]) -> list[Entry]:
+    """Entries in the order of the dataset."""
+    return [
+        Entry(
+            id=item.id,
+            digest=item_digest(item),
+            task=item.task,
+            form=item.question_type,
+            source=item.source,
+            scene=f"{item.source}/{item.scene_id}",
+            group=item.group_id,
+            answer=item.answer,
+            value=item.answer_value[0] if item.question_type == "open-ended" else 0.0,
+            tolerance=item.tolerance,
+        )
+        for item in items
+    ]
+
+
+def select(entries: Sequence[Entry], wanted: Filter) -> list[Entry]:
+    """The entries that the filter leaves, in the order of the dataset.
+
+    Raises:
+        ConfigError: an id, task, type or source that no item has, or nothing is left.
+    """
+    for name, asked, known in (
+        ("--task", wanted.tasks, {e.task for e in entries}),
+        ("--type", wanted.forms, {e.form for e in entries}),
+        ("--source", wanted.sources, {e.source for e in entries}),
+        ("--ids", wanted.ids or (), {e.id for e in entries}),
+    ):
+        missing = sorted(set(asked) - known)
+        if missing:
+            some = "" if len(missing) == 1 else f" and {len(missing) - 1} more"
+            listed = f"one of {', '.join(sorted(known))}" if len(known) <= 12 else "an id of the dataset"
+            raise ConfigError(f"{name}: found {missing[0]!r}{some}; expected {listed}. Mend it or leave it out.")
+    ids = None if wanted.ids is None else set(wanted.ids)
+    left = [
+        e
+        for e in entries
+        if (not wanted.tasks or e.task in wanted.tasks)
+        and (not wanted.forms or e.form in wanted.forms)
+        and (not wanted.sources or e.source in wanted.sources)
+        and (ids is None or e.id in ids)
+    ]
+    if wanted.sample is not None:
+        cells: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+        for e in left:
+            cells[e.task, e.source].append(e)
+        # By hash: a larger sample holds the smaller one, so that work done counts on.
+        kept = {
+            e.id
+            for cell in cells.values()
+            for e in sorted(cell, key=lambda e: stable_hash("review sample", e.id))[: wanted.sample]
+        }
+        left = [e for e in left if e.id in kept]
+    if not left:
+        raise ConfigError("the filters leave no item to review; expected at least one. Leave one of them out.")
+    return left
+
+
+def batches(entries: Sequence[Entry], size: int = BATCH) -> list[tuple[str, list[Entry]]]:
+    """(name, entries) of each batch: the same for every reviewer, so that second opinions come early.
+
+    Items are spread over the batches by hash; the name is a digest of the batch's ids.
+    """
+    spread = sorted(entries, key=lambda e: stable_hash("review queue", e.id))
+    parts = [spread[k : k + size] for k in range(0, len(spread), size)]
+    return [(stable_hash("review batch", *(e.id for e in part)), part) for part in parts]
+
+
+def place(reviewer: str, batch: str, turn: int, item_id: str, planted: bool) -> str:
+    """Hash by which a reviewer's items of a batch are ordered; also the name of the place in an address."""
+    return stable_hash("review place", reviewer, batch, str(turn), item_id, str(planted))
+
+
+def read_ids(path: Path) -> tuple[str, ...]:
+    """Ids of a text file, one per line; empty lines and lines that begin with # are left out.
+
+    Raises:
+        ConfigError: no such file, too large, or no text.
+    """
+    try:
+        if path.stat().st_size > MAX_IDS_BYTES:
+            raise ConfigError(f"{path}: more than {MAX_IDS_BYTES >> 20} MB; expected ids, one per line.")
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}). Name a text file of ids.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: no UTF-8 text; expected ids, one per line.") from error
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+
+
+def as_number(text: str) -> float | None:
+    """The number that a person typed, or None; a decimal comma is a point."""
+    try:
+        number = float(text.strip().replace(",", "."))
+    except ValueError:
+        return None
+    return number if abs(number) < 1e12 else None
+
+
+def allowed_answer(entry: Entry, options: int, yes_no: tuple[str, str], text: str) -> str | None:
+    """The blind answer as it is kept, or None where it is none of those that can be given."""
+    if text == CANNOT_TELL:
+        return text
+    if entry.form == "open-ended":
+        number = as_number(text)
+        return None if number is None else f"{number:g}"
+    known = yes_no if entry.form == "judgment" else tuple("ABCD"[:options])
+    return text if text in known else None

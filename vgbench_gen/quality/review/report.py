@@ -1,0 +1,247 @@
+"""The numbers of a review beside the bars of `benchmark-validity` 3.9, as data and as a table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from vgbench_gen.core.types import LETTERS
+from vgbench_gen.quality.intervals import wilson
+from vgbench_gen.quality.review.agreement import Level, agreement, alpha, rate_bound
+from vgbench_gen.quality.review.lines import CANNOT_TELL
+from vgbench_gen.quality.review.queue import Entry, as_number
+from vgbench_gen.quality.review.status import Judged, Record, Standing, standing
+
+RAW_MIN, AC1_MIN, ALPHA_MIN = 0.95, 0.90, 0.80
+HUMAN_MIN = 0.90  # below: instrument-grade
+WRONG_MAX, AMBIGUOUS_MAX = 0.01, 0.03
+FEW = 30  # items with two reviewers from which the agreement on a task is judged
+FEW_RATE = 100  # settled items from which a rate of 1 % is judged; a confirmed wrong answer stops its cell before
+_UNCLEAR = frozenset({"second_answer", "unclear", "occluded"})
+
+Verdict = Literal["green", "red", "few"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task. All shares are 0 to 1, NaN where undefined.
+
+    n: items with two verdicts or more; agreement is that of the first two. raw, ac1, alpha: of "valid" against the
+    rest. answer_raw, answer_alpha: of the blind answers, averaged over question types weighted by items (nominal for
+    letters and yes/no, ratio for numbers). human, low, high: share of right blind answers with Wilson's interval, per
+    item, so that two answers to one item do not count as two items; items found invalid are left out. grade: "human"
+    or "instrument" (no claim about people), "" where too few. verdict: of the agreement.
+    """
+
+    task: str
+    n: int
+    raw: float
+    ac1: float
+    alpha: float
+    answer_raw: float
+    answer_alpha: float
+    human: float
+    low: float
+    high: float
+    grade: Literal["human", "instrument", ""]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CellRow:
+    """One task and source. n: settled items. bound: upper 95 % end of the rate of wrong answers, 0 to 1.
+
+    wrong: items that two reviewers call wrong; one stops the cell. ambiguous: other rejected items that two reviewers
+    call unclear.
+    """
+
+    task: str
+    source: str
+    n: int
+    accepted: int
+    wrong: int
+    ambiguous: int
+    bound: float
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """All numbers. states: items by state. reviewers: name -> counts of verdicts and of planted items."""
+
+    items: int
+    states: Mapping[str, int]
+    stale: int
+    reviewers: Mapping[str, Mapping[str, int]]
+    tasks: tuple[TaskRow, ...]
+    cells: tuple[CellRow, ...]
+    wrong: Mapping[str, float]
+    ambiguous: Mapping[str, float]
+
+    @property
+    def fell(self) -> bool:
+        """Whether a bar fell."""
+        rates = "red" in (_rated(self.wrong, WRONG_MAX), _rated(self.ambiguous, AMBIGUOUS_MAX))
+        return rates or any(t.verdict == "red" for t in self.tasks) or any(c.stopped for c in self.cells)
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready; undefined numbers are null."""
+        plain: dict[str, Any] = _without_nan({**asdict(self), "fell": self.fell})
+        return plain
+
+
+def review(entries: Sequence[Entry], record: Record) -> Review:
+    """Count, compare and judge what the reviewers said about these items."""
+    standings = {e.id: standing(record.verdicts.get(e.id, ())) for e in entries}
+    settled = [e for e in entries if standings[e.id].state in ("accepted", "rejected")]
+    wrong = {e.id for e in settled if _named(record.verdicts[e.id], standings[e.id], frozenset({"wrong_answer"}))}
+    unclear = {e.id for e in settled if _named(record.verdicts[e.id], standings[e.id], _UNCLEAR)} - wrong
+    reviewers = {}
+    for name, checks in record.checks.items():
+        given = sum(j.reviewer == name for found in record.verdicts.values() for j in found)
+        reviewers[name] = {"verdicts": given, **asdict(checks)}
+    cells = []
+    for task, source in sorted({(e.task, e.source) for e in settled}):
+        ids = [e.id for e in settled if (e.task, e.source) == (task, source)]
+        bad, accepted = sum(i in wrong for i in ids), sum(standings[i].state == "accepted" for i in ids)
+        ambiguous = sum(i in unclear for i in ids)
+        cells.append(CellRow(task, source, len(ids), accepted, bad, ambiguous, rate_bound(bad, len(ids)), bad > 0))
+    return Review(
+        items=len(entries),
+        states=dict(Counter(s.state for s in standings.values())),
+        stale=record.stale,
+        reviewers=reviewers,
+        tasks=tuple(
+            _task_row(task, [e for e in entries if e.task == task], record, standings)
+            for task in sorted({e.task for e in entries if len(record.verdicts.get(e.id, ())) > 1})
+        ),
+        cells=tuple(cells),
+        wrong=_rate(len(wrong), len(settled)),
+        ambiguous=_rate(len(unclear), len(settled)),
+    )
+
+
+def _task_row(task: str, entries: Sequence[Entry], record: Record, standings: Mapping[str, Standing]) -> TaskRow:
+    # The third reviewer comes only where the first two differ: counted in, agreement would depend on that choice.
+    pairs = {e.id: record.verdicts[e.id][:2] for e in entries if len(record.verdicts.get(e.id, ())) > 1}
+    said = agreement(
+        [["valid" if j.verdict == "valid" else "not" for j in p] for p in pairs.values()], ("valid", "not")
+    )
+    shown = [e for e in entries if e.id in pairs]
+    answer_raw, answer_alpha = _answers(shown, pairs)
+    counted = [e for e in shown if standings[e.id].state != "rejected"]
+    right = sum(sum(e.right(j.answer) for j in pairs[e.id]) / 2 for e in counted)
+    low, high = wilson(right, len(counted))
+    human = right / len(counted) if counted else math.nan
+    enough = said.n >= FEW
+    # Alpha has no value where all gave the same answer; that is not disagreement.
+    holds = said.raw >= RAW_MIN and said.ac1 >= AC1_MIN and (math.isnan(answer_alpha) or answer_alpha >= ALPHA_MIN)
+    return TaskRow(
+        task=task,
+        n=said.n,
+        raw=said.raw,
+        ac1=said.ac1,
+        alpha=said.alpha,
+        answer_raw=answer_raw,
+        answer_alpha=answer_alpha,
+        human=human,
+        low=low,
+        high=high,
+        grade="" if len(counted) < FEW else "human" if human >= HUMAN_MIN else "instrument",
+        verdict="few" if not enough else "green" if holds else "red",
+    )
+
+
+def _answers(shown: Sequence[Entry], pairs: Mapping[str, Sequence[Judged]]) -> tuple[float, float]:
+    raws: list[tuple[int, float]] = []
+    alphas: list[tuple[int, float]] = []
+    for form in sorted({e.form for e in shown}):
+        units = [[j.answer for j in pairs[e.id]] for e in shown if e.form == form]
+        found = agreement(units, (*LETTERS, CANNOT_TELL))
+        level: Level = "ratio" if form == "open-ended" else "nominal"
+        value = found.alpha if level == "nominal" else alpha([_numbers(unit) for unit in units], level)
+        if level == "nominal":
+            raws.append((found.n, found.raw))
+        if not math.isnan(value):
+            alphas.append((found.n, value))
+    return _mean(raws), _mean(alphas)
+
+
+def _numbers(answers: Sequence[str]) -> list[float]:
+    found = [as_number(answer) for answer in answers]
+    return [number for number in found if number is not None and number > 0]
+
+
+def _named(given: Sequence[Judged], where: Standing, flags: frozenset[str]) -> bool:
+    return where.state == "rejected" and sum(bool(flags & set(j.flags)) for j in given) >= 2
+
+
+def _rated(rate: Mapping[str, float], bar: float) -> Verdict:
+    return "few" if rate["n"] < FEW_RATE else "red" if rate["value"] > bar else "green"
+
+
+def _rate(count: int, n: int) -> dict[str, float]:
+    return {"count": count, "n": n, "value": count / n if n else 0.0, "bound": rate_bound(count, n)}
+
+
+def _mean(weighted: Sequence[tuple[int, float]]) -> float:
+    total = sum(n for n, _ in weighted)
+    return sum(n * value for n, value in weighted) / total if total else math.nan
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {k: _without_nan(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(v) for v in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def table(found: Review) -> str:
+    """The report as text for a terminal, at most 110 characters wide."""
+    states = ", ".join(f"{found.states.get(s, 0)} {s}" for s in ("accepted", "rejected", "disputed", "open"))
+    lines = [f"{found.items} items: {states}"]
+    if found.stale:
+        lines.append(f"{found.stale} verdicts are about items that have changed or are gone; they do not count")
+    if found.reviewers:
+        lines += ["", f"{'reviewer':<24}{'verdicts':>9}{'planted':>9}{'missed':>8}{'sent back':>11}"]
+    for name, r in found.reviewers.items():
+        lines.append(f"{name:<24}{r['verdicts']:>9}{r['shown']:>9}{r['missed']:>8}{r['sent_back']:>11}")
+    if found.tasks:
+        lines += ["", f"{'':<22}{'':>5}  {'--- on valid, % ---':^20}{'-- answers --':^15}{'--- people right ---':^24}"]
+        lines.append(
+            f"{'task':<22}{'n':>5}  {'raw':>6}{'AC1':>7}{'alpha':>7}{'raw':>7}{'alpha':>7}{'%':>8}  {'95 %':<13}grade"
+        )
+        for t in found.tasks:
+            interval = "-" if math.isnan(t.human) else f"{100 * t.low:.0f} to {100 * t.high:.0f}"
+            valid = f"{_percent(t.raw):>6}{_two(t.ac1):>7}{_two(t.alpha):>7}"
+            answers = f"{_percent(t.answer_raw):>7}{_two(t.answer_alpha):>7}{_percent(t.human):>8}"
+            lines.append(f"{t.task:<22}{t.n:>5}  {valid}{answers}  {interval:<13}{t.grade or '-':<12}{t.verdict}")
+        lines.append(
+            f"bars: raw >= {100 * RAW_MIN:.0f} %, AC1 >= {AC1_MIN:.2f}, alpha of answers >= {ALPHA_MIN:.2f}; "
+            f"few: under {FEW} items"
+        )
+    if found.cells:
+        lines += [
+            "",
+            f"{'task':<22}{'source':<12}{'settled':>8}{'accepted':>10}{'wrong':>7}{'unclear':>9}  wrong at most",
+        ]
+        for c in found.cells:
+            stop = "  STOP: mend the generator, build again" if c.stopped else ""
+            counts = f"{c.n:>8}{c.accepted:>10}{c.wrong:>7}{c.ambiguous:>9}"
+            lines.append(f"{c.task:<22}{c.source:<12}{counts}  {100 * c.bound:.1f} %{stop}")
+        for name, rate, bar in (("wrong", found.wrong, WRONG_MAX), ("ambiguous", found.ambiguous, AMBIGUOUS_MAX)):
+            share = f"{100 * rate['value']:.1f} % (bar {100 * bar:.0f} %)"
+            lines.append(f"confirmed {name}: {rate['count']:.0f} of {rate['n']:.0f}, {share}: {_rated(rate, bar)}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _percent(value: float) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.1f}"
+
+
+def _two(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"

@@ -1,0 +1,65 @@
+"""What a reviewer is shown with the right answer: the numbers behind it, tightest margin first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.types import Item
+
+_DEPTH = 2  # of nested evidence that is spelled out
+_LONG = 24  # numbers of an array that are spelled out
+
+
+def evidence_rows(item: Item) -> list[tuple[str, str]]:
+    """(name, value) in words and numbers; values may hold line breaks."""
+    evidence = item.evidence
+    unit = f" {item.unit}" if item.unit else ""
+    rows: list[tuple[str, str]] = []
+    if "truth" in evidence and "second_value" in evidence:  # rows of other programs have none
+        rows.append(("First route", _numbers(evidence["truth"]["value"]) + unit))
+        rows.append(("Second route", _numbers(evidence["second_value"]) + unit))
+    if "claim" in evidence:
+        claim = evidence["claim"]
+        rows.append(("Claim", f"{_numbers(claim['value'])}{unit}, {claim['separation']:.2f} margins from the truth"))
+    if item.tolerance:
+        rows.append(("Tolerance", f"{item.tolerance:g}"))
+    for n, distractor in enumerate(item.distractors, 1):
+        how = distractor.key or distractor.strategy
+        rows.append((f"Wrong option {n}", f"{how}: {distractor.separation:.2f} margins from the truth"))
+    margins = evidence.get("fact", {}).get("margins", {})
+    tightest = sorted(margins.items(), key=lambda pair: (pair[1], pair[0]))
+    if tightest:
+        rows.append(("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in tightest)))
+    if "noise" in evidence:
+        rows.append(("Noise test", _plain(evidence["noise"])))
+    rows.append(("Source", f"{item.source} {item.scene_id}, frames {', '.join(item.frame_ids) or '-'}"))
+    rows.append(("Difficulty", item.difficulty or "-"))
+    rows.append(("Item", item.id))
+    return rows
+
+
+def _plain(value: Any, depth: int = 0) -> str:
+    if isinstance(value, Mapping):
+        if depth >= _DEPTH:
+            return f"{len(value)} values"
+        return ("\n" if depth == 0 else ", ").join(f"{k} {_plain(v, depth + 1)}" for k, v in sorted(value.items()))
+    if isinstance(value, list | tuple):
+        return _numbers(value) if len(value) <= _LONG else f"{len(value)} values"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _numbers(value: Any) -> str:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return str(value)
+    if array.size == 1:
+        return f"{array.item():.6g}"
+    form = ">8.4g" if array.ndim > 1 else ".6g"  # columns of a matrix stand below each other
+    text = np.array2string(
+        array, formatter={"float_kind": lambda v: format(v, form)}, separator=", ", max_line_width=10**6
+    )
+    return "\n".join(line.strip() for line in text.splitlines())

@@ -1,0 +1,134 @@
+"""What the reviewers' lines say about each item, after everything that must not count has been left out."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vgbench_gen.quality.review import planted
+from vgbench_gen.quality.review.lines import Line, Verdict, last_per_key
+from vgbench_gen.quality.review.queue import Entry
+
+State = Literal["open", "accepted", "rejected", "disputed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One reviewer's counted verdict on one item, with the blind answer ("" where that is missing)."""
+
+    reviewer: str
+    verdict: Verdict
+    flags: tuple[str, ...]
+    note: str
+    answer: str
+    confidence: str
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How one reviewer did on planted items. sent_back: batches to be done again."""
+
+    shown: int = 0
+    missed: int = 0
+    sent_back: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where an item stands. reason: in words, "" where it is accepted or open."""
+
+    state: State
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Record:
+    """Everything counted: verdicts by item in the order in which they were given, checks by reviewer.
+
+    stale: verdicts on items that the dataset no longer has, or has with other words or images.
+    """
+
+    verdicts: dict[str, list[Judged]] = field(default_factory=dict)
+    checks: dict[str, Checks] = field(default_factory=dict)
+    stale: int = 0
+
+
+def gather(logs: Mapping[str, Sequence[Line]], entries: Sequence[Entry]) -> Record:
+    """Count the lines.
+
+    Left out: planted items, verdicts of batches that were sent back, items whose digest is no longer that of the
+    dataset. Of a batch that was done again the first blind answer counts: the second time, the answer is known.
+    """
+    digests = {e.id: e.digest for e in entries}
+    record = Record()
+    found: dict[str, list[Judged]] = defaultdict(list)
+    for reviewer in sorted(logs):
+        lines = last_per_key(logs[reviewer])
+        record.checks[reviewer], void = _checks(lines)
+        answers: dict[str, Line] = {}
+        verdicts: dict[str, Line] = {}
+        for line in lines:
+            if line.planted:
+                continue
+            if digests.get(line.item) != line.digest:
+                record.stale += line.stage == "verdict"
+            elif line.stage == "answer":
+                answers.setdefault(line.item, line)
+            elif (line.batch, line.round) not in void:
+                verdicts[line.item] = line
+        for item, line in verdicts.items():
+            answer = answers.get(item)
+            found[item].append(
+                Judged(
+                    reviewer,
+                    line.verdict or "unsure",
+                    line.flags,
+                    line.note,
+                    answer.answer if answer else "",
+                    answer.confidence if answer else "",
+                    line.time,
+                )
+            )
+    # The pair that agreement is measured on must not depend on reviewers' names.
+    record.verdicts = {item: sorted(given, key=lambda j: (j.time, j.reviewer)) for item, given in found.items()}
+    return record
+
+
+def _checks(lines: Sequence[Line]) -> tuple[Checks, set[tuple[str, int]]]:
+    shown: Counter[tuple[str, int]] = Counter()
+    missed: Counter[tuple[str, int]] = Counter()
+    for line in lines:
+        if line.planted and line.stage == "verdict":
+            shown[line.batch, line.round] += 1
+            missed[line.batch, line.round] += not planted.caught(line.verdict, line.flags)
+    void = {batch for batch, number in shown.items() if planted.failed(missed[batch], number)}
+    return Checks(shown.total(), missed.total(), len(void)), void
+
+
+def standing(given: Sequence[Judged]) -> Standing:
+    """Where these verdicts leave an item: two agreeing ones settle it, a third decides between two that differ.
+
+    A privacy flag keeps the item out whatever the verdicts: somebody has to look at it.
+    """
+    private = [j.reviewer for j in given if "privacy" in j.flags]
+    if private:
+        return Standing("disputed", f"privacy flag by {', '.join(private)}")
+    if len(given) < 2:
+        return Standing("open")
+    votes = Counter(j.verdict for j in given)
+    (first, most), *rest = votes.most_common()
+    said = ", ".join(f"{j.reviewer}: {' '.join([j.verdict, *j.flags])}" for j in given)
+    if most < 2 or (rest and rest[0][1] == most):
+        return Standing("disputed", f"{'a third reviewer is needed' if len(given) == 2 else 'no majority'} ({said})")
+    return Standing("accepted") if first == "valid" else Standing("rejected", f"{first} by {most} ({said})")
+
+
+def wants(given: Sequence[Judged], reviewer: str) -> bool:
+    """Whether this reviewer's verdict is still needed: two independent ones, and a third where those two differ."""
+    others = [j.verdict for j in given if j.reviewer != reviewer]
+    if len(others) != len(given):
+        return False
+    return len(others) < 2 or (len(others) == 2 and others[0] != others[1])

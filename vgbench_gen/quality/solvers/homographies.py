@@ -1,0 +1,135 @@
+"""Both homography tasks, by feature matches and a robust fit, and by warping image 1 with every option."""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from vgbench_gen.core.types import ColorArray, FloatArray
+from vgbench_gen.quality.solvers.pixels import Image
+from vgbench_gen.quality.solvers.seen import Seen, Unread, candidates, matrices
+
+SIDE = 320
+_INLIER_PX = 2.0  # at the working size
+_MATCHES_MIN = 8
+_WARP_SIDE = 256
+_BLUR_PX = 1.5  # forgives the rounding of printed matrices
+_PIXELS_MIN = 100
+_BLACK = 12  # grey level; JPEG leaves black a little noisy
+
+
+def by_matches(seen: Seen) -> FloatArray:
+    """Score per option: minus the mean corner error, in image diagonals, of the fitted homography.
+
+    A candidate image that shares too few features with image 1 scores -inf; where no option gets a fit, all tie.
+
+    Raises:
+        Unread: the text does not hold its matrices.
+    """
+    if seen.task == "homography_to_matrix":
+        stated = _stated(seen)
+        fitted = [_fit(seen.images[0], seen.images[1])] * len(stated)
+    else:
+        stated = [_one(matrices(seen.question))] * len(seen.options)
+        fitted = [_fit(seen.images[0], image) for image in candidates(seen)]
+    return np.array(
+        [-np.inf if H is None else -_corner_error(S, H, seen.images[0]) for S, H in zip(stated, fitted, strict=True)]
+    )
+
+
+def by_warping(seen: Seen) -> FloatArray:
+    """Score per option: how well image 1, warped by the stated matrix, explains the other image (-1 to 1).
+
+    Raises:
+        Unread: the text does not hold its matrices.
+    """
+    return np.array([_explained(seen.images[0], H, image) for H, image in _pairs(seen)])
+
+
+def by_border(seen: Seen) -> FloatArray:
+    """Score per option: overlap of the stated warp's black border with that of the image; no content is looked at.
+
+    Raises:
+        Unread: the text does not hold its matrices.
+    """
+    return np.array([_same_border(H, image) for H, image in _pairs(seen)])
+
+
+def _pairs(seen: Seen) -> list[tuple[FloatArray, Image]]:
+    """The stated matrix and the second image of every option."""
+    if seen.task == "homography_to_matrix":
+        return [(H, seen.images[1]) for H in _stated(seen)]
+    H = _one(matrices(seen.question))
+    return [(H, image) for image in candidates(seen)]
+
+
+def _stated(seen: Seen) -> list[FloatArray]:
+    return [_one(matrices(option)) for option in seen.options]
+
+
+def _one(found: list[FloatArray]) -> FloatArray:
+    if len(found) != 1:
+        raise Unread(f"{len(found)} matrices where one is printed")
+    return found[0]
+
+
+def _fit(source: Image, target: Image) -> FloatArray | None:
+    a, b = source.matched(target, SIDE)
+    if len(a) < _MATCHES_MIN:
+        return None
+    tolerance_px = _INLIER_PX * max(target.size) / SIDE
+    H, inliers = cv2.findHomography(a, b, cv2.USAC_MAGSAC, tolerance_px, maxIters=2000, confidence=0.999)
+    if H is None or inliers is None or inliers.sum() < _MATCHES_MIN:
+        return None
+    return np.asarray(H, dtype=np.float64)
+
+
+def _corner_error(a: FloatArray, b: FloatArray, image: Image) -> float:
+    width, height = image.size
+    corners = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], dtype=np.float64)
+    with np.errstate(all="ignore"):
+        gap = np.linalg.norm(_moved(a, corners) - _moved(b, corners), axis=1).mean() / image.diagonal_px
+    return float(gap) if np.isfinite(gap) else 1e6
+
+
+def _moved(H: FloatArray, uv: FloatArray) -> FloatArray:
+    moved = np.concatenate([uv, np.ones((len(uv), 1))], axis=1) @ H.T
+    return np.asarray(moved[:, :2] / moved[:, 2:])
+
+
+def _explained(source: Image, H: FloatArray, target: Image) -> float:
+    """Correlation (-1 to 1) of the warped source with the target, where the source has content."""
+    small, shown = source.shrunk(_WARP_SIDE), target.shrunk(_WARP_SIDE)
+    if shown.shape != small.shape:
+        return -1.0
+    at_size = _at_size(H, source, small.shape)
+    covered = _warped(np.full(small.shape, 255, np.uint8), at_size)
+    valid = cv2.erode(covered, np.ones((5, 5), np.uint8)) > 250
+    a, b = (
+        cv2.GaussianBlur(image, (0, 0), _BLUR_PX)[valid].astype(np.float64)
+        for image in (_warped(small, at_size), shown)
+    )
+    if len(a) < _PIXELS_MIN:
+        return -1.0
+    a, b = a - a.mean(), b - b.mean()
+    return float((a * b).sum() / max(np.sqrt((a * a).sum() * (b * b).sum()), 1e-9))
+
+
+def _same_border(H: FloatArray, image: Image) -> float:
+    """Overlap (0 to 1) of what the warp covers with what is not black."""
+    gray = cv2.cvtColor(image.small, cv2.COLOR_RGB2GRAY)
+    covered = _warped(np.full(gray.shape, 255, np.uint8), _at_size(H, image, gray.shape)) > 127
+    content = cv2.morphologyEx((gray > _BLACK).astype(np.uint8), cv2.MORPH_CLOSE, np.ones((9, 9), np.uint8)) > 0
+    return float((covered & content).sum() / max((covered | content).sum(), 1))
+
+
+def _warped(image: ColorArray, H: FloatArray) -> ColorArray:
+    warped = cv2.warpPerspective(image, H, image.shape[1::-1], flags=cv2.INTER_LINEAR)
+    return np.asarray(warped, dtype=np.uint8)
+
+
+def _at_size(H: FloatArray, image: Image, shape: tuple[int, ...]) -> FloatArray:
+    """The homography between images resized, edge-aligned, to `shape` (rows, columns)."""
+    sx, sy = np.array(shape[1::-1]) / np.array(image.size)
+    resize = np.array([[sx, 0, sx / 2 - 0.5], [0, sy, sy / 2 - 0.5], [0, 0, 1]])
+    return np.asarray(resize @ H @ np.linalg.inv(resize))

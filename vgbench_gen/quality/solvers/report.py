@@ -1,0 +1,118 @@
+"""From outcomes to the lines of the audit table (`benchmark-validity` 3.6, items 6 and 7, and 3.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Verdict
+from vgbench_gen.quality.intervals import Clusters
+from vgbench_gen.quality.questions import Question
+from vgbench_gen.quality.solvers import trivial
+from vgbench_gen.quality.solvers.jobs import PER_CELL, RULES_PER_CELL, SOLVERS, Job, Kind, Outcome, plan, run
+
+WRONG_IMAGE_POINTS = 3.0
+TRIVIAL_POINTS = 5.0
+_FEWEST = 50  # questions below which no verdict is given
+_ORDER: tuple[Kind, ...] = ("solver", "wrong image", "trivial")
+
+Mapper = Callable[[Callable[[Job], list[Outcome]], Sequence[Job]], Iterable[list[Outcome]]]
+
+
+def solve(
+    questions: Iterable[Question],
+    folder: str,
+    per_cell: int = PER_CELL,
+    rules_per_cell: int = RULES_PER_CELL,
+    mapper: Mapper = map,
+    seed: int = 0,
+) -> list[Finding]:
+    """All lines of a dataset.
+
+    Args:
+        questions: what stands in the dataset, in its order.
+        folder: the dataset, as `vgbench_gen.load` takes it.
+        per_cell, rules_per_cell: see `jobs.plan`; 0 for every question.
+        mapper: applies a function to all jobs, for example the `map` of a process pool; any order will do.
+        seed: of the bootstrap intervals.
+
+    Raises:
+        DatasetError: the dataset or an image is missing or damaged.
+    """
+    jobs = plan(questions, folder, per_cell, rules_per_cell)
+    return findings((outcome for done in mapper(run, jobs) for outcome in done), seed)
+
+
+def findings(outcomes: Iterable[Outcome], seed: int = 0) -> list[Finding]:
+    """One line per kind, task, form and name; solvers first, then the control, then the trivial rules."""
+    lines: dict[tuple[int, str, str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        key = (_ORDER.index(outcome.kind), outcome.task, outcome.form, outcome.name)
+        lines.setdefault(key, []).append(outcome)
+    return [_line(sorted(lines[key], key=lambda o: (o.id, o.credit)), seed) for key in sorted(lines)]
+
+
+def _line(outcomes: Sequence[Outcome], seed: int) -> Finding:
+    first = outcomes[0]
+    credit = np.array([outcome.credit for outcome in outcomes])
+    clusters = Clusters(
+        [outcome.scene for outcome in outcomes], rng_for(seed, "solvers", first.kind, first.task, first.form)
+    )
+    value, (low, high) = 100 * float(credit.mean()), (100 * end for end in clusters.interval(credit))
+    chance = 100 * float(np.mean([outcome.chance for outcome in outcomes]))
+    ids = {outcome.id for outcome in outcomes}
+    bar, verdict = _judged(first, value, low, high, chance)
+    return Finding(
+        audit=first.kind,
+        name=first.name,
+        task=first.task,
+        form=first.form,
+        n=len(outcomes),
+        value=value,
+        low=low,
+        high=high,
+        chance=chance,
+        bar=bar,
+        verdict="few" if bar and len(ids) < _FEWEST else verdict,
+        detail=_detail(outcomes, len(ids)),
+        items=_behind(outcomes),
+    )
+
+
+def _judged(line: Outcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
+    """(bar, verdict): green where the value holds it, red where the whole interval misses it, few in between."""
+    if line.kind == "solver":
+        goal = next(solver.goal for solver in SOLVERS[line.task] if solver.name == line.name)
+        if np.isnan(goal):
+            return "", "reported"
+        return f">= {goal:.1f}", "green" if value >= goal else "red" if high < goal else "few"
+    if line.kind == "wrong image":
+        lowest, highest = chance - WRONG_IMAGE_POINTS, chance + WRONG_IMAGE_POINTS
+        missed = low > highest or high < lowest
+        return f"{lowest:.1f} to {highest:.1f}", "green" if lowest <= value <= highest else "red" if missed else "few"
+    if line.name == trivial.BORDER:
+        return "", "reported"  # a warp shows its border by design (3.4)
+    most = chance + TRIVIAL_POINTS
+    return f"<= {most:.1f}", "green" if value <= most else "red" if low > most else "few"
+
+
+def _detail(outcomes: Sequence[Outcome], questions: int) -> str:
+    unread = sum(not outcome.read for outcome in outcomes)
+    parts = []
+    if outcomes[0].kind == "wrong image":
+        parts.append(f"{questions} questions, each with images of up to 4 others")
+    if outcomes[0].name == trivial.BORDER:
+        parts.append("a warp shows its border by design")
+    if unread:
+        parts.append(f"{unread} not read (wording unknown), counted as guesses")
+    return "; ".join(parts)
+
+
+def _behind(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """Questions behind the line: those a solver missed, those a rule or the wrong image got right."""
+    sign = 1 if outcomes[0].kind == "solver" else -1
+    telling = [o for o in outcomes if (o.credit < 1 if sign > 0 else o.credit > o.chance)]
+    ranked = sorted(telling, key=lambda o: (sign * o.credit, o.id))
+    return tuple(dict.fromkeys(o.id for o in ranked))[:MAX_ITEMS]

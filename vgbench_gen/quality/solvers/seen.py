@@ -1,0 +1,161 @@
+"""What a solver is given of a question, and how the printed numbers are read back from its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.geometry.poses import nearest_rotation
+from vgbench_gen.quality.questions import Question
+from vgbench_gen.quality.solvers.pixels import Image
+from vgbench_gen.text.numbers import parse_numbers
+
+_INT = r"(\d+)"
+_FOCAL = re.compile(r"fx = (\d+)(?:,| and) fy = (\d+)")
+# One camera states its principal point in one of these ways, after its focal lengths.
+_CENTRE = re.compile(
+    r"(?:principal point(?: is)?(?: \(cx, cy\) =)?|\(cx, cy\) =) \((\d+), (\d+)\)|cx = (\d+)(?:,| and) cy = (\d+)"
+)
+_MATRIX = re.compile(r"\[\[[^\]]*\],\s*\[[^\]]*\],\s*\[[^\]]*\]\]")
+_SHIFT = re.compile(r"t = \[([^\]]*)\]")
+_POINT = re.compile(rf"\({_INT}, {_INT}\)")
+_NUMBERED_POINT = re.compile(rf"\bpoint {_INT} \({_INT}, {_INT}\)")
+_RECT = re.compile(rf"\[{_INT}, {_INT}, {_INT}, {_INT}\]")
+_NUMBERED_RECT = re.compile(rf"\bregion {_INT} \[{_INT}, {_INT}, {_INT}, {_INT}\]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A question as a reader with eyes has it. Never add what the text and the images do not show.
+
+    task, form, ask: what kind of question it is, which its wording says. question, context, options: printed text;
+    options are ("Yes", "No") for judgments and empty for open-ended questions. images: in the order shown.
+    """
+
+    task: str
+    form: str
+    ask: str
+    question: str
+    context: str
+    options: tuple[str, ...]
+    images: tuple[Image, ...]
+
+
+def look(question: Question, images: Sequence[Image]) -> Seen:
+    """The question without its key, beside these images: its own, or another's in the wrong-image control."""
+    return Seen(
+        question.task, question.form, question.ask, question.question, question.context, question.options, tuple(images)
+    )
+
+
+class Unread(ValueError):
+    """The text does not hold the numbers a solver needs in any known wording."""
+
+
+def cameras(text: str) -> list[FloatArray]:
+    """Every printed camera as K (3, 3), integer pixels, in order of mention.
+
+    Raises:
+        Unread: focal lengths and principal points do not come in equal number.
+    """
+    focal, centre = _FOCAL.findall(text), _CENTRE.findall(text)
+    if not focal or len(focal) != len(centre):
+        raise Unread(f"{len(focal)} focal lengths and {len(centre)} principal points")
+    found = []
+    for (fx, fy), groups in zip(focal, centre, strict=True):
+        cx, cy = (value for value in groups if value)
+        found.append(np.array([[float(fx), 0, float(cx)], [0, float(fy), float(cy)], [0, 0, 1]]))
+    return found
+
+
+def matrices(text: str) -> list[FloatArray]:
+    """Every printed 3x3 matrix, in order."""
+    return [parse_numbers(found).reshape(3, 3) for found in _MATRIX.findall(text)]
+
+
+def poses(text: str) -> list[FloatArray]:
+    """Every printed motion as [R|t] (3, 4), t in metres; R is brought back onto the rotations.
+
+    Raises:
+        Unread: there are not as many R as t.
+    """
+    turns, shifts = matrices(text), [parse_numbers(found) for found in _SHIFT.findall(text)]
+    if len(turns) != len(shifts) or any(t.shape != (3,) for t in shifts):
+        raise Unread(f"{len(turns)} rotations and {len(shifts)} translations")
+    found = []
+    for R, t in zip(turns, shifts, strict=True):
+        found.append(np.concatenate([nearest_rotation(R), t[:, None]], axis=1))
+    return found
+
+
+def point(text: str) -> FloatArray:
+    """The first pixel "(u, v)" of a text, (2,).
+
+    Raises:
+        Unread: there is none.
+    """
+    found = _POINT.search(text)
+    if found is None:
+        raise Unread("no pixel")
+    return np.array([float(x) for x in found.groups()])
+
+
+def numbered_points(text: str) -> dict[int, FloatArray]:
+    """Number -> pixel (2,) of "point n (u, v)"."""
+    return {int(n): np.array([float(u), float(v)]) for n, u, v in _NUMBERED_POINT.findall(text)}
+
+
+def rects(text: str) -> list[FloatArray]:
+    """Every rectangle [x1, y1, x2, y2] (4,) in pixels, in order."""
+    return [np.array([float(x) for x in found]) for found in _RECT.findall(text)]
+
+
+def numbered_rects(text: str) -> dict[int, FloatArray]:
+    """Number -> rectangle (4,) of "region n [x1, y1, x2, y2]"."""
+    return {int(n): np.array([float(x) for x in rest]) for n, *rest in _NUMBERED_RECT.findall(text)}
+
+
+def number_of(option: str) -> int:
+    """The n of an option such as "point n", "region n" or "image n".
+
+    Raises:
+        Unread: it holds no single number.
+    """
+    numbers = parse_numbers(option)
+    if numbers.size != 1:
+        raise Unread(f"option {option!r}")
+    return int(numbers[0])
+
+
+def candidates(seen: Seen) -> list[Image]:
+    """The image that each option names, in the order of the options.
+
+    Raises:
+        Unread: an option names no image that is shown.
+    """
+    places = [number_of(option) - 1 for option in seen.options]
+    if not all(0 < place < len(seen.images) for place in places):
+        raise Unread(f"options {seen.options} of {len(seen.images)} images")
+    return [seen.images[place] for place in places]
+
+
+def marked(seen: Seen) -> list[FloatArray]:
+    """The marked pixel of image 2 that each option names; of a judgment, the claimed one and then the other.
+
+    Raises:
+        Unread: an option, or the claim, names no point of the list.
+    """
+    listed = numbered_points(seen.context)
+    if seen.form == "judgment":
+        claimed = [int(n) for n in re.findall(r"\bpoint (\d+)\b", seen.question)]
+        if len(claimed) != 1 or claimed[0] not in listed or len(listed) != 2:
+            raise Unread(f"claim about {claimed} of {sorted(listed)}")
+        return [listed[claimed[0]], *(uv for n, uv in listed.items() if n != claimed[0])]
+    wanted = [number_of(option) for option in seen.options]
+    if not set(wanted) <= set(listed):
+        raise Unread(f"options {wanted} of {sorted(listed)}")
+    return [listed[n] for n in wanted]

@@ -1,0 +1,219 @@
+"""Whether a set asks a thing twice, leans on one scene, or has broken partners (`benchmark-validity` 3.2, 3.5)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import FloatArray, Item
+from vgbench_gen.geometry.poses import rotation_angle_deg
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding
+from vgbench_gen.quality.questions import Question
+from vgbench_gen.quality.verify import fact_of, stored_poses
+
+HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike (3.2)
+PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner (3.5)
+_ENOUGH = 100  # items from which a share of them can be judged
+_HASH_SIDE = 8
+_GREY_SIDE = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sight:
+    """What of an item makes it alike to another.
+
+    frames: frames that are asked about, sorted. poses: frame id -> (4, 4) world_from_camera where stored. hashes: frame
+    id -> perceptual hash of the first picture that shows it. target: key of the truth. pair_is_target: the answer is
+    about the frames themselves.
+    """
+
+    id: str
+    group: str
+    task: str
+    ask: str
+    source: str
+    scene_id: str
+    frames: tuple[str, ...]
+    poses: Mapping[str, FloatArray]
+    hashes: Mapping[str, int]
+    target: str
+    answer: tuple[float, ...]
+    pair_is_target: bool
+
+
+def picture_hash(encoded: bytes) -> int | None:
+    """64-bit perceptual hash: signs of the lowest 8 x 8 cosine terms of a 32 x 32 grey picture against their median.
+
+    None where the bytes are no picture. After `JohannesBuchner/imagehash: imagehash/__init__.py` (phash).
+    """
+    import cv2
+
+    # A tenth of the time of decoding in full; the hash looks at 32 x 32 pixels.
+    grey = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_4)
+    if grey is None:
+        return None
+    small = cv2.resize(grey, (_GREY_SIDE, _GREY_SIDE), interpolation=cv2.INTER_AREA).astype(np.float32)
+    low = cv2.dct(small)[:_HASH_SIDE, :_HASH_SIDE]
+    bits = np.packbits(low > np.median(low))
+    return int.from_bytes(bits.tobytes(), "big")
+
+
+def sight_of(item: Item, images: Sequence[bytes]) -> Sight:
+    """How an item looks to `near_duplicates`.
+
+    Raises:
+        KeyError, TypeError, ValueError: its evidence is damaged.
+    """
+    evidence = item.evidence
+    truth = evidence["truth"]
+    frames = tuple(sorted({*evidence["frame_ids"], *truth["frame_ids"]}))
+    frame_of = {name: frame_id for frame_id, name in evidence["bases"].items()}
+    hashes: dict[str, int] = {}
+    for picture, data in zip(evidence["pictures"], images, strict=False):
+        frame_id = frame_of[picture["base"]]
+        if frame_id in frames and frame_id not in hashes:
+            found = picture_hash(data)
+            if found is not None:
+                hashes[frame_id] = found
+    return Sight(
+        item.id,
+        item.group_id,
+        item.task,
+        item.ask,
+        item.source,
+        item.scene_id,
+        frames,
+        stored_poses(fact_of(item)),
+        hashes,
+        str(truth["key"]),
+        item.answer_value,
+        bool(truth["frame_ids"]),
+    )
+
+
+def near_duplicates(sights: Iterable[Sight], gates: Gates) -> list[Finding]:
+    """Groups of one task and scene that ask nearly the same: by pose, by look, and by target on one frame."""
+    buckets: dict[tuple[str, str, str], list[Sight]] = defaultdict(list)
+    for sight in sights:
+        buckets[sight.task, sight.source, sight.scene_id].append(sight)
+    tasks = sorted({task for task, _, _ in buckets})
+    count = Counter(task for (task, _, _), members in buckets.items() for _ in members)
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    pairs: Counter[tuple[str, str]] = Counter()
+    posed: Counter[str] = Counter()
+    for (task, _, _), members in sorted(buckets.items()):
+        posed[task] += sum(set(sight.frames) <= set(sight.poses) for sight in members)
+        # One of each group: twins and other forms of one truth are no duplicates of it.
+        groups = list({sight.group: sight for sight in members}.values())
+        for name, a, b in _alike(groups, gates):
+            pairs[task, name] += 1
+            found[task, name] += [a.id, b.id]
+    lines = []
+    for task in tasks:
+        for name in ("pose", "look", "target"):
+            ids = tuple(dict.fromkeys(found[task, name]))[:MAX_ITEMS]
+            detail = f"stored poses for {posed[task]} of {count[task]}" if name == "pose" else ""
+            line = Finding("near duplicates", name, task, n=count[task], value=float(pairs[task, name]), unit="count",
+                           bar="= 0", detail=detail, items=ids)  # fmt: skip
+            lines.append(line.judged(not pairs[task, name], 1))
+    return lines
+
+
+def _alike(groups: Sequence[Sight], gates: Gates) -> Iterator[tuple[str, Sight, Sight]]:
+    near = _near_frames(groups, gates)
+    for a, b in itertools.combinations(groups, 2):
+        if a.frames == b.frames:
+            if a.pair_is_target or (a.target == b.target and a.ask == b.ask):
+                yield "target", a, b
+        elif len(a.frames) == len(b.frames):
+            if _matched(a, b, lambda x, y: x == y or (x, y) in near):
+                yield "pose", a, b
+            elif a.ask == b.ask and a.answer == b.answer and _matched(a, b, partial(_look_alike, a, b)):
+                yield "look", a, b
+
+
+def _matched(a: Sight, b: Sight, alike: Callable[[str, str], bool]) -> bool:
+    """Whether every frame of one is like another frame of the other; at most two frames are asked about."""
+    if len(a.frames) == 1:
+        return alike(a.frames[0], b.frames[0])
+    if len(a.frames) != 2:
+        return False
+    (p, q), (r, s) = a.frames, b.frames
+    return (alike(p, r) and alike(q, s)) or (alike(p, s) and alike(q, r))
+
+
+def _look_alike(a: Sight, b: Sight, x: str, y: str) -> bool:
+    return x in a.hashes and y in b.hashes and (a.hashes[x] ^ b.hashes[y]).bit_count() <= HASH_BITS_APART
+
+
+def _near_frames(groups: Sequence[Sight], gates: Gates) -> set[tuple[str, str]]:
+    """Ordered pairs of frames of one scene within both limits of `gates.pair.distinct_*`."""
+    poses = {frame: pose for sight in groups for frame, pose in sight.poses.items()}
+    names = list(poses)
+    if len(names) < 2:
+        return set()
+    stack = np.stack([poses[name] for name in names])
+    shift = np.linalg.norm(stack[:, None, :3, 3] - stack[None, :, :3, 3], axis=-1)
+    turn = rotation_angle_deg(np.swapaxes(stack[:, None, :3, :3], -1, -2) @ stack[None, :, :3, :3])
+    close = (turn <= gates.pair.distinct_turn_deg) & (shift <= gates.pair.distinct_shift_m)
+    return {(names[i], names[j]) for i, j in np.argwhere(close).tolist() if i != j}
+
+
+def scene_shares(
+    questions: Sequence[Question], scenes: Mapping[str, int], share: float, fair: float, required: bool
+) -> list[Finding]:
+    """The fullest scene of each task against max(share, fair / scenes of its source) of the task's questions.
+
+    Args:
+        scenes: source -> how many of its scenes could have been asked about.
+        share, fair: limits of `benchmark-validity` 3.2: 0.03 and 1.5.
+        required: whether the recipe set the limit; else the figure is only reported.
+    """
+    lines = []
+    for task in sorted({question.task for question in questions}):
+        members = [question for question in questions if question.task == task]
+        counts = Counter((question.source, question.scene) for question in members)
+        over: list[tuple[float, str, str]] = []
+        for (source, scene), count in counts.items():
+            # Never less than one pair of twins, as the planner has it.
+            most = max(2, int(max(share, fair / max(scenes.get(source, 1), 1)) * len(members) + 1e-9))
+            over.append((count / min(most, len(members)), scene, source))
+        worst, scene, source = max(over)
+        top = 100 * counts[source, scene] / len(members)
+        limit = 100 * max(share, fair / max(scenes.get(source, 1), 1))
+        ids = tuple(question.id for question in members if question.scene == scene)[:MAX_ITEMS]
+        line = Finding("scene share", "fullest", task, source=source, n=len(members), value=top,
+                       bar=f"<= {min(limit, 100):.1f}" if required else "", detail=scene, items=ids)  # fmt: skip
+        lines.append(line.judged(worst <= 1, 1) if required else line)
+    return lines
+
+
+def partners(questions: Sequence[Question], required: bool) -> list[Finding]:
+    """Share of questions with a consistency partner, and partners that stand alone or in another task.
+
+    required: whether the set is meant to have them; a set without any is then red.
+    """
+    paired: dict[str, list[Question]] = defaultdict(list)
+    for question in questions:
+        if question.pair:
+            paired[question.pair].append(question)
+    count = sum(map(len, paired.values()))
+    share = 100 * count / len(questions) if questions else 0.0
+    line = Finding("partners", "share", n=len(questions), value=share, bar=f">= {PAIRS_MIN:.0f}" if required else "")
+    lines = [line.judged(share >= PAIRS_MIN, _ENOUGH) if required else line]
+    broken = [
+        members[0].id
+        for members in paired.values()
+        if len({q.cell for q in members}) != 1 or len(members) != (4 if members[0].form == "judgment" else 2)
+    ]
+    lines.append(
+        Finding("partners", "broken", n=count, value=float(len(broken)), unit="count", bar="= 0",
+                items=tuple(broken[:MAX_ITEMS])).judged(not broken, 0)
+    )  # fmt: skip
+    return lines

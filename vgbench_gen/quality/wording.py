@@ -1,0 +1,146 @@
+"""Defects of form that a reader sees without understanding the question (`benchmark-validity` 3.7, row "Format").
+
+Stricter checks against a task's own template stand in `text.lint`; these work on any benchmark's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from vgbench_gen.quality import _values
+from vgbench_gen.quality.findings import MAX_ITEMS, Finding
+from vgbench_gen.quality.questions import Question
+
+_DEBRIS_DECIMALS = 6
+_SIGNIFICANT = 4
+_LENGTH_DIFFERENCE = 2
+_DEBRIS = re.compile(r"(?<![\w.])[+-]?[0-9]+\.[0-9]+(?![0-9]*[eE][0-9+-])")
+_NEGATIVE_ZERO = re.compile(r"(?<![\w.])-0(?:\.0*)?(?![0-9.]*[1-9]|[0-9]*\.[0-9])")
+_EXPONENT = re.compile(r"(?<![\w.])[+-]?[0-9]+(?:\.[0-9]*)?[eE][+-]?[0-9]+\b")
+_SLOT = re.compile(
+    r"\{\{.*?\}\}|\{[A-Za-z_][\w .]*\}|<[A-Za-z]+_[A-Za-z_]+>|<[A-Z]{3,}>|\b(?:nan|None|null|TODO|TBD)\b"
+)
+_IMAGE_SLOT = re.compile(r"<image>|<IMAGE>")  # the customary place of a picture, not a defect
+_PAIRS = ("()", "[]", "{}")
+_PIXEL_BOX = re.compile(r"[\[(]\s*[0-9]{1,5}(?:\.[0-9]+)?(?:\s*,\s*[0-9]{1,5}(?:\.[0-9]+)?){3}\s*[\])]")
+_GLUED = re.compile(r"[^\s]\s*\b[Oo]ptions?\s*:|\S[ \t]+\(?A[.:)]\s\S.*\bB[.:)]\s", re.DOTALL)
+_PROVIDED = re.compile(
+    r"\b(?:provided|given|following|above|below)\s+(?:camera\s+)?(?:parameters?|intrinsics?|matrix|information|table|"
+    r"context|layout|point cloud|depth map)\b",
+    re.IGNORECASE,
+)
+_UNIT = re.compile(
+    r"\b(?:met(?:re|er)s?|cm|mm|m|centimet(?:re|er)s?|millimet(?:re|er)s?|feet|foot|inch(?:es)?|pixels?|px|degrees?|deg|"
+    r"radians?|rad|percent|times|how many|number of|count)\b|°|%",
+    re.IGNORECASE,
+)
+_MEASURED = re.compile(
+    r"\b(?:distance|depth|far|tall|long|wide|high|height|width|size|length|focal|angle|area)\b", re.I
+)
+
+
+def audit_wording(questions: Sequence[Question], _others: Sequence[Question] = ()) -> list[Finding]:
+    """One line per defect over all questions; each asks for 0. `_others` is there for the sake of audits of sets."""
+    lines = []
+    for name, defect in DEFECTS.items():
+        ids = [q.id for q in questions if defect(q)]
+        line = Finding(audit="wording", name=name, n=len(questions), value=float(len(ids)), unit="count", bar="0")
+        lines.append(replace(line, items=tuple(ids[:MAX_ITEMS])).judged(not ids, conclusive=1))
+    return lines
+
+
+def _everything(question: Question) -> str:
+    options = question.options if question.form == "multi-choice" else ()
+    return "\n".join([question.question, question.context, *options])
+
+
+def _asked(question: Question) -> str:
+    return f"{question.question}\n{question.context}"
+
+
+def _decimals(token: str) -> int:
+    return len(token.partition(".")[2])
+
+
+def _digits(token: str) -> str:
+    return token.lstrip("+-").replace(".", "").lstrip("0")
+
+
+def _mixed_decimals(question: Question) -> bool:
+    """Options with other numbers of decimals at the same place, unless all have the same significant digits."""
+    if question.form != "multi-choice":
+        return False
+    rows = [_values.tokens(option) for option in question.options]
+    if len({len(row) for row in rows}) != 1:
+        return False
+    if all(len({_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
+        return False
+    digits = {len(_digits(token)) for row in rows for token in row if _digits(token)}
+    return digits != {_SIGNIFICANT}
+
+
+def _debris(question: Question) -> bool:
+    """Six decimals or more, unless they are needed for four significant digits."""
+    return any(
+        _decimals(token) >= _DEBRIS_DECIMALS and len(_digits(token)) > _SIGNIFICANT
+        for token in _DEBRIS.findall(_everything(question))
+    )
+
+
+def _unequal_length(question: Question) -> bool:
+    """Options of one number whose lengths differ by more than two characters."""
+    if question.form != "multi-choice" or any(len(_values.tokens(option)) != 1 for option in question.options):
+        return False
+    lengths = [len(option) for option in question.options]
+    return max(lengths) - min(lengths) > _LENGTH_DIFFERENCE
+
+
+def _open_bracket(question: Question) -> bool:
+    texts = [_asked(question), *(question.options if question.form == "multi-choice" else ())]
+    return any(text.count(pair[0]) != text.count(pair[1]) for text in texts for pair in _PAIRS)
+
+
+def _box_without_size(question: Question) -> bool:
+    text = _asked(question)
+    size = _values.read(question.question, question.context).size
+    return bool(_PIXEL_BOX.search(text)) and size[0] != size[0]
+
+
+def _missing_unit(question: Question) -> bool:
+    """A measured quantity is asked for as a number, and no unit is named."""
+    numbers = question.form == "open-ended" or (
+        question.form == "multi-choice" and all(len(_values.tokens(option)) == 1 for option in question.options)
+    )
+    options = " ".join(question.options) if question.form == "multi-choice" else ""
+    named = _values.option_values(question)[0] == "numbers" if question.form == "multi-choice" else True
+    asked = bool(_MEASURED.search(question.question))
+    return numbers and named and asked and not _UNIT.search(f"{_asked(question)} {options}")
+
+
+def _cites_nothing(question: Question) -> bool:
+    """Refers to parameters that are "provided" where the text around holds no number they could be."""
+    found = _PROVIDED.search(_asked(question))
+    return found is not None and len(_values.tokens(_asked(question))) < _SIGNIFICANT
+
+
+def _glued(question: Question) -> bool:
+    return bool(_GLUED.search(question.question))
+
+
+DEFECTS: dict[str, Callable[[Question], bool]] = {
+    "mixed decimals": _mixed_decimals,
+    "float debris": _debris,
+    "negative zero": lambda q: bool(_NEGATIVE_ZERO.search(_everything(q))),
+    "exponent": lambda q: bool(_EXPONENT.search(_everything(q))),
+    "unfilled slot": lambda q: bool(_SLOT.search(_IMAGE_SLOT.sub("", _everything(q)))),
+    "open bracket": _open_bracket,
+    "box without image size": _box_without_size,
+    "options in the sentence": _glued,
+    "missing unit": _missing_unit,
+    "context not given": _cites_nothing,
+    "unequal length": _unequal_length,
+    "equal options": lambda q: len(set(q.options)) < len(q.options),
+}
+"""Name of a defect -> whether a question has it."""

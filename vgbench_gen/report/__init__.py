@@ -1,0 +1,1 @@
+"""What people look at: the gallery, and pages with tables and plots."""

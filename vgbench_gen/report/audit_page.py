@@ -1,0 +1,144 @@
+"""An audit as files: audit.json, audit.csv, bias.csv, and one page that opens from disk and asks for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vgbench_gen.pipeline.audit import AuditReport, Line, Where
+from vgbench_gen.quality.findings import Finding
+from vgbench_gen.report import audit_plots
+from vgbench_gen.report.audit_table import (
+    ORDER,
+    Row,
+    as_csv,
+    as_json,
+    bias_csv,
+    cell_name,
+    interval_text,
+    json_text,
+    number,
+    rows,
+    summary,
+    value_text,
+    verdict_counts,
+)
+from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.store.files import write_bytes
+
+GALLERY = "../gallery/index.html"
+_LISTED, _LISTED_BELOW = 8, 3  # questions of a line that the page spells out, among fallen bars and further down
+_OPENED = 3  # red lines up to which a family is unfolded; they stand among the fallen bars as well
+_LINKED = 60  # that one link carries; addresses must stay short enough for every browser
+_SECTIONS: tuple[tuple[Where, str, str], ...] = (
+    ("pool", "Text, on the audit pool", "The dataset's questions and more of the same facts; bars are judged here."),
+    ("set", "The set as a whole", "Items by their evidence, duplicates, limits, partners."),
+    ("solvers", "Solvers that see", "Classical image-only solvers and rules, on the dataset's questions."),
+    ("release", "Text, on the dataset alone", "The same by cell of the dataset; “few” where a cell is too small."),
+)  # fmt: skip
+_FORESTS = (
+    ("pool", "blind", "Text-only classifiers on the pool"),
+    ("release", "blind", "Text-only classifiers on the dataset"),
+    ("pool", "rule", "Fixed rules on the pool, the worst per cell"),
+    ("release", "rule", "Fixed rules on the dataset, the worst per cell"),
+    ("solvers", "solver", "Solvers that see, and the same with another question's images"),
+    ("solvers", "trivial", "Image rules that understand nothing"),
+)
+
+
+def write_audit(report: AuditReport, folder: Path) -> Path:
+    """Write the report's files into a folder, which is made; returns the page.
+
+    Raises:
+        DatasetError: something that is no file stands in the place of one.
+    """
+    write_bytes(folder / "audit.json", json_text(as_json(report)).encode())
+    write_bytes(folder / "audit.csv", as_csv(report).encode())
+    write_bytes(folder / "bias.csv", bias_csv(report).encode())
+    write_bytes(folder / "index.html", page(report).encode())
+    return folder / "index.html"
+
+
+def page(report: AuditReport) -> str:
+    """The page, whole: no script, styles inside, every text of the data escaped."""
+    style = (PAGES / "audit.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    counts = verdict_counts(report.lines)
+    from markupsafe import Markup
+
+    return (
+        environment()
+        .get_template("audit.html.j2")
+        .render(
+            csp=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+            style=Markup(style),
+            dataset=report.dataset,
+            summary=summary(report),
+            counts=[(name, counts[name]) for name in ORDER if counts[name]],
+            notes=report.notes,
+            fallen=[_row(row, report) for row in rows(report.fell)],
+            forests=audit_plots.forests(report, _FORESTS),
+            stacks=audit_plots.stacks(report.tallies),
+            histogram=audit_plots.bias_histogram(report.bias),
+            sections=[found for where, title, told in _SECTIONS if (found := _section(report, where, title, told))],
+        )
+    )
+
+
+def _section(report: AuditReport, where: Where, title: str, told: str) -> dict[str, Any] | None:
+    lines = sorted((line for line in report.lines if line.where == where), key=lambda line: line.finding.audit)
+    families = [_family(name, list(members), report) for name, members in groupby(lines, key=_family_name)]
+    if not families:
+        return None
+    families.sort(key=lambda family: (not family["open"], family["name"]))
+    return {"anchor": where, "title": title, "told": told, "families": families}
+
+
+def _family_name(line: Line) -> str:
+    return line.finding.audit
+
+
+def _family(name: str, lines: Sequence[Line], report: AuditReport) -> dict[str, Any]:
+    counts = verdict_counts(lines)
+    return {
+        "name": name,
+        "open": 0 < counts["red"] <= _OPENED,
+        "counts": [(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
+        "rows": [_row(row, report, _LISTED_BELOW) for row in rows(lines, everything=True)],
+    }
+
+
+def _row(row: Row, report: AuditReport, most: int = _LISTED) -> dict[str, Any]:
+    found: Finding = row.worst
+    inside = [name for name in found.items if name in report.inside]
+    # Whoever follows a line wants to see pictures, so questions that have some come first.
+    listed = [*inside, *(name for name in found.items if name not in report.inside)][:most]
+    return {
+        "anchor": "",
+        "verdict": found.verdict,
+        "audit": found.audit,
+        "name": found.name + (f" (+{row.more})" if row.more else ""),
+        "cell": cell_name(found),
+        "n": found.n,
+        "value": value_text(found),
+        "interval": interval_text(found),
+        "chance": number(found.chance, found.unit),
+        "bar": found.bar,
+        "detail": found.detail,
+        "total": len(found.items),
+        "inside": min(len(inside), _LINKED),
+        "href": f"{GALLERY}#ids={quote(','.join(inside[:_LINKED]), safe=',')}" if inside else "",
+        "questions": [
+            {
+                "id": name,
+                "text": report.texts.get(name, ""),
+                "href": f"{GALLERY}#item={quote(name, safe='')}" if name in report.inside else "",
+            }
+            for name in listed
+        ],
+    }

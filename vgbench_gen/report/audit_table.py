@@ -1,0 +1,186 @@
+"""An audit as a table: red lines first, one line per family and cell with its worst figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vgbench_gen.core.types import QUESTION_TYPES
+from vgbench_gen.pipeline.audit import AuditReport, Line, Where
+from vgbench_gen.quality.findings import Finding
+
+ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
+_SHORT_FORM: dict[str, str] = dict(zip(QUESTION_TYPES, ("yes/no", "choice", "open"), strict=True))
+# The text of the bar in full stands in the files; a screen is narrow.
+_OR_P = re.compile(r",? or p >= [0-9.]+ \(Holm\)")
+_HEADS = ("verdict", "on", "audit", "cell", "n", "worst", "value", "95 % interval", "chance", "bar")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Lines of one family and cell. worst: the one to look at first. more: how many others there are."""
+
+    where: Where
+    worst: Finding
+    more: int
+
+
+def rows(lines: Iterable[Line], everything: bool = False) -> list[Row]:
+    """Lines to print, worst first.
+
+    everything: one row per line. Otherwise one per red line (tests of distributions: per cell), and one per family and
+    cell of the pool; of the release and of the set as a whole one per family, because their cells repeat the pool's or
+    are many and equal.
+    """
+    if everything:
+        return [Row(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
+    groups: dict[tuple[str, ...], list[Line]] = {}
+    for line in sorted(lines, key=_rank):
+        found = line.finding
+        key: tuple[str, ...] = (line.where, found.audit, found.verdict)
+        if found.fell:
+            # One leak moves many quantities at once: a row per cell says it, the files hold each.
+            key += (found.task, found.form) if found.unit == "p" else (found.name, found.task, found.form, found.source)
+        elif line.where in ("pool", "solvers"):
+            key = (line.where, found.audit, found.task, found.form)
+        groups.setdefault(key, []).append(line)
+    merged = [Row(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
+    return sorted(merged, key=lambda row: _rank(Line(row.where, row.worst)))
+
+
+def _rank(line: Line) -> tuple[Any, ...]:
+    found = line.finding
+    return (
+        ORDER[found.verdict],
+        ("pool", "set", "solvers", "release").index(line.where),
+        found.audit,
+        found.task,
+        found.form,
+        -badness(found),
+        found.name,
+        found.source,
+    )
+
+
+def badness(found: Finding) -> float:
+    """How far a figure is on the wrong side, comparable within one family and cell."""
+    if math.isnan(found.value):
+        return -math.inf
+    if found.unit == "p":
+        return -found.value
+    if found.bar.startswith(">="):
+        return -found.value
+    return found.value - (0.0 if math.isnan(found.chance) else found.chance)
+
+
+def cell_name(found: Finding) -> str:
+    """Task, form and source in short, "all" where the line is about all of them."""
+    parts = [found.task, _SHORT_FORM.get(found.form, found.form), found.source]
+    return " ".join(part for part in parts if part) or "all"
+
+
+def value_text(found: Finding) -> str:
+    """The value in its unit; "" where there is none."""
+    return number(found.value, found.unit) + ("" if math.isnan(found.value) or found.unit != "%" else " %")
+
+
+def interval_text(found: Finding) -> str:
+    """The interval, "" where there is none."""
+    if math.isnan(found.low) or math.isnan(found.high):
+        return ""
+    return f"[{number(found.low, found.unit)}, {number(found.high, found.unit)}]"
+
+
+def number(value: float, unit: str) -> str:
+    """A figure as its unit is read: one decimal of per cent, whole counts, two significant digits of p."""
+    if math.isnan(value):
+        return ""
+    return f"{value:.0f}" if unit == "count" else f"{value:.2g}" if unit == "p" else f"{value:.1f}"
+
+
+def table_lines(report: AuditReport, everything: bool = False) -> list[str]:
+    """The table as text, with a line of counts and the notes below."""
+    body = [
+        (
+            "RED" if row.worst.fell else row.worst.verdict,
+            row.where,
+            row.worst.audit,
+            cell_name(row.worst),
+            str(row.worst.n),
+            row.worst.name + (f" (+{row.more})" if row.more else ""),
+            value_text(row.worst),
+            interval_text(row.worst),
+            number(row.worst.chance, row.worst.unit),
+            _OR_P.sub(" or p", row.worst.bar),
+        )
+        for row in rows(report.lines, everything)
+    ]
+    widths = [max(len(line[k]) for line in [_HEADS, *body]) for k in range(len(_HEADS))]
+    right = {4, 6, 8}
+    printed = [
+        "  ".join(
+            text.rjust(w) if k in right else text.ljust(w) for k, (text, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in [_HEADS, *body]
+    ]
+    return [*printed, "", summary(report), *report.notes]
+
+
+def summary(report: AuditReport) -> str:
+    """How many bars fell, in one sentence."""
+    counts = verdict_counts(report.lines)
+    told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])
+    bars = f"{counts['red']} bars fell" if counts["red"] else "no bar fell"
+    return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
+
+
+def verdict_counts(lines: Sequence[Line]) -> dict[str, int]:
+    """Verdict -> lines."""
+    return {name: sum(line.finding.verdict == name for line in lines) for name in ORDER}
+
+
+def as_json(report: AuditReport) -> dict[str, Any]:
+    """The report as JSON-ready values; what has no meaning is null. Times are left out: equal audits, equal bytes."""
+    return {
+        "dataset": report.dataset,
+        "items": report.items,
+        "verdicts": verdict_counts(report.lines),
+        "cells": report.cells,
+        "notes": report.notes,
+        "findings": [{"where": line.where, **_record(line.finding)} for line in report.lines],
+    }
+
+
+def as_csv(report: AuditReport) -> str:
+    """One line per figure; the ids behind it joined by spaces."""
+    out = io.StringIO()
+    names = ["where", *_record(Finding("", ""))]
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    for line in report.lines:
+        writer.writerow({"where": line.where, **_record(line.finding), "items": " ".join(line.finding.items)})
+    return out.getvalue()
+
+
+def bias_csv(report: AuditReport) -> str:
+    """One line per question of the dataset: its id and its bias score."""
+    return "id,bias\n" + "".join(f"{name},{score:.6f}\n" for name, score in sorted(report.bias.items()))
+
+
+def json_text(value: Any) -> str:
+    """JSON with sorted keys and two spaces, so that two can be compared by eye."""
+    return json.dumps(value, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _record(found: Finding) -> dict[str, Any]:
+    record = asdict(found)
+    for name in ("value", "low", "high", "chance"):
+        value = record[name]
+        record[name] = round(value, 6) if math.isfinite(value) else None
+    return record | {"items": list(found.items)}

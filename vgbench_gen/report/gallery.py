@@ -1,0 +1,208 @@
+"""`vgbench browse`: a dataset as a static site that opens from disk and from any web server.
+
+`index.html` reads `data/index.js` (one light column per property) and shows a page of cards; the record of an item
+comes from `data/items-<k>.js`, a hundred items each, when it is looked at; the texts for searching come when somebody
+searches. Scene pages and plots are plain HTML with inline SVG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.types import Item
+from vgbench_gen.quality.review.lines import item_digest
+from vgbench_gen.report import gallery_plots
+from vgbench_gen.report.gallery_images import Images, address_from
+from vgbench_gen.report.gallery_rows import detail, excerpt, search_text
+from vgbench_gen.report.gallery_scenes import SceneNotes, natural, seen_from_above
+from vgbench_gen.report.gallery_verdicts import audit_lines, reviews
+from vgbench_gen.report.site import Site
+from vgbench_gen.store.dataset import Dataset, load
+
+CHUNK = 100  # items per file of details
+SEARCHED = 1000  # items per file of search texts
+
+
+@dataclass(frozen=True, slots=True)
+class GalleryReport:
+    """What was made. index: the page to open. images_referenced stand in the dataset's media/, images_own (image_bytes
+    altogether) in the gallery; images_missing nowhere. bytes: of pages and data. written, kept: files changed and
+    left alone."""
+
+    index: Path
+    items: int
+    scenes: int
+    images_referenced: int
+    images_own: int
+    images_missing: int
+    image_bytes: int
+    bytes: int
+    written: int
+    kept: int
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**asdict(self), "index": str(self.index)}
+
+
+def make_gallery(
+    dataset: Path,
+    out: Path | None = None,
+    *,
+    standalone: bool = False,
+    max_items: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> GalleryReport:
+    """Write the gallery of a dataset.
+
+    Args:
+        dataset: as `store.dataset.load` takes it.
+        out: folder to write; `<dataset>/gallery` by default.
+        standalone: put every image into the gallery, so that it can be moved.
+        max_items: at most so many, spread evenly over the dataset; 0 for all.
+        progress: called with (items done, items in all).
+
+    Raises:
+        DatasetError: the dataset cannot be read, or the folder holds something else than a gallery.
+    """
+    items = load(dataset)
+    items.ids()  # an id that stands twice could not be linked to
+    home = _home(dataset)
+    folder = out if out is not None else home / "gallery"
+    site = Site(folder)
+    images = Images(folder, home / "media" if (home / "media").is_dir() else None, standalone)
+    rows = _chosen(len(items), max_items)
+    columns = _Columns()
+    with images.store.batch():
+        for done, row in enumerate(rows):
+            columns.add(items[row], images, items, site)
+            progress(done + 1, len(rows))
+    columns.finish(site, images, home, dataset.resolve().name)
+    site.static(("gallery.css", "gallery.js", "icon.svg"))
+    site.close(("data", "scene"))
+    images.close()
+    return GalleryReport(
+        index=folder / "index.html",
+        items=len(rows),
+        scenes=len(columns.scenes),
+        images_referenced=images.referenced,
+        images_own=images.own,
+        images_missing=images.missing,
+        image_bytes=images.bytes,
+        bytes=site.bytes,
+        written=site.written,
+        kept=site.kept,
+    )
+
+
+class _Columns:
+    """The light columns of the list and what is gathered over all items."""
+
+    def __init__(self) -> None:
+        self.items: list[dict[str, Any]] = []
+        self.scenes: dict[tuple[str, str], SceneNotes] = {}
+        self.tallies = gallery_plots.Tallies()
+        self.digests: dict[str, str] = {}
+        self._details: list[dict[str, Any]] = []
+        self._texts: list[str] = []
+        self._chunks = self._searched = 0
+
+    def add(self, item: Item, images: Images, dataset: Dataset, site: Site) -> None:
+        addresses = [images.address(dataset, item, k) for k in range(len(item.images))]
+        row = len(self.items)
+        scene = self.scenes.setdefault((item.source, item.scene_id), SceneNotes(item.source, item.scene_id))
+        scene.add(row, item, addresses)
+        self.tallies.add(item)
+        self.digests[item.id] = item_digest(item)
+        self.items.append(
+            {
+                "id": item.id,
+                "task": item.task,
+                "type": item.question_type,
+                "source": item.source,
+                "scene": f"{item.source}/{item.scene_id}",
+                "difficulty": item.difficulty,
+                "answer": "" if item.question_type == "open-ended" else item.answer,
+                "twin": item.twin_id,
+                "pair": item.pair_id,
+                "group": item.group_id,
+                "text": excerpt(item),
+                "image": addresses[0] if addresses else "",
+                "images": len(addresses),
+            }
+        )
+        self._details.append(detail(item, addresses))
+        self._texts.append(search_text(item))
+        if len(self._details) == CHUNK:
+            self._flush_details(site)
+        if len(self._texts) == SEARCHED:
+            self._flush_texts(site)
+
+    def finish(self, site: Site, images: Images, home: Path, name: str) -> None:
+        self._flush_details(site)
+        self._flush_texts(site)
+        rows = {item["id"]: row for row, item in enumerate(self.items)}
+        verdicts = {"audit": audit_lines(home, rows), "reviews": reviews(home, rows, self.digests)}
+        site.data("verdicts", verdicts)
+        scenes = sorted(self.scenes.values(), key=lambda s: (s.source, natural(s.scene_id)))
+        pages = {f"{s.source}/{s.scene_id}": f"scene/{k:04d}.html" for k, s in enumerate(scenes)}
+        site.data("index", self._index(images, pages, name))
+        shared: dict[str, Any] = {"dataset": name, "total": len(self.items), "prefix": images.prefix, "audit": ""}
+        if (home / "audit" / "index.html").is_file() and not images.standalone:
+            shared["audit"] = f"{address_from(site.folder, home / 'audit')}/index.html"
+        site.page("index.html", "gallery.html.j2", **shared)
+        listed = [(f"{s.source}/{s.scene_id}", len(s.items), pages[f"{s.source}/{s.scene_id}"]) for s in scenes]
+        for k, scene in enumerate(scenes):
+            near = {"before": listed[k - 1] if k else None, "after": listed[k + 1] if k + 1 < len(listed) else None}
+            site.page(listed[k][2], "scene.html.j2", scene=scene, plan=seen_from_above(scene), **near, **shared)
+        site.page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed, **shared)
+        site.page("plots.html", "plots.html.j2", groups=gallery_plots.charts(self.tallies, listed), **shared)
+
+    def _index(self, images: Images, pages: dict[str, str], name: str) -> dict[str, Any]:
+        index: dict[str, Any] = {
+            "name": name,
+            "chunk": CHUNK,
+            "search_files": self._searched,
+            "media": images.prefix,
+            "pages": [[scene, page] for scene, page in pages.items()],
+            "columns": {key: [i[key] for i in self.items] for key in ("id", "answer", "text", "image", "images")},
+            "coded": {},
+        }
+        for key in ("task", "type", "source", "scene", "difficulty", "twin", "pair", "group"):
+            names = list(dict.fromkeys(item[key] for item in self.items))
+            if key in ("task", "source", "scene"):
+                names.sort(key=natural)
+            codes = {value: code for code, value in enumerate(names)}
+            index["coded"][key] = {"names": names, "codes": [codes[item[key]] for item in self.items]}
+        return index
+
+    def _flush_details(self, site: Site) -> None:
+        if self._details:
+            site.data(f"items-{self._chunks:05d}", self._details)
+            self._chunks += 1
+            self._details = []
+
+    def _flush_texts(self, site: Site) -> None:
+        if self._texts:
+            site.data(f"search-{self._searched:05d}", self._texts)
+            self._searched += 1
+            self._texts = []
+
+
+def _home(dataset: Path) -> Path:
+    """The folder of the build: where media/, audit/ and review/ stand."""
+    if dataset.is_file():
+        dataset = dataset.parent
+    return dataset.parent if dataset.name == "items" and (dataset.parent / "manifest.json").is_file() else dataset
+
+
+def _chosen(total: int, most: int) -> Sequence[int]:
+    if not most or most >= total:
+        return range(total)
+    return [k * total // most for k in range(most)]
+
+
+__all__ = ["GalleryReport", "make_gallery"]

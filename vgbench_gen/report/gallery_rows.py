@@ -1,0 +1,200 @@
+"""An item as the gallery needs it: a few light columns for the list, and a record with everything for its own view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.errors import VGBenchError
+from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.report.site import finite
+from vgbench_gen.store.pictures import Picture, size
+from vgbench_gen.tasks.base import Mark, tasks
+
+EXCERPT = 150  # characters of the question on a card
+# What reading a damaged or foreign row can raise; such a row is shown without what cannot be read.
+UNREADABLE = (VGBenchError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def excerpt(item: Item) -> str:
+    """The beginning of the question in one line."""
+    text = " ".join(item.question.split())
+    return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…"
+
+
+def search_text(item: Item) -> str:
+    """Question, context and options; ids are in the list already."""
+    return "\n".join((item.question, item.context, *item.options))
+
+
+def detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
+    """Everything that the view of one item shows; JSON-ready.
+
+    addresses: of its images, as `Images.address` gives them.
+    """
+    marks, problem = overlay(item)
+    return {
+        "id": item.id,
+        "question": item.question,
+        "context": item.context,
+        "options": list(item.options),
+        "answer": item.answer,
+        "images": [
+            {"address": address, "size": measure, "marks": drawn}
+            for address, measure, drawn in zip(addresses, sizes(item), marks, strict=True)
+        ],
+        "overlay_problem": problem,
+        "numbers": [[label, text] for label, text in _numbers(item) if text],
+        "provenance": [[label, text] for label, text in _provenance(item) if text],
+        "margins": _margins(item),
+        "decoys": _decoys(item),
+        "evidence": item.evidence,
+    }
+
+
+def sizes(item: Item) -> list[list[int] | None]:
+    """[width, height] of every image in pixels as far as the evidence tells."""
+    found: list[list[int] | None] = [None] * len(item.images)
+    try:
+        frames = {base: frame for frame, base in item.evidence["bases"].items()}
+        for k, record in enumerate(item.evidence["pictures"][: len(found)]):
+            picture = Picture.from_json(record)
+            camera = item.evidence["cameras"][frames[picture.base]]
+            width, height = size(picture, (int(camera["width"]), int(camera["height"])))
+            if 0 < width < 32768 and 0 < height < 32768:
+                found[k] = [width, height]
+    except UNREADABLE:
+        pass
+    return found
+
+
+def overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
+    """(marks of every image, why there are none or ""), as `vgbench explain` draws them."""
+    nothing: list[list[dict[str, Any]]] = [[] for _ in item.images]
+    if item.task not in tasks:
+        return nothing, "The task is not one of this program's, so nothing can be drawn."
+    try:
+        drawn = tasks[item.task].overlay(item.evidence)
+        found = [[_mark(mark) for mark in marks if _drawable(mark)] for marks in drawn]
+    except UNREADABLE as error:
+        return nothing, f"The evidence does not give an overlay ({type(error).__name__})."
+    if len(found) != len(nothing):
+        return nothing, "The evidence is about another number of images."
+    return found, "" if any(found) else "This item has nothing to draw."
+
+
+def _mark(mark: Mark) -> dict[str, Any]:
+    points = [[round(float(u), 2), round(float(v), 2)] for u, v in mark.points_px]
+    return {"kind": mark.kind, "points": points, "label": mark.label, "right": mark.right}
+
+
+def _drawable(mark: Mark) -> bool:
+    return bool(mark.points_px) and all(math.isfinite(c) and abs(c) < 1e6 for point in mark.points_px for c in point)
+
+
+def _numbers(item: Item) -> list[tuple[str, str]]:
+    evidence = _mapping(item.evidence)
+    unit = f" {item.unit}" if item.unit else ""
+    found = [
+        ("Answer value", _array(_shaped(item)) + unit),
+        ("Second route", _array(evidence["second_value"]) + unit if "second_value" in evidence else ""),
+        ("Tolerance", f"{item.tolerance:g}" if item.tolerance else ""),
+        ("Smallest margin", f"{evidence['margin']:g}" if isinstance(evidence.get("margin"), int | float) else ""),
+    ]
+    claim = evidence.get("claim")
+    if isinstance(claim, Mapping):
+        found.append(("Claimed value", _array(claim.get("value", [])) + unit))
+        found.append(("Claim holds", "yes" if claim.get("holds") else "no"))
+        found.append(("Claim's separation over margin", _plain(claim.get("separation", ""))))
+    behind = _mapping(_mapping(evidence.get("truth")).get("evidence"))
+    found += [(f"Truth: {key}", _plain(value)) for key, value in behind.items() if not _heavy(value)]
+    for place in (evidence, _mapping(evidence.get("fact"))):
+        noise = [(key, value) for key, value in place.items() if "noise" in str(key)]
+        found += [(str(key).replace("_", " ").capitalize(), _plain(value)) for key, value in noise]
+    for frame, camera in _mapping(evidence.get("cameras")).items():
+        found.append((f"K of frame {frame}", _camera(camera)))
+    return found
+
+
+def _provenance(item: Item) -> list[tuple[str, str]]:
+    return [
+        ("Source", item.source),
+        ("Scene", item.scene_id),
+        ("Frames", ", ".join(item.frame_ids)),
+        ("Split", item.split),
+        ("Licence", item.licence),
+        ("Kind", item.ask),
+        ("Difficulty", item.difficulty),
+        ("Category", " / ".join(part for part in (item.category, item.subcategory) if part)),
+        ("Template", item.template_id),
+        ("Paraphrased by", item.paraphrase),
+        ("Strategy", f"{item.strategy}, seed {item.distractor_seed}" if item.strategy else ""),
+        ("Convention", ", ".join(f"{key}: {_plain(value)}" for key, value in _mapping(item.convention).items())),
+        ("Index", str(item.index)),
+        ("Group", item.group_id),
+        ("Twins", item.twin_id),
+        ("Pair", item.pair_id),
+    ]
+
+
+def _margins(item: Item) -> list[list[Any]]:
+    fact = _mapping(_mapping(item.evidence).get("fact"))
+    found = _mapping(fact.get("margins"))
+    return [[str(name), float(value)] for name, value in sorted(found.items()) if isinstance(value, int | float)]
+
+
+def _decoys(item: Item) -> list[list[Any]]:
+    """[letter, strategy, separation over the required one, candidate] of every wrong option."""
+    letters = [letter for letter, _ in zip(LETTERS, item.options, strict=False) if letter != item.answer]
+    return [
+        [letters[k] if k < len(letters) else "", decoy.strategy, round(decoy.separation, 3), decoy.key]
+        for k, decoy in enumerate(item.distractors)
+    ]
+
+
+def _shaped(item: Item) -> Any:
+    try:
+        return np.array(item.answer_value, dtype=np.float64).reshape(item.answer_shape)
+    except ValueError:
+        return list(item.answer_value)
+
+
+def _array(value: Any) -> str:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return _plain(value)
+    if array.size == 1:
+        return f"{float(array.ravel()[0]):.6g}"
+    return np.array2string(array, precision=4, suppress_small=True, separator=", ", max_line_width=100)
+
+
+def _camera(camera: Any) -> str:
+    record = _mapping(camera)
+    K = record.get("K")
+    if not isinstance(K, list) or len(K) != 9 or not all(isinstance(v, int | float) for v in K):
+        return _plain(camera)
+    focal = f"fx {K[0]:.2f}, fy {K[4]:.2f}, cx {K[2]:.2f}, cy {K[5]:.2f}"
+    return f"{focal}, {record.get('width', '?')} x {record.get('height', '?')} px"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping | list | tuple):
+        return canonical_json(finite(value))
+    return str(value)
+
+
+def _heavy(value: Any) -> bool:
+    return isinstance(value, Mapping | list) and len(canonical_json(finite(value))) > 160
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

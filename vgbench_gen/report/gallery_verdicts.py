@@ -1,0 +1,76 @@
+"""What audits and people said about items, as far as it stands beside the dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.quality.review.lines import last_per_key
+from vgbench_gen.quality.review.log import FOLDER, read_logs
+from vgbench_gen.store.files import dataset_error
+
+_LINE = ("where", "audit", "name", "task", "form", "source", "verdict", "bar", "unit", "detail")
+_NUMBERS = ("n", "value", "low", "high", "chance")
+_MAX_BYTES = 256 * 2**20
+
+
+def audit_lines(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Lines of `audit/audit.json` that name items, those items as rows; [] where no audit was made.
+
+    rows: item id -> row. Items that the gallery does not hold are left out.
+
+    Raises:
+        DatasetError: the file is not what an audit writes.
+    """
+    path = folder / "audit" / "audit.json"
+    if not path.is_file():
+        return []
+    try:
+        found = json.loads(_read(path))
+        lines = [line for line in found["findings"] if isinstance(line, dict)]
+    except (KeyError, TypeError, ValueError) as error:
+        remedy = "Run `vgbench audit` again, or remove the file."
+        raise dataset_error(path, f"no audit ({type(error).__name__})", "what `vgbench audit` writes", remedy) from None
+    kept = []
+    for line in lines:
+        named = line.get("items")
+        items = [rows[i] for i in named if isinstance(i, str) and i in rows] if isinstance(named, list) else []
+        if items:
+            texts = {key: str(line.get(key, "")) for key in _LINE}
+            numbers = {key: line.get(key) if isinstance(line.get(key), int | float) else None for key in _NUMBERS}
+            kept.append({**texts, **numbers, "items": items})
+    return kept
+
+
+def reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The last verdict of every reviewer on every item: {row, reviewer, verdict, flags, note}.
+
+    digests: item id -> `item_digest`. Verdicts on planted defects, and on other words than the item has now, are not
+    about the item and are left out.
+
+    Raises:
+        DatasetError: a file in `review/` is not what `vgbench review` writes.
+    """
+    last: dict[tuple[int, str], dict[str, Any]] = {}
+    for reviewer, lines in read_logs(folder / FOLDER).items():
+        for line in last_per_key(lines):
+            if line.stage != "verdict" or line.planted or line.item not in rows or line.digest != digests[line.item]:
+                continue
+            row = rows[line.item]
+            last[row, reviewer] = {
+                "row": row,
+                "reviewer": reviewer,
+                "verdict": line.verdict,
+                "flags": list(line.flags),
+                "note": line.note,
+            }
+    return [last[key] for key in sorted(last)]
+
+
+def _read(path: Path) -> str:
+    size = path.stat().st_size
+    if size > _MAX_BYTES:
+        raise dataset_error(path, f"{size} bytes", f"at most {_MAX_BYTES}", "Remove the file or split it.")
+    return path.read_text("utf-8", errors="replace")

@@ -1,0 +1,246 @@
+"""The web application of `vgbench review`: blind answer, then the truth and a verdict; plain forms, no script needed.
+
+All requests are served one after the other in one thread: the readers of a local page are few, and the files of
+verdicts have one writer each. Rules of the review stand in `quality.review`; here are only pages.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from vgbench_gen.core.errors import ConfigError, DatasetError, VGBenchError
+from vgbench_gen.quality.review.desk import Desk, Seat, Slot
+from vgbench_gen.quality.review.lines import ReviewError, checked_name
+from vgbench_gen.report import review_views as views
+from vgbench_gen.report.review_guard import Guard
+from vgbench_gen.report.site import PAGES, environment
+
+COOKIE_NAME = "vgbench_reviewer"
+_STATIC = {"review.css": "text/css", "review.js": "text/javascript", "review.svg": "image/svg+xml"}
+_MAGIC = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
+_FIELDS = 40
+
+
+def make_app(desk: Desk, name: str, hosts: tuple[str, ...] = (), token: str = "", reviewer: str = "") -> Guard:
+    """The application behind its guard.
+
+    Args:
+        desk: what is reviewed. name: of the dataset, shown as it is. hosts, token: see `Guard`.
+        reviewer: proposed on the start page.
+    """
+    return Guard(_Pages(desk, name, reviewer).app, hosts, token)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one.
+
+    Raises:
+        ConfigError: the port is taken, or the address is not one of this machine.
+    """
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, proto)
+    except OSError as error:
+        raise ConfigError(f"--host {host}: {error.strerror or error}. Give an address of this machine.") from error
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+        found.listen(64)
+    except OSError as error:
+        found.close()
+        remedy = "Give another --port (0 takes a free one), or stop the program that uses it."
+        raise ConfigError(f"--host {host} --port {port}: {error.strerror}. {remedy}") from error
+    return found
+
+
+def url_of(server: socket.socket, host: str, token: str = "") -> str:
+    """The address to open, with the token where there is one."""
+    shown = f"[{host}]" if ":" in host else host
+    if host in ("0.0.0.0", "::"):
+        shown = socket.gethostname()
+    query = f"?{urlencode({'token': token})}" if token else ""
+    return f"http://{shown}:{server.getsockname()[1]}/{query}"
+
+
+def serve(app: Guard, server: socket.socket) -> None:
+    """Answer requests until Ctrl-C."""
+    # No access log: it would hold the token.
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        limit_concurrency=64,
+        timeout_graceful_shutdown=2,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[server])
+    except KeyboardInterrupt:  # uvicorn raises the signal anew when it has shut down
+        pass
+    finally:
+        server.close()
+
+
+class _Pages:
+    def __init__(self, desk: Desk, name: str, reviewer: str) -> None:
+        self.desk, self.name, self.reviewer = desk, name, reviewer
+        self.app = Starlette(
+            routes=[
+                Route("/", self.start),
+                Route("/reviewer", self.sign_in, methods=["POST"]),
+                Route("/next", self.next),
+                Route("/item/{token}", self.item),
+                Route("/item/{token}/answer", self.answer, methods=["POST"]),
+                Route("/item/{token}/truth", self.truth),
+                Route("/item/{token}/verdict", self.verdict, methods=["POST"]),
+                Route("/image/{token}/{k:int}", self.image),
+                Route("/static/{file}", self.static),
+            ],
+            exception_handlers=dict.fromkeys((VGBenchError, HTTPException, OSError), self._refused),
+        )
+
+    async def start(self, request: Request) -> Response:
+        """Name, what to do, how far."""
+        seat = self._seat(request)
+        progress = seat.progress() if seat else None
+        return self._page(
+            "start",
+            reviewer=seat.name if seat else self.reviewer,
+            progress=progress,
+            sent_back=self._sent_back(seat) if seat else [],
+            batch=len(self.desk.batches[0][1]),
+            items=len(self.desk.selected),
+            flags=views.FLAG_LABELS.values(),
+        )
+
+    async def sign_in(self, request: Request) -> Response:
+        """Take a name and open that reviewer's file."""
+        reviewer = checked_name((await _form(request)).get("reviewer", [""])[0])
+        self.desk.seat(reviewer)
+        answer = _see("/")
+        answer.set_cookie(COOKIE_NAME, reviewer, httponly=True, samesite="strict", path="/", max_age=30 * 86400)
+        return answer
+
+    async def next(self, request: Request) -> Response:
+        """To the first item without a verdict; to the start page when a batch ends."""
+        seat = self._seat(request)
+        if seat is None:
+            return _see("/")
+        slot = seat.next()
+        return _see("/" if slot is None else f"/item/{slot.token}")
+
+    async def item(self, request: Request) -> Response:
+        """The blind page; once answered, on to the truth."""
+        seat, slot = self._place(request)
+        if seat.line(slot, "answer") is not None:
+            return _see(f"/item/{slot.token}/truth")
+        seat.opened(slot, "answer")
+        return self._page("answer", **views.answer_page(seat, slot), message="")
+
+    async def answer(self, request: Request) -> Response:
+        """Save the blind answer."""
+        seat, slot = self._place(request)
+        form = await _form(request)
+        text = form.get("answer", [""])[0]
+        if slot.entry.form == "open-ended" and not text:
+            text = form.get("number", [""])[0]
+        try:
+            seat.answer(slot, text, form.get("confidence", [""])[0])
+        except ReviewError as error:
+            return self._page("answer", 400, **views.answer_page(seat, slot), message=str(error))
+        return _see(f"/item/{slot.token}/truth")
+
+    async def truth(self, request: Request) -> Response:
+        """The right answer and the form of the verdict; refused before the answer is saved."""
+        seat, slot = self._place(request)
+        seat.require_answer(slot)
+        seat.opened(slot, "verdict")
+        return self._page("truth", **views.reveal_page(seat, slot), message="")
+
+    async def verdict(self, request: Request) -> Response:
+        """Save the verdict."""
+        seat, slot = self._place(request)
+        form = await _form(request)
+        verdict, flags, note = form.get("verdict", [""])[0], form.get("flag", []), form.get("note", [""])[0]
+        batch = seat.batch, seat.round
+        seat.require_answer(slot)
+        try:
+            seat.judge(slot, verdict, flags, note)
+        except ReviewError as error:
+            kept = {"chosen": verdict, "chosen_flags": set(flags), "note": note}
+            return self._page("truth", 400, **{**views.reveal_page(seat, slot), **kept}, message=str(error))
+        following = seat.next()
+        same = following is not None and (seat.batch, seat.round) == batch
+        return _see(f"/item/{following.token}" if following and same else "/")
+
+    async def image(self, request: Request) -> Response:
+        """An image of a place in the reviewer's batch."""
+        seat, slot = self._place(request)
+        data = seat.image(slot, request.path_params["k"])
+        kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
+        if kind is None:
+            raise HTTPException(415, "The image is neither JPEG nor PNG.")
+        return Response(data, media_type=kind, headers={"cache-control": "private, max-age=600"})
+
+    async def static(self, request: Request) -> Response:
+        """Style and script."""
+        file = request.path_params["file"]
+        if file not in _STATIC:
+            raise HTTPException(404, "There is no such page.")
+        return Response(Path(PAGES, "review", file).read_bytes(), media_type=_STATIC[file])
+
+    def _seat(self, request: Request) -> Seat | None:
+        name = request.cookies.get(COOKIE_NAME, "")
+        try:
+            return self.desk.seat(checked_name(name))
+        except ReviewError:
+            if not name:
+                return None
+            raise
+
+    def _place(self, request: Request) -> tuple[Seat, Slot]:
+        seat = self._seat(request)
+        if seat is None:
+            raise ReviewError("Say who you are first, on the start page.")
+        return seat, seat.slot(request.path_params["token"])
+
+    def _sent_back(self, seat: Seat) -> list[str]:
+        return [views.MISSED_LABELS[kind] for kind in seat.sent_back]
+
+    def _page(self, name: str, status: int = 200, **values: Any) -> Response:
+        template = environment().get_template(f"review/{name}.html.j2")
+        return HTMLResponse(template.render(dataset=self.name, **values), status)
+
+    async def _refused(self, request: Request, error: Exception) -> Response:
+        status = 500 if isinstance(error, DatasetError | OSError) else 409
+        message = str(error)
+        if isinstance(error, OSError):
+            message = f"Not saved: {error.filename or 'the disk'}: {error.strerror or error}."
+        if isinstance(error, HTTPException):
+            status, message = error.status_code, error.detail
+        return self._page("message", status, message=message)
+
+
+async def _form(request: Request) -> dict[str, list[str]]:
+    form = await request.form(max_files=0, max_fields=_FIELDS)
+    found: dict[str, list[str]] = {}
+    for key, value in form.multi_items():
+        found.setdefault(key, []).append(str(value))
+    return found
+
+
+def _see(path: str) -> RedirectResponse:
+    return RedirectResponse(path, 303)

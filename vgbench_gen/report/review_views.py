@@ -1,0 +1,184 @@
+"""What the review pages are filled with: images with their marks, questions, the truth with its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.quality.review.desk import Seat, Slot
+from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
+from vgbench_gen.quality.review.queue import entries_of
+from vgbench_gen.quality.review.shown import evidence_rows
+from vgbench_gen.store.pictures import image_size
+from vgbench_gen.tasks.base import Mark, tasks
+from vgbench_gen.text.render import word
+
+_LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone
+_GLYPH = 0.56  # width of a letter, of the label's height
+
+CONFIDENCE_LABELS = {
+    "sure": ("s", "Sure"),
+    "fairly": ("f", "Fairly sure"),
+    "guess": ("g", "Guessing"),
+}
+VERDICT_LABELS = {
+    "valid": ("v", "Valid", "clear question, right answer"),
+    "invalid": ("i", "Invalid", "something is wrong"),
+    "unsure": ("u", "Unsure", "cannot decide"),
+}
+FLAG_LABELS = {
+    "wrong_answer": ("w", "Wrong answer"),
+    "second_answer": ("a", "Another answer is true too"),
+    "unclear": ("o", "Object or region unclear"),
+    "occluded": ("c", "Covered (occluded)"),
+    "marker_misplaced": ("m", "Marker misplaced"),
+    "text_defect": ("t", "Text defect"),
+    "needs_instrument": ("n", "Needs an instrument"),
+    "privacy": ("p", "Privacy"),
+}
+MISSED_LABELS = {
+    "exchanged": "the stated answer was not the right one; drawing and numbers said another",
+    "flipped": "the stated Yes or No was the wrong one",
+    "moved_marker": "a marker in the image was not where text and drawing had it",
+    "other_image": "the first image belonged to another item",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A mark as SVG, in pixels of the image. kind: "circle", "polyline" or "rect"; label with its anchor and place."""
+
+    kind: str
+    points: tuple[tuple[float, float], ...]
+    right: bool
+    label: str
+    anchor: str
+    at: tuple[float, float]
+
+    @property
+    def joined(self) -> str:
+        """Points as the attribute of a polyline."""
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
+
+
+def images(seat: Seat, slot: Slot, with_marks: bool) -> list[dict[str, Any]]:
+    """Address, size in pixels, words and (after the answer) marks of each image."""
+    item = seat.shown(slot).item
+    marks = _marks(item) if with_marks else [[] for _ in item.images]
+    found = []
+    for k in range(len(item.images)):
+        width, height = image_size(seat.image(slot, k), f"item {item.id}, image {k + 1}")
+        found.append(
+            {
+                "url": f"/image/{slot.token}/{k}",
+                "number": k + 1,
+                "width": width,
+                "height": height,
+                "shapes": [shape for mark in marks[k] for shape in _shapes(mark, width)],
+                "font": width * _LABEL,
+                "radius": max(3.0, width / 100),
+            }
+        )
+    return found
+
+
+def answer_page(seat: Seat, slot: Slot) -> dict[str, Any]:
+    """What the page of the blind answer shows; nothing in it depends on the right answer."""
+    item = seat.shown(slot).item
+    return {**_frame(seat, slot), **_question(item), "images": images(seat, slot, False), "choices": _choices(item)}
+
+
+def reveal_page(seat: Seat, slot: Slot) -> dict[str, Any]:
+    """What the page of the verdict shows."""
+    item = seat.shown(slot).item
+    given = seat.require_answer(slot)
+    line = seat.line(slot, "verdict")
+    return {
+        **_frame(seat, slot),
+        **_question(item),
+        "images": images(seat, slot, True),
+        "options": [(letter, text, letter == item.answer) for letter, text in zip(LETTERS, item.options, strict=False)],
+        "right_answer": item.answer,
+        "given": "" if given.answer == CANNOT_TELL else given.answer,
+        "same": entries_of([item])[0].right(given.answer),  # with the stated answer, also where that is planted
+        "evidence": evidence_rows(item),
+        "verdicts": [(v, *VERDICT_LABELS[v]) for v in VERDICTS],
+        "flags": [(f, *FLAG_LABELS[f]) for f in FLAGS],
+        "chosen": line.verdict if line else "",
+        "chosen_flags": set(line.flags) if line else set(),
+        "note": line.note if line else "",
+    }
+
+
+def _frame(seat: Seat, slot: Slot) -> dict[str, Any]:
+    before = seat.before(slot)
+    return {
+        "reviewer": seat.name,
+        "token": slot.token,
+        "number": seat.slots.index(slot) + 1,
+        "total": len(seat.slots),
+        "done": seat.done,
+        "before": before.token if before else "",
+    }
+
+
+def _question(item: Item) -> dict[str, Any]:
+    return {
+        "question": item.question,
+        "context": item.context,
+        "form": item.question_type,
+        "unit": item.unit,
+        "confidences": [(c, *CONFIDENCE_LABELS[c]) for c in CONFIDENCES],
+        "cannot_tell": CANNOT_TELL,
+    }
+
+
+def _choices(item: Item) -> list[dict[str, str]]:
+    if item.question_type == "judgment":
+        words = (word("answer.yes"), word("answer.no"))
+        return [{"value": w, "letter": "", "text": w, "keys": w[0].lower()} for w in words]
+    return [
+        {"value": letter, "letter": letter, "text": text, "keys": f"{n} {letter.lower()}"}
+        for n, (letter, text) in enumerate(zip(LETTERS, item.options, strict=False), 1)
+    ]
+
+
+def _marks(item: Item) -> list[list[Mark]]:
+    found: list[list[Mark]] = []
+    if item.task in tasks.names():
+        with suppress(LookupError, TypeError, ValueError):  # evidence that another program wrote
+            found = tasks[item.task].overlay(item.evidence)
+    return found if len(found) == len(item.images) else [[] for _ in item.images]
+
+
+def _shapes(mark: Mark, width: int) -> list[Shape]:
+    points = mark.points_px
+    if not points:
+        return []
+    # Below a rectangle: its own number stands above it.
+    at = (points[0][0], points[1][1]) if mark.kind == "rect" else points[0]
+    size = width * _LABEL
+    at = (at[0], at[1] + (1.1 * size if mark.kind == "rect" else -0.5 * size))
+    place = _placed(mark.label, at, width, size)
+    if mark.kind == "point":
+        dots = [Shape("circle", (point,), mark.right, "", "start", point) for point in points]
+        return [*dots[:-1], Shape("circle", (points[-1],), mark.right, mark.label, *place)]
+    kind = "rect" if mark.kind == "rect" else "polyline"
+    return [Shape(kind, _corners(points) if kind == "rect" else points, mark.right, mark.label, *place)]
+
+
+def _corners(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    (x1, y1), (x2, y2) = points[:2]
+    return (x1, y1), (x2, y1), (x2, y2), (x1, y2)
+
+
+def _placed(label: str, at: tuple[float, float], width: int, size: float) -> tuple[str, tuple[float, float]]:
+    """Anchor and place of a label so that it stays inside the image's width and top."""
+    long = len(label) * size * _GLYPH
+    x, y = at[0], max(at[1], 1.1 * size)
+    if x + long <= width:
+        return "start", (max(x, 0.0), y)
+    return ("end", (min(x, width), y)) if x >= long else ("middle", (width / 2, y))

@@ -1,0 +1,127 @@
+"""Ladders whose members are equally likely to be the truth, for a reader who knows how answers are spread.
+
+A ladder drawn without looking at the answer leaks: rungs above the largest answer that is ever asked, or far from the
+usual ones, are known to be wrong. So sets are weighed, not ranks: with density p of answers on a logarithmic scale,
+find weights W >= 0 of sets such that every value x has sum of W over the sets that hold x equal to a(x) p(x), a <= 1.
+A fact of value x is asked with probability a(x), by a set drawn in proportion to W; then P(truth = i | set) is
+W / W, the same for all members. `benchmark-validity` 3.3.1; the weights are found by the multiplicative update of
+Richardson (1972) and Lucy (1974), whose limit fits p by sums of non-negative weights.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray, IntArray
+
+_CELL = 0.02  # of the logarithm; a tenth of the smallest step, and p is near constant within it
+_STEPS = 8  # kinds of step between the smallest and the largest
+_ROUNDS = 80  # more gain less than a point of the facts
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What a reader of the text alone may know about an answer: how its logarithm is spread between `low` and `high`.
+
+    mean, sd: centre and scale. low, high: logarithms of the smallest and the largest answer that may be asked.
+    freedom: of Student's t, for tails longer than those of a normal.
+    """
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+    freedom: float = math.inf
+
+    def density(self, x: FloatArray) -> FloatArray:
+        """At logarithms x, up to a factor."""
+        z = (x - self.mean) / self.sd
+        if math.isinf(self.freedom):
+            return np.asarray(np.exp(-0.5 * z**2))
+        return np.asarray((1 + z**2 / self.freedom) ** (-(self.freedom + 1) / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Rungs:
+    """step: logarithm of the ratio of neighbouring members. rank: the truth's place among them, 0 the smallest."""
+
+    step: float
+    rank: int
+
+
+def draw_rungs(
+    value: float,
+    spread: Spread,
+    steps: tuple[float, float],
+    count: int,
+    rng: np.random.Generator,
+    gap: float = 0.0,
+    odds: float = 1.0,
+) -> Rungs | None:
+    """A set of `count` members in equal steps around a value, or None where the value has no balanced set.
+
+    Args:
+        value: the true answer, positive, not its logarithm.
+        spread: of answers, given whatever all members of the set share.
+        steps: smallest and largest step, logarithms of ratios.
+        count: of members.
+        rng: three numbers are drawn, whatever comes of it.
+        gap: least difference of the two smallest members, in the unit of the value.
+        odds: most that one member of a set may be likelier than another; more facts can be asked then.
+    """
+    chances = rng.random(3)
+    sets = _sets(spread, steps, count, gap)
+    cell = round((math.log(value) - spread.low) / _CELL)
+    if not 0 <= cell < len(sets.asked) or chances[0] >= odds * sets.asked[cell]:
+        return None
+    rows, ranks = np.nonzero(sets.cells == cell)
+    weights = np.cumsum(sets.weights[rows])
+    pick = min(int(np.searchsorted(weights, chances[1] * weights[-1], side="right")), len(rows) - 1)
+    low, width = float(sets.steps[rows[pick]]), (steps[1] - steps[0]) / _STEPS
+    return Rungs(low + float(chances[2]) * width, int(ranks[pick]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sets:
+    """cells: (n, count) places of the members on the grid. steps: (n,) lower ends. weights: (n,). asked: (cells,)
+    share of the facts of each cell that are asked."""
+
+    cells: IntArray
+    steps: FloatArray
+    weights: FloatArray
+    asked: FloatArray
+
+
+@lru_cache(maxsize=512)
+def _sets(spread: Spread, steps: tuple[float, float], count: int, gap: float) -> _Sets:
+    size = max(int((spread.high - spread.low) / _CELL) + 1, 1)
+    grid = np.asarray(spread.low + _CELL * np.arange(size), dtype=np.float64)
+    density = spread.density(grid)
+    density = np.maximum(density, 1e-12 * density.max())  # nothing is impossible, and nothing divides by zero
+    width = (steps[1] - steps[0]) / _STEPS
+    members, lows = [], []
+    for low in steps[0] + width * np.arange(_STEPS):
+        middle, high = low + width / 2, low + width
+        # Values and steps lie anywhere within their cells; every set drawn must pass.
+        slack = _CELL + (count - 1) * width / 2
+        offsets = np.round(middle * np.arange(count) / _CELL).astype(np.int64)
+        fits = (grid + (count - 1) * high + slack <= spread.high) & (grid - slack >= spread.low)
+        fits &= np.exp(grid - slack) * np.expm1(low) >= gap
+        members.append(np.flatnonzero(fits)[:, None] + offsets)
+        lows.append(np.full(int(fits.sum()), low))
+    cells, lowest = np.concatenate(members), np.concatenate(lows)
+    weights = np.ones(len(cells))
+
+    def held() -> FloatArray:
+        return np.maximum(np.bincount(cells.ravel(), np.repeat(weights, count), minlength=size), 1e-300)
+
+    for _ in range(_ROUNDS):
+        weights *= (density / held())[cells].mean(axis=1)
+    # Now nowhere more sets than facts: what is left over is not asked.
+    weights *= (density / held())[cells].min(axis=1, initial=np.inf)
+    asked = np.bincount(cells.ravel(), np.repeat(weights, count), minlength=size) / density
+    return _Sets(cells, lowest, weights, asked)

@@ -1,0 +1,89 @@
+"""Facts about images mirrored left to right: `Task.partner` of the kind "mirror".
+
+All of a mirrored fact refers to its bases mirrored: cameras, poses, pixels and boxes. Only the names of the bases stay,
+so `evidence["mirrored"]` tells, and `picture` flips them before anything else is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
+from vgbench_gen.geometry import mirror
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.base import Task, camera_from_record, camera_record
+
+MIRRORED = "mirrored"
+
+
+def partner(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
+    """The fact about the mirrored images, or None where its truth is no valid answer or the two routes part.
+
+    Args:
+        task: of the fact; only it can judge the answer.
+        fact: of a scene, or mirrored already.
+        candidate: what becomes of each candidate; one for which it raises `GeometryError` becomes invalid.
+        second: the mirrored second value.
+    """
+    evidence = {name: value for name, value in fact.evidence.items() if name != MIRRORED}
+    if MIRRORED not in fact.evidence:
+        evidence[MIRRORED] = True
+    if "world_from_camera" in evidence:
+        evidence["world_from_camera"] = poses(evidence["world_from_camera"])
+    mirrored = replace(
+        fact,
+        candidates=tuple(_or_invalid(candidate, member) for member in fact.candidates),
+        second_value=second,
+        evidence=evidence,
+        cameras={frame_id: camera(record) for frame_id, record in fact.cameras.items()},
+    )
+    return checked(task, mirrored)
+
+
+def checked(task: Task, partner_: Fact) -> Fact | None:
+    """The partner, or None where its truth is no valid answer or the two routes part."""
+    if not task.valid(partner_.truth_candidate, partner_):
+        return None
+    return partner_ if task.agreement(np.asarray(partner_.second_value), partner_) <= 1 else None
+
+
+def invalid(candidate: Candidate) -> Candidate:
+    """A candidate that has no counterpart: its value is no number, which no task takes for valid."""
+    return replace(candidate, value=np.full(candidate.value.shape, np.nan))
+
+
+def picture(fact: Fact, frame_id: str, *ops: Mapping[str, Any]) -> Picture:
+    """A frame of the fact with operations on it, flipped first where the fact is about mirrored images."""
+    flip: tuple[Mapping[str, Any], ...] = ({"op": "mirror"},) if fact.evidence.get(MIRRORED) else ()
+    return Picture(fact.pictures[frame_id], (*flip, *ops))
+
+
+def camera(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored camera, mirrored."""
+    return camera_record(mirror.camera(camera_from_record(record)))
+
+
+def poses(stored: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    """Stored `world_from_camera` of frames, mirrored."""
+    matrices = {frame_id: np.array(pose, dtype=np.float64).reshape(4, 4) for frame_id, pose in stored.items()}
+    return {frame_id: mirror.motion(matrix).ravel().tolist() for frame_id, matrix in matrices.items()}
+
+
+def with_rect(show: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """What a candidate is shown by, its rectangle [x1, y1, x2, y2] (ends included) mirrored, where it has one."""
+    if "rect" not in show:
+        return dict(show)
+    x1, y1, x2, y2 = show["rect"]
+    return {**show, "rect": [width - 1 - x2, y1, width - 1 - x1, y2]}
+
+
+def _or_invalid(candidate: Callable[[Candidate], Candidate], member: Candidate) -> Candidate:
+    try:
+        return candidate(member)
+    except GeometryError:
+        return invalid(member)

@@ -1,0 +1,217 @@
+"""Where wrong options of a track lie: as far from the query, and in such directions, as right answers of the scene do.
+
+A reader of the text knows the query's pixel and those of the options, and tracked points move by laws of their own: not
+far, seldom up or down, towards the middle from the border. So each wrong option is the query moved as a tracked point
+of another pair of the scene moved that started near the query's pixel: right and wrong answers are then draws from one
+law (`benchmark-validity` 3.3.1), each from a pair of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vgbench_gen.core.gates import TrackGates
+from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
+from vgbench_gen.geometry import projection
+from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks import _track_back
+from vgbench_gen.tasks._tracks import Tracks, standing
+
+_KEPT = 100  # motions of a pair and direction
+_RING_D = 6.0  # starts this much nearer to the query, in D%, come first; within a ring by chance
+_MIRRORED_RINGS = 2  # behind starts of so many rings; people film to the left as often as to the right
+_LOOKED_AT = 1000  # motions, those that start nearest
+_TRIES = 6  # places tried around each target, the target itself first
+_ASIDE_D = 2.5  # how far from it
+_TARGETS_PER_PLACE = 2
+# More would come from pairs that hardly show the query's surroundings, which are those with large motions.
+_DECOYS = 6
+_FEWEST_BACK = 4  # places in image 1; with fewer the question is not asked back
+
+_Sizes = tuple[tuple[int, int], tuple[int, int]]
+_NONE = (np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(slots=True)
+class Motions:
+    """How the tracked points of a scene moved, in both directions of each pair.
+
+    found: by the sizes of the two images, the start (n, 2) and the end (n, 2) in them, pixels, and the number of the
+    pair (n,).
+    """
+
+    found: dict[_Sizes, tuple[FloatArray, FloatArray, IntArray]] = field(default_factory=dict)
+
+    def add(self, number: int, tracks: Tracks, tried: Sequence[int], held: Sequence[int]) -> None:
+        """Tracked points of pair `number`, there and back.
+
+        Only points whose neighbourhood passes the second route: the next one of those `tried` is among those that
+        `held` (rows of `tracks`). Large motions fail more often, and right answers all passed.
+        """
+        near = np.linalg.norm(tracks.uv_a[:, None] - tracks.uv_a[np.array(tried)], axis=2).argmin(axis=1)
+        some = np.flatnonzero(np.isin(np.array(tried)[near], held))
+        if len(some) > _KEPT:
+            some = some[np.linspace(0, len(some) - 1, _KEPT).astype(np.int64)]
+        a, b, uv_a, uv_b = tracks.first, tracks.second, tracks.uv_a[some], tracks.uv_b[some]
+        for first, second, start, end in ((a, b, uv_a, uv_b), (b, a, uv_b, uv_a)):
+            sizes = first.camera.size, second.camera.size
+            known = self.found.get(sizes, _NONE)
+            more = start, end, np.full(len(start), number)
+            starts, ends, pairs = (np.concatenate(parts) for parts in zip(known, more, strict=True))
+            self.found[sizes] = starts, ends, pairs
+
+    def places(
+        self,
+        own: int,
+        query_px: FloatArray,
+        frames: Sequence[ViewFrame],
+        view: SceneView,
+        rng: np.random.Generator,
+        count: int,
+    ) -> FloatArray:
+        """(n, 2) different integer pixels of the second frame that a target may have, at most `count`, in random order
+        but for the pairs: as long as there are others, no pair gives two.
+
+        Args:
+            own: number of the pair that is asked about, which gives none.
+            query_px: (2,) pixel of the first frame.
+            frames: first and second.
+            view: of the frames.
+            rng: source of order.
+            count: most places.
+        """
+        first, second = frames
+        move, ring, pair = self._starts(own, query_px, first, second)
+        rank = ring + rng.random(len(pair))
+        first_rows = np.argpartition(rank, _LOOKED_AT)[:_LOOKED_AT] if len(rank) > _LOOKED_AT else np.arange(len(rank))
+        order = first_rows[np.argsort(rank[first_rows])]
+        leads = np.unique(pair[order], return_index=True)[1]
+        later = np.ones(len(order), dtype=bool)
+        later[leads] = False
+        order = np.concatenate([order[np.sort(leads)], order[later]])[: _TARGETS_PER_PLACE * count]
+        aside = rng.random((len(order), _TRIES, 2)) * 2 - 1
+        aside[:, 0] = 0
+        tried = query_px + move[order][:, None] + aside * (_ASIDE_D / 100 * second.camera.diagonal_px)
+        tried = np.floor(tried + 0.5) + 0.0
+        stands = standing(second, tried.reshape(-1, 2), view).reshape(tried.shape[:2])
+        best = stands.argmax(axis=1)
+        found = tried[np.arange(len(order)), best][stands.any(axis=1)]
+        distinct = np.sort(np.unique(found, axis=0, return_index=True)[1])[:count]
+        return np.asarray(found[distinct], dtype=np.float64)
+
+    def _starts(
+        self, own: int, query_px: FloatArray, first: ViewFrame, second: ViewFrame
+    ) -> tuple[FloatArray, IntArray, IntArray]:
+        """Move, ring and pair of all motions between images of these sizes, then of their mirror images."""
+        sizes = first.camera.size, second.camera.size
+        start, end, pair = self.found.get(sizes, _NONE)
+        others = pair != own
+        start, end, pair = start[others], end[others], pair[others]
+        flipped = [points * (-1, 1) + (size[0] - 1, 0) for points, size in zip((start, end), sizes, strict=True)]
+        ring = np.concatenate([self._ring(starts, query_px, first) for starts in (start, flipped[0])])
+        ring[len(pair) :] += _MIRRORED_RINGS
+        move = np.concatenate([end - start, flipped[1] - flipped[0]])
+        return move, ring, np.concatenate([pair, -1 - pair])
+
+    @staticmethod
+    def _ring(start_px: FloatArray, query_px: FloatArray, frame: ViewFrame) -> IntArray:
+        away_d = 100 * np.linalg.norm(start_px - query_px, axis=1) / frame.camera.diagonal_px
+        return np.asarray(np.floor(away_d / _RING_D), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wrong:
+    """Places of one image for wrong options beside one point. uv_px: (n, 2). points_m: (n, 3) in that camera's frame.
+
+    fits: whether the first three places drawn may stand beside the point in one set.
+    """
+
+    uv_px: FloatArray
+    points_m: FloatArray
+    fits: bool
+
+
+def wrong_places(
+    tracks: Tracks,
+    k: int,
+    to: int,
+    number: int,
+    motions: Motions,
+    view: SceneView,
+    gates: TrackGates,
+    rng: np.random.Generator,
+) -> Wrong:
+    """Places beside point `k`, at most `_DECOYS`, each of which keeps the margins to it.
+
+    Args:
+        tracks: of the pair.
+        k: row of `tracks`.
+        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked (`_track_back`), all of
+            which may stand together: else few sets that stand in image 2 could be asked back.
+        number: of the pair in `motions`.
+        motions: of the scene.
+        view: of the frames.
+        gates: margins.
+        rng: source of order.
+    """
+    frames = tracks.first, tracks.second
+    ends = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
+    frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
+    uv = motions.places(number, start, (frames[1 - to], frame), view, rng, 2 * _DECOYS)
+    depth_m = np.concatenate([[z_m], frame.depth_at(uv)])
+    uv = np.concatenate([ends[to][None], uv])
+    points_m = projection.back_project(frame.camera, uv, depth_m)
+    may_stand = _apart(uv, points_m, frame.camera.diagonal_px, gates)
+    moved_d = 100 * np.linalg.norm(uv - start, axis=1) / frame.camera.diagonal_px
+    may_stand[:, moved_d < gates.motion_min_d] = False
+    good = 1 + np.flatnonzero(may_stand[0, 1:])
+    good = (good if to == 1 else _together(good, may_stand))[:_DECOYS]
+    fits = len(uv) > 3 and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
+    return Wrong(uv[good], points_m[good], fits)
+
+
+def decoys(there: Wrong, back: Wrong) -> list[Candidate]:
+    """Wrong options at places of image 2, each with one of image 1 if there are enough of them."""
+    count = min(len(there.uv_px), len(back.uv_px))
+    both = count >= min(len(there.uv_px), _FEWEST_BACK)
+    found = []
+    for m in range(count if both else len(there.uv_px)):
+        u, v = (int(x) for x in there.uv_px[m])
+        evidence: dict[str, object] = {"point_2_m": np.round(there.points_m[m], 4).tolist()}
+        if both:
+            evidence["uv_1_px"] = [int(x) for x in back.uv_px[m]]
+            evidence["point_1_m"] = np.round(back.points_m[m], 4).tolist()
+        found.append(Candidate(f"decoy:{u},{v}", there.uv_px[m], (), {"query": None}, evidence))
+    return found
+
+
+def same_pixel(truth: Candidate, tracks: Tracks, view: SceneView) -> Candidate | None:
+    """The decoy at the query's own pixel, where image 2 has that pixel and knows its depth; never the truth."""
+    uv, first, second = np.array(truth.show["query"], dtype=np.float64), tracks.first, tracks.second
+    z_m = float(second.depth_at(uv))
+    if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
+        return None
+    evidence = {"point_2_m": _track_back.place(second.camera, uv, z_m)}
+    z_1_m = float(first.depth_at(truth.value))
+    if view.near_m <= z_1_m <= view.far_m:
+        evidence["point_1_m"] = _track_back.place(first.camera, truth.value, z_1_m)
+    return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, evidence)
+
+
+def _together(rows: IntArray, may_stand: BoolArray) -> IntArray:
+    """The rows that may stand beside all those kept before them."""
+    kept: list[int] = []
+    for row in rows.tolist():
+        if may_stand[kept, row].all():
+            kept.append(row)
+    return np.array(kept, dtype=np.int64)
+
+
+def _apart(uv_px: FloatArray, points_m: FloatArray, diagonal_px: float, gates: TrackGates) -> BoolArray:
+    """(n, n) which places keep the margins among each other."""
+    apart_px = np.linalg.norm(uv_px[:, None] - uv_px, axis=-1)
+    apart_m = np.linalg.norm(points_m[:, None] - points_m, axis=-1)
+    return np.asarray((100 * apart_px >= gates.gap_min_d * diagonal_px) & (apart_m >= 1.01 * gates.gap_min_m))
