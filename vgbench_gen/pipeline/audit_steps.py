@@ -56,8 +56,8 @@ FAMILIES = {
 TRAINED = ("blind",)
 # Permutation tests take questions for independent; others count by scene, where one truth lies in one scene.
 _PER_TRUTH = ("exchange",)
-# Letters and twins are dealt for the release; the pool's are dealt anew and say nothing about it.
-_RELEASE_ONLY = ("letters", "yes_no")
+# Letters and twins are dealt, and open-ended answers spread over their range, for the release; the pool's are not.
+_RELEASE_ONLY = ("letters", "yes_no", "constant")
 _LEVELS_APART = 4.0  # mean difference of grey from which two pictures are not the same
 _SHOWN_CHARACTERS = 400  # of a question on the page
 

@@ -15,6 +15,7 @@ from vgbench_gen.quality.questions import Question
 LETTERS_P, LETTERS_POINTS, LETTERS_FROM = 0.05, 2.0, 100
 DELTA, DELTA_BAR, WIDE_DELTA = 1.25, 25.0, 2.0
 MRA_BAR = 40.0
+FEW_CONSTANT = 100  # a constant is chosen with all answers in hand, so its score is no estimate; fewer say little
 MRA_LEVELS = np.arange(0.5, 0.96, 0.05)
 """Confidence levels of the mean relative accuracy, as in VSI-Bench: a reply counts at level c when its relative error
 is below 1 - c."""
@@ -104,11 +105,11 @@ def best_constant(questions: Sequence[Question]) -> list[Finding]:
         best = [constant_within(part, delta) for part in parts]
         share = 100 * sum(right for _, right in best) / len(values)
         line = replace(base, name=f"within x{delta:g}", value=share, detail=_constants(best))
-        findings.append(line if bar is None else replace(line, bar=f"<= {bar:g}").judged(share <= bar))
+        findings.append(line if bar is None else replace(line, bar=f"<= {bar:g}").judged(share <= bar, FEW_CONSTANT))
     fair = [constant_relative(part) for part in parts]
     score = 100 * sum(mean * len(part) for (_, mean), part in zip(fair, parts, strict=True)) / len(values)
     line = replace(base, name="mean relative accuracy", value=score, bar=f"<= {MRA_BAR:g}", detail=_constants(fair))
-    return [*findings, line.judged(score <= MRA_BAR)]
+    return [*findings, line.judged(score <= MRA_BAR, FEW_CONSTANT)]
 
 
 def constant_within(values: FloatArray, delta: float) -> tuple[float, int]:
