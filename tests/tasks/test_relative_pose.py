@@ -270,18 +270,6 @@ def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
         assert stats.ks_2samp(*np.array(pairs).T).pvalue > 0.01
 
 
-def test_a_set_belongs_to_one_of_its_members_and_so_does_the_set_of_inverses() -> None:
-    fact = drawn(TASK, room_view())[0][0]
-    for members in itertools.islice(itertools.combinations(fact.candidates, 4), 40):
-        names = {"-".join(sorted(member.frame_ids)) for member in members}
-        turned = [replace(member, frame_ids=member.frame_ids[::-1]) for member in members]
-        owned = [[TASK.owns(replace(fact, candidates=(m,), truth=0), of) for m in of] for of in (members, turned)]
-        assert owned[0] == owned[1]
-        if len(names) == 4:
-            assert sum(owned[0]) == 1
-            assert TASK.owns(replace(fact, candidates=members, truth=owned[0].index(True)), members[::-1])
-
-
 def test_choice_shows_the_truth_and_prints_the_options() -> None:
     view = room_view()
     fact = with_pictures(drawn(TASK, view)[0][0], view)

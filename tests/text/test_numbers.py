@@ -133,3 +133,12 @@ def test_parse_refuses_exponents_and_endless_text() -> None:
         numbers.parse_numbers("R = 1.5e-03")
     with pytest.raises(ValueError, match="at most"):
         numbers.parse_numbers("1 " * 60_000)
+
+
+def test_numbers_are_spelled_for_people() -> None:
+    assert numbers.spelled([1.23456789]) == "1.23457"
+    assert numbers.spelled(np.array([[1.0, -20.5], [0.25, 3.0]])).splitlines() == [
+        "[[       1,    -20.5],",
+        "[    0.25,        3]]",
+    ]
+    assert numbers.spelled("frames 1 and 2") == "frames 1 and 2"

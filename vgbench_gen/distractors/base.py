@@ -53,9 +53,6 @@ class AnswerSpace(Protocol):
             TooFewOptionsError: the truth would stand out in every such set.
         """
 
-    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
-        """Whether this fact, and no other one of the scene, is the one to ask with a set from its pool."""
-
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """One wrong value by the paper's noise rule, or None where the paper has none for this task."""
 

@@ -37,7 +37,6 @@ class SetFirst(Strategy):
         beside = np.flatnonzero(table[fact.truth])
         sets = beside[valid_sets(table[np.ix_(beside, beside)], count)]
         sets = sets[(sets == fact.truth).any(axis=1)]
-        drawn = [[fact.candidates[i] for i in sets[row]] for row in rng.permutation(len(sets))]
-        drawn.sort(key=lambda members: not space.owns(fact, members))  # stable, so each part keeps its random order
-        for members in drawn[:MAX_PROPOSALS]:
-            yield members, next(k for k, member in enumerate(members) if member is fact.truth_candidate)
+        for row in rng.permutation(len(sets))[:MAX_PROPOSALS]:
+            members = sets[row].tolist()
+            yield [fact.candidates[i] for i in members], members.index(fact.truth)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import TooFewOptionsError
-from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.measure import chosen_tasks
@@ -58,12 +58,14 @@ class Trial:
 class Outcome:
     """reason: why the fact cannot be asked so, or "". options: of a multi-choice question that can be asked.
 
-    unpaired: why it cannot be asked from its other side as well, or "".
+    unpaired: why it cannot be asked from its other side as well, or "". contents: digests of the options as printed, in
+    any order, of either side that is asked; a set that stands under two truths tells by comparison.
     """
 
     reason: str
     options: PackedOptions | None = None
     unpaired: str = ""
+    contents: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def settled(
     tried: set[tuple[str, QuestionType]] = set()
     failed: Counter[tuple[str, QuestionType]] = Counter()
     times: Counter[tuple[str, QuestionType]] = Counter()
+    owner: dict[str, str] = {}  # content of an option set -> the fact that it is asked about
     while True:
         plan = choose(known.values(), recipe, formats)
         # A trial looks at both sides.
@@ -117,10 +120,12 @@ def settled(
             tried.add((card.group_id, form))
             times[card.task, form] += 1
             current = known[card.group_id]
-            if outcome.reason:
-                failed[card.task, form] += 1
+            taken = any(owner.setdefault(content, card.group_id) != card.group_id for content in outcome.contents)
+            if outcome.reason or taken:
+                failed[card.task, form] += bool(outcome.reason)
                 forms = tuple(f for f in current.forms if f != form)
-                current = replace(current, forms=forms, refused={**current.refused, form: outcome.reason})
+                reason = outcome.reason or "option_set_taken"
+                current = replace(current, forms=forms, refused={**current.refused, form: reason})
             elif outcome.options is not None:
                 current = replace(current, options=outcome.options)
             if outcome.unpaired:
@@ -215,8 +220,18 @@ def _tried(fact: Fact, trial: Trial, task: Task, recipe: Recipe) -> Outcome:
     reason = refusal(entry, task, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed), recipe.margins)
     if reason:
         return Outcome(reason)
-    unpaired = _unpaired(entry, task, recipe) if _may_pair(trial.form, task, recipe) else ""
-    return Outcome("", None if options is None else _packed(options, fact), unpaired)
+    may_pair = _may_pair(trial.form, task, recipe)
+    unpaired = _unpaired(entry, task, recipe) if may_pair else ""
+    if options is None:
+        return Outcome("", None, unpaired)
+    sides = [entry, partner_of(entry, task)] if may_pair and not unpaired else [entry]
+    return Outcome("", _packed(options, fact), unpaired, tuple(_content(side, task) for side in sides if side))
+
+
+def _content(entry: Planned, task: Task) -> str:
+    """Digest of the options' printed values, in any order."""
+    members = entry.options.options if entry.options else ()
+    return stable_hash(task.name, *sorted(canonical_json(task.rounded(o.value).tolist()) for o in members))
 
 
 def _may_pair(form: QuestionType, task: Task, recipe: Recipe) -> bool:

@@ -14,6 +14,7 @@ from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.report.site import finite
 from vgbench_gen.store.pictures import Picture, size
 from vgbench_gen.tasks.base import Mark, tasks
+from vgbench_gen.text.numbers import spelled
 
 EXCERPT = 150  # characters of the question on a card
 # What reading a damaged or foreign row can raise; such a row is shown without what cannot be read.
@@ -100,14 +101,14 @@ def _numbers(item: Item) -> list[tuple[str, str]]:
     evidence = _mapping(item.evidence)
     unit = f" {item.unit}" if item.unit else ""
     found = [
-        ("Answer value", _array(_shaped(item)) + unit),
-        ("Second route", _array(evidence["second_value"]) + unit if "second_value" in evidence else ""),
+        ("Answer value", spelled(_shaped(item)) + unit),
+        ("Second route", spelled(evidence["second_value"]) + unit if "second_value" in evidence else ""),
         ("Tolerance", f"{item.tolerance:g}" if item.tolerance else ""),
         ("Smallest margin", f"{evidence['margin']:g}" if isinstance(evidence.get("margin"), int | float) else ""),
     ]
     claim = evidence.get("claim")
     if isinstance(claim, Mapping):
-        found.append(("Claimed value", _array(claim.get("value", [])) + unit))
+        found.append(("Claimed value", spelled(claim.get("value", [])) + unit))
         found.append(("Claim holds", "yes" if claim.get("holds") else "no"))
         found.append(("Claim's separation over margin", _plain(claim.get("separation", ""))))
     behind = _mapping(_mapping(evidence.get("truth")).get("evidence"))
@@ -161,16 +162,6 @@ def _shaped(item: Item) -> Any:
         return np.array(item.answer_value, dtype=np.float64).reshape(item.answer_shape)
     except ValueError:
         return list(item.answer_value)
-
-
-def _array(value: Any) -> str:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        return _plain(value)
-    if array.size == 1:
-        return f"{float(array.ravel()[0]):.6g}"
-    return np.array2string(array, precision=4, suppress_small=True, separator=", ", max_line_width=100)
 
 
 def _camera(camera: Any) -> str:

@@ -24,7 +24,7 @@ _ROUNDS = 80  # more gain less than a point of the facts
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Prior:
     """What a reader of the text alone may know about an answer: how its logarithm is spread between `low` and `high`.
 
     mean, sd: centre and scale. low, high: logarithms of the smallest and the largest answer that may be asked.
@@ -55,7 +55,7 @@ class Rungs:
 
 def draw_rungs(
     value: float,
-    spread: Spread,
+    prior: Prior,
     steps: tuple[float, float],
     count: int,
     rng: np.random.Generator,
@@ -66,7 +66,7 @@ def draw_rungs(
 
     Args:
         value: the true answer, positive, not its logarithm.
-        spread: of answers, given whatever all members of the set share.
+        prior: of answers, given whatever all members of the set share.
         steps: smallest and largest step, logarithms of ratios.
         count: of members.
         rng: three numbers are drawn, whatever comes of it.
@@ -74,8 +74,8 @@ def draw_rungs(
         odds: most that one member of a set may be likelier than another; more facts can be asked then.
     """
     chances = rng.random(3)
-    sets = _sets(spread, steps, count, gap)
-    cell = round((math.log(value) - spread.low) / _CELL)
+    sets = _sets(prior, steps, count, gap)
+    cell = round((math.log(value) - prior.low) / _CELL)
     if not 0 <= cell < len(sets.asked) or chances[0] >= odds * sets.asked[cell]:
         return None
     rows, ranks = np.nonzero(sets.cells == cell)
@@ -97,10 +97,10 @@ class _Sets:
 
 
 @lru_cache(maxsize=512)
-def _sets(spread: Spread, steps: tuple[float, float], count: int, gap: float) -> _Sets:
-    size = max(int((spread.high - spread.low) / _CELL) + 1, 1)
-    grid = np.asarray(spread.low + _CELL * np.arange(size), dtype=np.float64)
-    density = spread.density(grid)
+def _sets(prior: Prior, steps: tuple[float, float], count: int, gap: float) -> _Sets:
+    size = max(int((prior.high - prior.low) / _CELL) + 1, 1)
+    grid = np.asarray(prior.low + _CELL * np.arange(size), dtype=np.float64)
+    density = prior.density(grid)
     density = np.maximum(density, 1e-12 * density.max())  # nothing is impossible, and nothing divides by zero
     width = (steps[1] - steps[0]) / _STEPS
     members, lows = [], []
@@ -109,7 +109,7 @@ def _sets(spread: Spread, steps: tuple[float, float], count: int, gap: float) ->
         # Values and steps lie anywhere within their cells; every set drawn must pass.
         slack = _CELL + (count - 1) * width / 2
         offsets = np.round(middle * np.arange(count) / _CELL).astype(np.int64)
-        fits = (grid + (count - 1) * high + slack <= spread.high) & (grid - slack >= spread.low)
+        fits = (grid + (count - 1) * high + slack <= prior.high) & (grid - slack >= prior.low)
         fits &= np.exp(grid - slack) * np.expm1(low) >= gap
         members.append(np.flatnonzero(fits)[:, None] + offsets)
         lows.append(np.full(int(fits.sum()), low))

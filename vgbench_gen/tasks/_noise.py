@@ -16,7 +16,10 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray
 
 
 class NoiseTest:
-    """The part of a `Task` that the noise test asks. n: draws, m: options."""
+    """The part of a `Task` that the noise test asks. n: draws, m: options.
+
+    A task gives `noisy_values` and `gaps`, or, where options are not told apart by a distance, `best_stays` alone.
+    """
 
     def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
         """(n, ...) what the value of `about` may really be, each under errors of its own.
@@ -24,11 +27,11 @@ class NoiseTest:
         From its evidence; a computed option has none, and its printed value stands for the exact one. `nan` in a draw
         where it has no value.
         """
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no noisy values; its `best_stays` says all")
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """(m, n) how far each option, as printed, is from each of `noisy_values(about)`, in the task's own measure."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no gaps; its `best_stays` says all")
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """(n,) error of a claim over the tolerance its text states, were each of `values` (n, ...) the truth; <= 1

@@ -234,10 +234,6 @@ class Task(NoiseTest, abc.ABC):
         """Options come from the pool unless a task says otherwise."""
         return None
 
-    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
-        """Any set, unless a task says otherwise."""
-        return True
-
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper gives most tasks no noise rule."""
         return None

@@ -24,7 +24,7 @@ from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._ladder import Rungs, Spread, draw_rungs
+from vgbench_gen.tasks._ladder import Prior, Rungs, draw_rungs
 from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
@@ -181,10 +181,10 @@ class ObjectDistance(ScalarTask):
         scale = gates.guess_log_sd * (3 * apart) ** gates.guess_log_sd_power
         ends = np.log([gates.min_m, gates.max_m])
         # Rounded, so that weights of sets are found once for many facts.
-        spread = Spread(round(guess, 2), round(scale, 2), float(ends[0]), float(ends[1]), gates.guess_freedom)
+        prior = Prior(round(guess, 2), round(scale, 2), float(ends[0]), float(ends[1]), gates.guess_freedom)
         steps = float(np.log(low)), float(np.log(high))
         return draw_rungs(
-            float(fact.truth_candidate.value[0]), spread, steps, count, rng, gates.gap_min_m + 10.0**-self.decimals
+            float(fact.truth_candidate.value[0]), prior, steps, count, rng, gates.gap_min_m + 10.0**-self.decimals
         )
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:

@@ -23,7 +23,7 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _overlays
-from vgbench_gen.tasks._ladder import Rungs, Spread, draw_rungs
+from vgbench_gen.tasks._ladder import Prior, Rungs, draw_rungs
 from vgbench_gen.tasks._noise import pose_errors
 from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
@@ -57,7 +57,7 @@ _REJECTS_FACTOR = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _BoxSpread(Spread):
+class _BoxPrior(Prior):
     """Of the depth of a box with its rays given. drop: from the camera down to its lowest corner, over its depth.
     drop_m: see `BoxMargins`."""
 
@@ -68,7 +68,7 @@ class _BoxSpread(Spread):
         """Of depth and drop together, at one ratio of both: for one drop per depth, hence the factor exp(x)."""
         depths_m = np.exp(x)
         drops = [share / sd * _bell((self.drop * depths_m - mean) / sd) for share, mean, sd in self.drop_m]
-        return np.asarray(Spread.density(self, x) * np.sum(drops, axis=0) * depths_m)
+        return np.asarray(Prior.density(self, x) * np.sum(drops, axis=0) * depths_m)
 
 
 def _bell(z: FloatArray) -> FloatArray:
@@ -254,7 +254,7 @@ class ObjectLocation(Task):
         axes = boxes.from_corners(corners, "camera").rotation
         upright = axes[:, np.argmax(np.abs(axes[1]))]
         down = upright if upright[1] > 0 else -upright
-        spread = _BoxSpread(
+        prior = _BoxPrior(
             float(np.log(gates.box.depth_typical_m)),
             gates.box.depth_log_sd,
             float(ends[0]),
@@ -263,7 +263,7 @@ class ObjectLocation(Task):
             drop_m=gates.box.drop_m,
         )
         steps = float(np.log(low)), float(np.log(high))
-        return draw_rungs(depth_m, spread, steps, count, rng, odds=_ODDS if count > 2 else 1.0)
+        return draw_rungs(depth_m, prior, steps, count, rng, odds=_ODDS if count > 2 else 1.0)
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.noise import Noise
-from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility
 from vgbench_gen.geometry import poses
@@ -244,13 +243,6 @@ class RelativePose(Task):
             self._shift_d(truth, second) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
         )
         return float(max(gaps))
-
-    def owns(self, fact: Fact, members: Sequence[Candidate]) -> bool:
-        """Pools of one scene overlap, so one set might be asked twice. A hash of its frames names the member that is
-        the truth, the same one for a set and for the set of its inverses; to a reader each member is as likely."""
-        names = ["-".join(sorted(member.frame_ids)) for member in members]
-        ranks = [stable_hash("owner", fact.dataset, fact.scene_id, *sorted(names), "of", name) for name in names]
-        return "-".join(sorted(fact.truth_candidate.frame_ids)) == names[ranks.index(min(ranks))]
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """Those that are the motion between two frames; a computed one is not."""

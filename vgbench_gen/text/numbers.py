@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -133,3 +134,18 @@ def _finite(x: float) -> float:
 
 def _without_negative_zero(text: str) -> str:
     return text[1:] if text.startswith("-") and not text.strip("-0.") else text
+
+
+def spelled(value: Any) -> str:
+    """A number or an array of any shape for a person to look at, one matrix row per line; anything else as it is."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return str(value)
+    if array.size == 1:
+        return f"{array.item():.6g}"
+    form = ">8.4g" if array.ndim > 1 else ".6g"  # columns of a matrix stand below each other
+    text = np.array2string(
+        array, formatter={"float_kind": lambda v: format(v, form)}, separator=", ", max_line_width=10**6
+    )
+    return "\n".join(line.strip() for line in text.splitlines())

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from vgbench_gen.core.types import Item
+from vgbench_gen.text.numbers import spelled
 
 _DEPTH = 2  # of nested evidence that is spelled out
 _LONG = 24  # numbers of an array that are spelled out
@@ -19,11 +18,11 @@ def evidence_rows(item: Item) -> list[tuple[str, str]]:
     unit = f" {item.unit}" if item.unit else ""
     rows: list[tuple[str, str]] = []
     if "truth" in evidence and "second_value" in evidence:  # rows of other programs have none
-        rows.append(("First route", _numbers(evidence["truth"]["value"]) + unit))
-        rows.append(("Second route", _numbers(evidence["second_value"]) + unit))
+        rows.append(("First route", spelled(evidence["truth"]["value"]) + unit))
+        rows.append(("Second route", spelled(evidence["second_value"]) + unit))
     if "claim" in evidence:
         claim = evidence["claim"]
-        rows.append(("Claim", f"{_numbers(claim['value'])}{unit}, {claim['separation']:.2f} margins from the truth"))
+        rows.append(("Claim", f"{spelled(claim['value'])}{unit}, {claim['separation']:.2f} margins from the truth"))
     if item.tolerance:
         rows.append(("Tolerance", f"{item.tolerance:g}"))
     for n, distractor in enumerate(item.distractors, 1):
@@ -47,19 +46,5 @@ def _plain(value: Any, depth: int = 0) -> str:
             return f"{len(value)} values"
         return ("\n" if depth == 0 else ", ").join(f"{k} {_plain(v, depth + 1)}" for k, v in sorted(value.items()))
     if isinstance(value, list | tuple):
-        return _numbers(value) if len(value) <= _LONG else f"{len(value)} values"
+        return spelled(value) if len(value) <= _LONG else f"{len(value)} values"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _numbers(value: Any) -> str:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        return str(value)
-    if array.size == 1:
-        return f"{array.item():.6g}"
-    form = ">8.4g" if array.ndim > 1 else ".6g"  # columns of a matrix stand below each other
-    text = np.array2string(
-        array, formatter={"float_kind": lambda v: format(v, form)}, separator=", ", max_line_width=10**6
-    )
-    return "\n".join(line.strip() for line in text.splitlines())
