@@ -1,0 +1,63 @@
+"""The strict reader of `benchmark-validity.md` 3.8: the last line alone, in a fixed form, or nothing."""
+
+from __future__ import annotations
+
+import re
+
+from vgbench_gen.evaluation.answers import units
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.units import Unit
+
+_MAX_LINE = 300
+_PREFIX = re.compile(r"(?:final\s+)?answer\s*:\s*", re.IGNORECASE)
+_PLAIN_NUMBER = r"[+-]?(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15})"
+_NUMBER = re.compile(rf"({_PLAIN_NUMBER})\s*([A-Za-z%°\"'][A-Za-z^ ]{{0,20}}2?)?\.?")
+_SCALAR = re.compile(
+    rf"\\?scalar\s*\{{\s*({_PLAIN_NUMBER})\s*\}}\s*\\?distance_unit\s*\{{\s*([A-Za-z ]{{1,20}}?)\s*\}}\.?"
+)
+_YES_NO = re.compile(r"(yes|no)[.!]?", re.IGNORECASE)
+
+
+def final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = None) -> Reading:
+    """The value of a reply that ends as it was asked to.
+
+    The last line that is not empty must be the value and nothing else, with or without "Answer:" before it: a letter
+    (with or without brackets), Yes or No, a number with or without a unit, or the paper's scalar notation. No
+    Markdown, no words, no fallback.
+
+    Args:
+        reply: as the model sent it.
+        kind: "letter", "yes_no", "count", "number", "text", or what is measured ("length", "angle", ...).
+        letters: the valid ones, for "letter".
+        unit: what the question asks for; a length without a unit is taken in it, and says nothing without it.
+    """
+    lines = reply[-4 * _MAX_LINE :].strip().rsplit("\n", 1)
+    line = lines[-1].strip()
+    if not line or len(line) > _MAX_LINE:
+        return NOTHING
+    line = _PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line
+    if kind == "letter":
+        match = re.fullmatch(rf"\(?([{letters}])\)?\.?", line)
+        return ok(match.group(1)) if match else NOTHING
+    if kind == "yes_no":
+        match = _YES_NO.fullmatch(line)
+        return ok(match.group(1).capitalize()) if match else NOTHING
+    if kind == "text":
+        return ok(line.strip(" .").casefold()) if line else NOTHING
+    match = _SCALAR.fullmatch(line) or _NUMBER.fullmatch(line)
+    return _value(match, kind, unit) if match else NOTHING
+
+
+def _value(match: re.Match[str], kind: str, unit: Unit | None) -> Reading:
+    value, word = float(match.group(1)), (match.group(2) or "").strip()
+    written = units.unit_of(word)
+    if word and written is None and kind != "count":
+        return NOTHING
+    if kind == "count":
+        return ok(value)
+    if kind == "number":
+        if unit and written and written.kind == unit.kind:
+            value *= written.scale / unit.scale
+        return ok(value)
+    used, wanted = written or unit, kind
+    return ok(value * used.scale) if used is not None and used.kind == wanted and value >= 0 else NOTHING

@@ -1,0 +1,219 @@
+"""Option letters in replies (`eval-protocols.md` 2.2): never guessed, null where two are named or all are listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from vgbench_gen.evaluation.answers.option_texts import OptionTexts
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+
+DEFAULT_LETTERS = "ABCDEF"
+
+_REJECT_BEFORE = either(words("reject_before", "letters"))
+_REJECT_AFTER = either(words("reject_after", "letters"))
+_REJECT_AFTER_CHINESE = either(words("reject_after_chinese", "letters"))
+_ACCEPT = either(words("accept_after", "letters"))
+_ACCEPT_CHINESE = either(words("accept_after_chinese", "letters"))
+_AFTER_LETTER = either(words("after_letter", "letters"))
+_NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
+_OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
+_JOIN = (
+    r"\s*(?:,\s*(?:and|or)\b|,|/|&|\band\b|\bor\b|\bnor\b|和|或者?|与|及|、|还是)\s*"
+    r"(?:maybe\s+|perhaps\s+|possibly\s+)?"
+)
+_IS = r"(?:is|are|was|were|seems?|looks?|appears?|must be|can be|would be|being|to be|was found to be)"
+_HOW = (
+    r"(?:(?:also|both|all|clearly|definitely|obviously|likely|probably|therefore|thus|simply|actually|most likely)\s+)*"
+)
+_CLAUSE = re.compile(
+    r"(?<![0-9])\.(?=\s|$)|[;!?\n。]"
+    r"|,\s*(?=(?:so|thus|hence|therefore|but|making|which means|it is|it's|i|we|the|then)\b)"
+    r"|\b(?:so|therefore|thus|hence)\b|因此|所以",
+    re.IGNORECASE,
+)
+_HEDGED = compiled(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|可能")
+
+
+class LetterReader:
+    """Reads one letter of a question's options.
+
+    Args:
+        letters: the valid ones, upper case, in order.
+        options: letter to text, empty where the texts are not known.
+    """
+
+    def __init__(self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None) -> None:
+        self.letters = letters
+        self.texts = OptionTexts(options or {})
+        self._p = patterns(letters)
+
+    def marked(self, text: str) -> Reading:
+        """Nothing: letters have no notation of their own."""
+        return NOTHING
+
+    def segment(self, text: str) -> Reading:
+        """A letter or an option's text in a container or after a phrase."""
+        return self._opening(text, whole_text=True) or self._anywhere(text)
+
+    def leading(self, text: str) -> Reading:
+        """ "B is the correct answer", a first line that is only a letter, or a reply that is one option's text."""
+        accepted = [match.group(1) for match in self._p.accepted.finditer(self._without_rejected(text))]
+        if accepted and len(set(accepted)) == 1:
+            return ok(accepted[-1].upper())
+        first, _, rest = text.partition("\n")
+        bare = self._p.bare.fullmatch(first.strip())
+        if bare and not (rest and self._p.bare.fullmatch(rest.strip().partition("\n")[0].strip())):
+            return self._letter(bare.group(1))
+        if self._lists_several(text):
+            return NOTHING
+        equal = self.texts.equal_to(text) or self.texts.equal_to(first)
+        if equal:
+            return ok(equal)
+        opening = None if "\n" in text.strip() else self._opening(text, whole_text=False)
+        return opening if opening is not None and opening.found else NOTHING
+
+    def free(self, text: str) -> Reading:
+        """Standalone letters, then the texts of options."""
+        return self._anywhere(text)
+
+    def _letter(self, letter: str) -> Reading:
+        return ok(letter.upper()) if letter.upper() in self.letters else NOTHING
+
+    def _opening(self, text: str, whole_text: bool) -> Reading | None:
+        """A letter that opens the text, None where there is none."""
+        bare = self._p.bare.fullmatch(text.strip())
+        if bare:
+            return self._letter(bare.group(1))
+        if whole_text:
+            equal = self.texts.equal_to(text)
+            if equal:
+                return ok(equal)
+        opening = self._p.opening.match(text)
+        if opening is None:
+            return None
+        if self._p.rejected_after.match(text) or self._lists_several(text):
+            return None
+        if self._p.joined.match(text):
+            return AMBIGUOUS
+        return self._letter(opening.group(1) or opening.group(2))
+
+    def _anywhere(self, text: str) -> Reading:
+        if self.texts.hold_letters:  # "Point A" may be the text of option B
+            contained = self.texts.only_one_in(self._without_lists(text))
+            if contained:
+                return ok(contained)
+        rest = self._without_lists(self._without_rejected(text))
+        found = self._named(rest)
+        if len(found) == 1:
+            return ok(found.pop())
+        if found:
+            for clause in reversed(_CLAUSE.split(rest)):
+                named = self._named(clause)
+                if named:
+                    return ok(named.pop()) if len(named) == 1 and not _HEDGED.search(clause.lower()) else AMBIGUOUS
+            return AMBIGUOUS
+        contained = self.texts.only_one_in(rest) or self.texts.only_one_in(_last_clause(rest))
+        if contained:
+            return ok(contained)
+        return AMBIGUOUS if self._lists_several(text) or self.texts.count_in(rest) > 1 else NOTHING
+
+    def _named(self, text: str) -> set[str]:
+        found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}
+        if "A" in found and not self._p.first_letter.search(text):
+            found.discard("A")
+        return found
+
+    def _lists_several(self, text: str) -> bool:
+        """Whether a text sets out two or more options by their letters, as a question does."""
+        return len({match.group(1) for match in self._p.listed.finditer(text)}) > 1
+
+    def _without_rejected(self, text: str) -> str:
+        """The text without letters that it calls wrong (S8)."""
+        for pattern in self._p.rejected:
+            text = pattern.sub(" ", text)
+        return text
+
+    def _without_lists(self, text: str) -> str:
+        """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
+        text = self._p.enumerated.sub(" ", text)
+        markers = list(self._p.listed.finditer(text))
+        if len({match.group(1) for match in markers}) < 2:
+            return text
+        kept, start = [], 0
+        for number, marker in enumerate(markers):
+            end = markers[number + 1].start() if number + 1 < len(markers) else len(text)
+            stop = self.texts.restated_until(marker.group(1), text, marker.end(), end)
+            if stop is None:
+                continue
+            kept.append(text[start : marker.start()])
+            start = stop
+        return " ".join([*kept, text[start:]])
+
+
+class Patterns:
+    """Patterns for one set of letters; see `LetterReader`."""
+
+    def __init__(self, letters: str) -> None:
+        some = f"[{letters}]"
+        any_case = f"[{letters}{letters.lower()}]"
+        free = rf"(?<![A-Za-z0-9_'°])(?<![A-Za-z0-9]-)({some})(?![A-Za-z0-9_']|-[A-Za-z0-9]|\.[0-9])"
+        several = rf"{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_NAME}{_OPEN}{some}{_CLOSE}){{0,25}}(?![A-Za-z])"
+        # Group 1: capital, alone. Group 2: lower case, between delimiters. An article is sorted out by `first_letter`.
+        self.standalone = re.compile(rf"{free}|(?:\(|^\s*)({some.lower()})[)](?![A-Za-z0-9])", re.MULTILINE)
+        self.first_letter = re.compile(
+            rf"(?<![A-Za-z0-9_'°])(?:A|\(a\))(?![A-Za-z0-9_'])(?:(?!\s+[a-z])|(?=\s+{_AFTER_LETTER}\b))"
+        )
+        article = rf"(?!(?<=[Aa])\s+(?!{_AFTER_LETTER}\b)[a-z])"
+        name = rf"(?i:{_NAME})"
+        self.bare = re.compile(rf"\s*{name}\W*({any_case})\W*(?:\s*(?i:is correct|is the answer|正确))?\W*")
+        self.opening = re.compile(
+            rf"\s*{name}[\s(\[{{<\"':]*(?:(?<![A-Za-z])({some})(?![A-Za-z0-9_'])(?!-[A-Za-z0-9]){article}"
+            rf"|({some.lower()})(?=[)\].:]))"
+        )
+        self.joined = re.compile(
+            rf"\s*{name}{_OPEN}{any_case}{_CLOSE}\.?{_JOIN}{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])"
+        )
+        self.listed = re.compile(rf"(?<![A-Za-z0-9_'(]){_OPEN}({some})(?:\)|[.:、](?=\s)|\.(?=\S))")
+        self.accepted = re.compile(
+            rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT})|\s*(?:是|最)?{_ACCEPT_CHINESE})"
+        )
+        self.rejected_after = re.compile(
+            rf"\s*{name}{several}(?:\s*(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|\s*{_REJECT_AFTER_CHINESE})"
+        )
+        self.rejected = (
+            re.compile(
+                rf"(?<![A-Za-z])(?i:{_REJECT_BEFORE})\s*(?i:(?:be|it's|is|the|either|correct|answer)\s+)*{name}{several}"
+                rf"{article}(?!\s*(?i:only|just)\b)"
+            ),
+            re.compile(
+                rf"(?<![A-Za-z0-9_']){name}{several}\s*"
+                rf"(?:(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|{_REJECT_AFTER_CHINESE}"
+                rf"|(?i:isn't|aren't|wasn't|doesn't|don't|does not|do not|cannot|can't|can not|won't|will not|has no)"
+                rf"\b)"
+            ),
+            # An item of a list that is discussed and dismissed on its own line: "A. 3 m - incorrect".
+            re.compile(
+                rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:[-—:(→]|\b(?i:is|this is|but|so))\s*"
+                rf"(?i:{_HOW}{_REJECT_AFTER})[^\n]*$",
+                re.MULTILINE,
+            ),
+        )
+        self.enumerated = re.compile(
+            rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
+            rf"[\s:]*(?i:(?:the|options|choices|answers)\s+)*{_OPEN}{some}{_CLOSE}(?:{_JOIN}{name}{_OPEN}{some}{_CLOSE}){{1,25}}"
+            rf"(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])(?!\s+(?i:{_IS})\b)"
+        )
+
+
+@lru_cache(maxsize=64)
+def patterns(letters: str) -> Patterns:
+    """Compiled once per set of letters."""
+    return Patterns(letters)
+
+
+def _last_clause(text: str) -> str:
+    parts = [part for part in _CLAUSE.split(text) if part.strip()]
+    return parts[-1] if parts else ""

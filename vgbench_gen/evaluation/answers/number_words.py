@@ -1,0 +1,134 @@
+"""Number words of English and Chinese written as digits, so that one pattern reads all numbers."""
+
+# ruff: noqa: RUF001 (characters of replies that look like others)
+
+from __future__ import annotations
+
+import re
+
+_ONES = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+    "seventeen": 17, "eighteen": 18, "nineteen": 19,
+}  # fmt: skip
+_TENS = {
+    "twenty": 20, "thirty": 30, "forty": 40, "fourty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80,
+    "ninety": 90,
+}  # fmt: skip
+_SCALES = {"hundred": 100, "thousand": 1000}
+_ALL_WORDS = sorted({**_ONES, **_TENS, **_SCALES}, key=len, reverse=True)
+_WORD = "|".join(_ALL_WORDS)
+_AND_A_HALF = r"(?P<half>\s+and\s+(?:a\s+|one\s+|1\s+)?(?:half|(?P<quarter>quarter)))"
+_ENGLISH = re.compile(
+    rf"\b(?P<words>(?:a\s+(?=hundred|thousand))?(?:{_WORD})\b(?:(?:[\s-]+|\s+and\s+)(?:{_WORD})\b)*)"
+    rf"(?P<point>\s+point(?:\s+(?:{'|'.join(_ONES)}))+\b)?{_AND_A_HALF}?",
+)
+_DIGITS_AND_A_HALF = re.compile(rf"\b(?P<number>[0-9]{{1,6}}){_AND_A_HALF}\b")
+_UNIT_AND_A_HALF = re.compile(
+    r"\b(?:one|a|an|1)\s+(?P<unit>met(?:er|re)|foot|yard|mile|inch)\s+and\s+(?:a\s+|one\s+)?half\b"
+)
+_DOZEN = re.compile(r"\b(?:(?P<half>half\s+a)|(?P<two>two|2)|(?P<three>three|3)|an?|one|1)[\s-]+dozen\b")
+_PART = re.compile(
+    r"(?<!and )(?<!and a )(?<!and one )"
+    r"\b(?:(?P<count>an?|one|two|three|1|2|3)[\s-]+)?(?P<part>half|third|quarter|fourth|fifth|tenth)s?(?:\s+of)?\s+(?:an?\s+)?"
+    r"(?=(?:met(?:er|re)|foot|feet|yard|mile|inch|kilomet|centimet)s?\b)",
+)
+_SINGLE = re.compile(r"\b(?:a\s+single|only\s+a\s+single|just\s+a\s+single)\b")
+_ONE_UNIT = re.compile(r"\ban?\s+(?=(?:met(?:er|re)|foot|yard|mile|inch|kilomet(?:er|re)|centimet(?:er|re))\b)")
+_MINUS = re.compile(r"(?<![0-9]\s)\b(?:minus|negative)\s+(?=[0-9.])")
+_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
+_COUNTS = {"two": 2, "three": 3, "2": 2, "3": 3}
+# "one" that counts nothing.
+_PRONOUN = re.compile(
+    r"\b(?:the|this|that|which|each|every|any|no|another|other|some|first|second|last|left|right|correct|closer|nearest|farthest)"
+    r"\s+one\b(?!\s+(?:chair|table))|\bone\s+(?:of|by\s+one|another|can|could|might|may|would|should|is|that|which|has|on|in|at)\b",
+)
+
+_CHINESE_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "壹": 1, "贰": 2, "叁": 3}
+_CHINESE_SCALES = {"十": 10, "百": 100, "千": 1000}
+_CHINESE_NUMERAL = "[零〇一二两三四五六七八九十百壹贰叁][零〇一二两三四五六七八九十百千点]{0,11}"
+_MEASURE = "个個把张張只隻条條辆輛台臺人本扇块塊盏盞件幅间間层層面排位名棵根支朵盆瓶杯匹头架座栋双对"
+_CHINESE = re.compile(
+    rf"(?<!第)(?<![其统唯万同])(?P<numeral>{_CHINESE_NUMERAL})(?P<half>个半|半)?"
+    rf"(?=\s*(?:[{_MEASURE}]|[毫厘公分千]?米|公分|公尺|公里|英[尺寸里]|平方|平米|$|[。.,、;!?\n]))"
+)
+
+
+def as_digits(text: str) -> str:
+    """A lower-case text with its number words as digits: "twenty-one" to "21", "two and a half" to "2.5", "三" to "3".
+
+    Words that count nothing stay: "the left one", "second", "一共".
+    """
+    if re.search("[零〇一二两三四五六七八九十百半壹贰叁]", text):
+        text = text.replace("半米", "0.5米")
+        text = _CHINESE.sub(lambda match: _chinese(match["numeral"]) + (".5" if match["half"] else ""), text)
+    if not re.search(r"[a-z]", text):
+        return text
+    if "half" in text or "quarter" in text:
+        text = _UNIT_AND_A_HALF.sub(r"1.5 \g<unit>", text)
+        text = _DIGITS_AND_A_HALF.sub(lambda match: match["number"] + (".25" if match["quarter"] else ".5"), text)
+    if "dozen" in text:
+        text = _DOZEN.sub(_dozen, text)
+    if any(part in text for part in _PARTS):
+        text = _PART.sub(_part, text)
+    if "single" in text:
+        text = _SINGLE.sub("1", text)
+    text = _ONE_UNIT.sub("1 ", text)
+    if any(word in text for word in _ALL_WORDS):
+        kept: list[str] = []
+        start = 0
+        for pronoun in _PRONOUN.finditer(text):
+            kept += [_ENGLISH.sub(_english, text[start : pronoun.start()]), pronoun.group()]
+            start = pronoun.end()
+        text = "".join([*kept, _ENGLISH.sub(_english, text[start:])])
+    return _MINUS.sub("-", text) if "minus" in text or "negative" in text else text
+
+
+def _dozen(match: re.Match[str]) -> str:
+    return "6" if match["half"] else "24" if match["two"] else "36" if match["three"] else "12"
+
+
+def _part(match: re.Match[str]) -> str:
+    return f"{_COUNTS.get(match['count'] or '', 1) / _PARTS[match['part']]:.6g} "
+
+
+def _english(match: re.Match[str]) -> str:
+    total = current = 0
+    last = 1000
+    for word in re.findall(r"[a-z]+", match["words"]):
+        if word in ("and", "a"):
+            continue
+        if word in _SCALES:
+            scale = _SCALES[word]
+            current = max(current, 1) * scale
+            if scale == 1000:
+                total, current = total + current, 0
+            last = scale
+            continue
+        value = _ONES.get(word, _TENS.get(word, 0))
+        size = 10 if word in _TENS else 1
+        if size >= last or (last == 10 and not 1 <= value <= 9) or (last == 1):
+            return match.group()  # "one two three" is a list, not a number
+        current, last = current + value, size if size == 10 else 1
+    digits = ""
+    if match["point"]:
+        digits = "".join(str(_ONES[word]) for word in match["point"].split()[1:])
+    elif match["half"]:
+        digits = "25" if match["quarter"] else "5"
+    return f"{total + current}.{digits}" if digits else str(total + current)
+
+
+def _chinese(numeral: str) -> str:
+    whole, _, fraction = numeral.partition("点")
+    digits = "".join(str(_CHINESE_DIGITS.get(c, 0)) for c in fraction)
+    if not any(c in _CHINESE_SCALES for c in whole):
+        value = "".join(str(_CHINESE_DIGITS.get(c, 0)) for c in whole)
+        return f"{value}.{digits}" if digits else value
+    total, current = 0, 0
+    for c in whole:
+        if c in _CHINESE_SCALES:
+            total += (current or 1) * _CHINESE_SCALES[c]
+            current = 0
+        else:
+            current = _CHINESE_DIGITS.get(c, 0)
+    return f"{total + current}.{digits}" if digits else str(total + current)

@@ -1,0 +1,213 @@
+"""Counts, plain numbers and lengths in replies (`eval-protocols.md` 2.4 to 2.6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from vgbench_gen.evaluation.answers import units
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.quantities import (
+    NUMBER,
+    Quantity,
+    arithmetic,
+    prepared,
+    quantities,
+    result_of_sum,
+)
+from vgbench_gen.evaluation.answers.units import Kind, Unit
+from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+
+_UNNAMED = re.sub(r"\?P<[a-z]+>", "?:", NUMBER)
+_RANGED = rf"(?P<n>{_UNNAMED}(?:\s*(?:-|~|to|or|到|至)\s*{_UNNAMED})?)"
+_TOTALS = [
+    compiled(
+        pattern.replace("{n}", _RANGED)
+        if not pattern.startswith("{n}")
+        else rf"(?<![0-9A-Za-z.,]){pattern.replace('{n}', _RANGED)}"
+    )
+    for pattern in words("totals", "counts")
+]
+# "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
+_OPENING = compiled(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:\s+[a-z]+){{0,3}}\s*[(:](?!\s*\Z)")
+_NONE = compiled(rf"\A\W*{either(words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
+_NO_THINGS = compiled(rf"(?:^|\b){either(words('no_things', 'counts'))}")
+_BOUNDS = compiled(rf"{either(words('bounds', 'counts'))}\s*\Z")
+_SENTENCES = re.compile(r"[\n。!?;]|\.(?=\s|$)")
+_SCALAR = re.compile(
+    r"\\?scalar\s*(?:\{\s*(?P<in>[^{}]{1,80}?)\s*\}|(?P<out>-?[0-9][^\s{}\\]{0,40}))\s*[,;:]?\s*"
+    r"(?:\\?distance[\s_]{0,2}unit\s*(?:\{\s*(?P<unit>[^{}]{1,40}?)\s*\}|(?P<bare>[A-Za-z\u4e00-\u9fff]{1,20}))|(?P<after>[A-Za-z\u4e00-\u9fff'\"]{1,20}))?",
+    re.IGNORECASE,
+)
+
+
+class _NumeralReader:
+    """What counts, numbers and lengths share."""
+
+    def marked(self, text: str) -> Reading:
+        return NOTHING
+
+    def segment(self, text: str) -> Reading:
+        return self._pick(text, first=True)
+
+    def leading(self, text: str) -> Reading:
+        first, _, rest = text.strip().partition("\n")
+        return self._alone(first) if rest or len(first) < 60 else NOTHING
+
+    def free(self, text: str) -> Reading:
+        return self._pick(text, first=False)
+
+    def _alone(self, line: str) -> Reading:
+        """A line that holds one number and nothing else."""
+        line = prepared(line.strip())
+        found = quantities(line)
+        if len(found) != 1:
+            return NOTHING
+        around = line[: found[0].start] + line[found[0].end :]
+        return self.value(found[0]) if not re.search(r"\w", around) else NOTHING
+
+    def _pick(self, text: str, first: bool) -> Reading:
+        raise NotImplementedError
+
+    def value(self, found: Quantity) -> Reading:
+        """A quantity as an answer of this type."""
+        raise NotImplementedError
+
+    def _sum(self, text: str) -> Reading:
+        """The value of a reply that is a sum, such as "2 + 3"."""
+        computed = arithmetic(prepared(text).strip(" ≈~:"))
+        if computed is None:
+            return NOTHING
+        value, rest = computed
+        found = quantities(f"1 {rest.strip()}") if rest.strip() else []
+        if re.search(r"[A-Za-z0-9=]", rest) and not (found and found[0].unit and len(rest.strip()) < 20):
+            return NOTHING
+        return self.value(Quantity(abs(value), found[0].unit if found else None, 0, 0, value < 0))
+
+
+class CountReader(_NumeralReader):
+    """Reads how many things there are; ranges and alternatives are no counts.
+
+    Args:
+        real: whether the number may be any real number, where ranges stand for their midpoint and the last number of
+            several counts (`eval-protocols.md` 2.6) instead of whole things.
+        unit: the unit a question asks for; lengths and areas written in another one are converted.
+    """
+
+    def __init__(self, real: bool = False, unit: Unit | None = None) -> None:
+        self.real, self.unit = real, unit
+
+    def value(self, found: Quantity) -> Reading:
+        """The number, in the unit asked for."""
+        if found.kind != "one" and not (self.real and found.kind == "range"):
+            return AMBIGUOUS
+        if found.unit is not None and found.unit.kind not in ("length", "area"):
+            return NOTHING
+        if self.unit and found.unit and found.unit.kind == self.unit.kind:
+            return ok(found.base / self.unit.scale)
+        return ok(found.signed)
+
+    def leading(self, text: str) -> Reading:
+        """A stated total, none at all, or a first line that is only a number."""
+        if _NONE.search(text.lower()) or _NONE.search(text.lower().strip().partition("\n")[0].partition(",")[0]):
+            return ok(0.0)
+        opening = _OPENING.match(prepared(text))
+        sizes = quantities(opening["n"]) if opening else ()
+        return self.value(sizes[0]) if sizes else super().leading(text)
+
+    def free(self, text: str) -> Reading:
+        """A stated total, then the only number, then the number of the last sentence."""
+        ready = prepared(text)
+        totals = [match for pattern in _TOTALS for match in pattern.finditer(ready)]
+        if totals:
+            last = max(totals, key=lambda match: match.start("n"))
+            sizes = quantities(last["n"])
+            if sizes:
+                return self.value(sizes[0])
+        found = self._pick(text, first=False)
+        if found.status == "no_answer" and _NO_THINGS.search(text.lower()):
+            return ok(0.0)
+        return found
+
+    def _pick(self, text: str, first: bool) -> Reading:
+        if _NONE.search(text.lower()):
+            return ok(0.0)
+        computed = self._sum(text)
+        if computed.found:
+            return computed
+        ready = prepared(text)
+        found = self._usable(quantities(ready))
+        if not found and first and _NO_THINGS.search(text.lower()):
+            return ok(0.0)
+        values = {(one.signed, one.unit, one.kind) for one in found}
+        if not found:
+            return NOTHING
+        if len(values) == 1:
+            return self._bounded(ready, found[-1])
+        sentences = [part for part in _SENTENCES.split(ready) if self._usable(quantities(part))]
+        last = self._usable(quantities(result_of_sum(sentences[-1]))) if sentences else found
+        if first or self.real:
+            return self.value(last[0] if first and not self.real else last[-1])
+        return self.value(last[0]) if len({one.signed for one in last}) == 1 else AMBIGUOUS
+
+    def _bounded(self, text: str, found: Quantity) -> Reading:
+        if not self.real and _BOUNDS.search(text[: found.start]):
+            return AMBIGUOUS
+        return self.value(found)
+
+    def _usable(self, found: Iterable[Quantity]) -> list[Quantity]:
+        """Without percentages, angles and, for whole things, lengths."""
+        return [one for one in found if one.unit is None or (self.real and one.unit.kind in ("length", "area"))]
+
+
+class MeasureReader(_NumeralReader):
+    """Reads a length in metres, or another measure in its base unit.
+
+    Args:
+        unit: the unit the question asks for, taken where a reply has none; without it such a reply says nothing.
+        kind: what is measured.
+    """
+
+    def __init__(self, unit: Unit | None = None, kind: Kind = "length") -> None:
+        self.unit, self.kind = unit, kind
+
+    def value(self, found: Quantity) -> Reading:
+        """The measure in its base unit; nothing for a negative one or without a unit."""
+        unit = found.unit or self.unit
+        if unit is None or unit.kind != self.kind or found.negative:
+            return NOTHING
+        return ok(found.value * unit.scale)
+
+    def marked(self, text: str) -> Reading:
+        r"""`\scalar{…} \distance_unit{…}` in any of its notations, the last one; the mean of the numbers inside."""
+        for match in reversed(list(_SCALAR.finditer(text)) if "calar" in text.lower() else []):
+            numbers = quantities(prepared(match["in"] or match["out"]))
+            written = match["unit"] or match["bare"] or match["after"] or ""
+            unit = units.unit_of(written.strip(". "))
+            inside = next((one.unit for one in numbers if one.unit), None)
+            if not numbers or (written and unit is None and not (match["after"] and (inside or self.unit))):
+                continue
+            mean = sum(one.signed for one in numbers) / len(numbers)
+            found = self.value(Quantity(abs(mean), unit or inside, 0, 0, mean < 0))
+            if found.found:
+                return found
+        return NOTHING
+
+    def _pick(self, text: str, first: bool) -> Reading:
+        computed = self._sum(text)
+        if computed.found:
+            return computed
+        ready = prepared(text)
+        pairs = self._of_kind(quantities(result_of_sum(ready) if first else ready))
+        if pairs:
+            return self.value(pairs[0 if first else -1])
+        if self.unit is None:
+            return NOTHING
+        found = [one for one in quantities(ready) if one.unit is None]
+        if len({one.signed for one in found}) > 1:
+            sentences = [part for part in _SENTENCES.split(ready) if quantities(part)]
+            found = [one for one in quantities(result_of_sum(sentences[-1])) if one.unit is None]
+        return self.value(found[0 if first else -1]) if found else NOTHING
+
+    def _of_kind(self, found: Iterable[Quantity]) -> list[Quantity]:
+        return [one for one in found if one.unit is not None and one.unit.kind == self.kind]

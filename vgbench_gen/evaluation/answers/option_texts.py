@@ -1,0 +1,145 @@
+"""Texts of options: parsed from questions, and found again in replies (`eval-protocols.md` 2.2 and 3.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from vgbench_gen.evaluation.answers.clean import plain
+
+_ARTICLES = re.compile(r"\b(?:the|a|an)\b(?![.):])")
+_NOT_TEXT = re.compile(r"[\s,;:!?\"'()\[\]{}<>*_/|-]+")
+_MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
+_REJECTED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
+_MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
+
+
+def parse(question: str) -> dict[str, str]:
+    """Options inside a question's text, letter to text; empty where there are not two or more, from A on, in order.
+
+    Reads every notation of `eval-protocols.md` 3.4: `(A) …`, `(a) …`, `A: …`, `A. …`, one per line or in one line.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    runs: list[dict[str, tuple[int, int]]] = []
+    for match in _MARKERS.finditer(question):
+        letter = (match.group(1) or match.group(2)).upper()
+        if letter == "A":
+            found = {}
+            runs.append(found)
+        if runs and ord(letter) == ord("A") + len(found):
+            found[letter] = (match.start(), match.end())
+    best = next((run for run in reversed(runs) if len(run) >= 2), {})
+    starts = [*best.values(), (len(question), len(question))]
+    texts = {letter: question[end : starts[number + 1][0]] for number, (letter, (_, end)) in enumerate(best.items())}
+    if texts:
+        last = list(texts)[-1]
+        texts[last] = _without_instruction(texts[last], several_lines="\n" in "".join(list(texts.values())[:-1]))
+    return {letter: text.strip().rstrip(",;").strip() for letter, text in texts.items()}
+
+
+def _without_instruction(text: str, several_lines: bool) -> str:
+    """The last option without the request that follows it on a line of its own."""
+    first, _, rest = text.partition("\n")
+    if rest and (several_lines or re.match(r"\s*(?:please|answer|respond|select|choose)\b", rest, re.IGNORECASE)):
+        lines = [first]
+        for line in rest.split("\n"):
+            if (
+                re.match(r"\s*(?:please|answer|respond|select|choose|give|reply)\b", line, re.IGNORECASE)
+                or not line.strip()
+            ):
+                break
+            lines.append(line)
+        return "\n".join(lines)
+    return text
+
+
+def bare(text: str) -> str:
+    """A text for comparison: lower case, without articles, hyphens, punctuation at its ends and extra spaces."""
+    text = _NOT_TEXT.sub(" ", _ARTICLES.sub(" ", text.casefold()))
+    return text.strip(" .。")
+
+
+class OptionTexts:
+    """The texts of one question's options. Texts that two options share are never matched."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._plain = {letter: plain(text) for letter, text in options.items()}
+        bared = {letter: bare(text) for letter, text in self._plain.items()}
+        shared = list(bared.values())
+        self._bare = {letter: text for letter, text in bared.items() if text and shared.count(text) == 1}
+        # A longer text first, so that "left" is not found in "front left".
+        self._order = sorted(self._bare, key=lambda letter: len(self._bare[letter]), reverse=True)
+        # "2.95" stands for the option "2.95 m", where no other one has this number.
+        numbers = [match.group(1) for text in bared.values() if (match := _MEASURE.fullmatch(text))]
+        self._numbers = {
+            match.group(1): letter
+            for letter, text in bared.items()
+            if (match := _MEASURE.fullmatch(text)) and numbers.count(match.group(1)) == 1
+        }
+        self.hold_letters = any(re.search(r"\b[A-Z]\b", text) for text in self._plain.values())
+
+    def equal_to(self, text: str) -> str:
+        """The letter whose text a reply is, "" where there is none; a reply of one letter is a letter, not a text."""
+        wanted = bare(text)
+        if not wanted or (len(wanted) == 1 and wanted.isalpha()):
+            return ""
+        equal = next((letter for letter, own in self._bare.items() if own == wanted), "")
+        return equal or self._numbers.get(wanted, "")
+
+    def only_one_in(self, text: str) -> str:
+        """The letter of the one option whose text stands in a reply, unless it is rejected there; "" otherwise."""
+        found = self._found(text)
+        return found.pop() if len(found) == 1 else ""
+
+    def count_in(self, text: str) -> int:
+        """How many options' texts stand in a reply."""
+        return len(self._found(text))
+
+    def restated_until(self, letter: str, text: str, start: int, end: int) -> int | None:
+        """Where an option repeated at `start` ends, None where what stands there is no repetition.
+
+        Without known texts, a repeated option ends with its line, or where the next letter begins.
+        """
+        if letter not in self._plain:
+            stop = re.search(r"[\n;]|(?<![0-9])\.(?=\s|$)", text[start:end])
+            return start + stop.start() if stop else end
+        rest = text[start:end]
+        own = self._plain[letter].strip()
+        lead = len(rest) - len(rest.lstrip())
+        if rest.lstrip().casefold().startswith(own.casefold()):
+            after = rest[lead + len(own) :]
+            said = re.match(r"[^\n]{0,200}", after)
+            # A verdict on the same line makes it more than a repetition.
+            return start + lead + len(own) if said is None or not re.search(r"[A-Za-z]", said.group()) else None
+        return None
+
+    def _found(self, text: str) -> set[str]:
+        if not self._bare:
+            return set()
+        rest = f" {bare(text)} "
+        rest = re.sub(r"(?<![0-9])\.|\.(?![0-9])", " ", rest)
+        found = set()
+        for letter in self._order:
+            own = self._bare[letter]
+            place = rest.find(own)
+            while place >= 0:
+                end = place + len(own)
+                if not _touches(rest, place, end):
+                    if not _REJECTED.search(rest[:place].rstrip()[-20:] + " "):
+                        found.add(letter)
+                    rest = rest[:place] + "\x00" * len(own) + rest[end:]
+                    end = place + len(own)
+                place = rest.find(own, end)
+        return found
+
+
+def _touches(text: str, start: int, end: int) -> bool:
+    """Whether the span continues as a word or a number on either side (Chinese has no spaces and may touch)."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if (before.isascii() and before.isalnum() and text[start].isascii() and text[start].isalnum()) or (
+        before == "." and text[start].isdigit()
+    ):
+        return True
+    if after == "." and text[end + 1 : end + 2].isdigit() and text[end - 1].isdigit():
+        return True
+    return after.isascii() and after.isalnum() and text[end - 1].isascii() and text[end - 1].isalnum()

@@ -1,0 +1,73 @@
+"""What reading a reply can come to: `architecture.md` 5 has five outcomes, `eval-protocols.md` 2.1 the statuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Status = Literal["ok", "no_answer", "ambiguous", "truncated", "refusal", "api_error"]
+Outcome = Literal["right", "wrong", "unreadable", "refused", "failed"]
+OUTCOMES: tuple[Outcome, ...] = ("right", "wrong", "unreadable", "refused", "failed")
+
+_OUTCOMES: dict[Status, Outcome] = {
+    "no_answer": "unreadable",
+    "ambiguous": "unreadable",
+    "truncated": "unreadable",
+    "refusal": "refused",
+    "api_error": "failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply says.
+
+    value: a letter, "Yes" or "No", a number, metres, or a text, by the reader; None unless status is "ok".
+    """
+
+    value: str | float | None
+    status: Status
+
+    @property
+    def found(self) -> bool:
+        """Whether there is a value."""
+        return self.status == "ok"
+
+
+NOTHING = Reading(None, "no_answer")
+AMBIGUOUS = Reading(None, "ambiguous")
+REFUSAL = Reading(None, "refusal")
+TRUNCATED = Reading(None, "truncated")
+API_ERROR = Reading(None, "api_error")
+
+
+def ok(value: str | float) -> Reading:
+    """A value that was read."""
+    return Reading(value, "ok")
+
+
+def outcome_of(reading: Reading, score: float) -> Outcome:
+    """A graded score is right only at 1."""
+    if reading.status == "ok":
+        return "right" if score >= 1 else "wrong"
+    return _OUTCOMES[reading.status]
+
+
+class Reader(Protocol):
+    """Rules of one answer type; every method looks at cleaned text and never raises on it."""
+
+    def marked(self, text: str) -> Reading:
+        """Notations that only this type has; they go before everything else."""
+        ...
+
+    def segment(self, text: str) -> Reading:
+        """What stands in a container or after a phrase such as "the answer is"."""
+        ...
+
+    def leading(self, text: str) -> Reading:
+        """A value that opens the reply on its own."""
+        ...
+
+    def free(self, text: str) -> Reading:
+        """A value anywhere in the text."""
+        ...

@@ -1,0 +1,159 @@
+"""Steps S5 to S7 of `eval-protocols.md` 2.1: containers, phrases that announce the answer, refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from vgbench_gen.evaluation.answers.clean import clean
+from vgbench_gen.evaluation.answers.outcomes import (
+    API_ERROR,
+    NOTHING,
+    REFUSAL,
+    TRUNCATED,
+    Reader,
+    Reading,
+)
+from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+
+_MAX_PLACES = 50  # the last ones count; a reply that repeats itself thousands of times is read as quickly
+
+_TAGGED = re.compile(
+    rf"<\s*({either(words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z])boxed\{")
+_KEYED = re.compile(
+    rf"[\"']{either(words('answer_keys'))}[\"']\s*:\s*"
+    r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|(-?[0-9][^,}\n]{0,60}|true|false|null)|\[\s*[\"']([^\"'\n]{0,200})[\"']\s*\])",
+    re.IGNORECASE,
+)
+_LINKS = either(words("answer_links"))
+_PHRASE = compiled(
+    rf"(?<![a-z]){either(words('answer_nouns'))}\s*(?:\([^()\n]{{0,30}}\)\s*)?(?:(?:,\s*therefore,?|,\s*then,?)\s*)?"
+    rf"(?:{_LINKS}\b\s*:?|:|=|-+>|→|—|-(?=\s))\s*"
+    rf"|\b{either(words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
+    rf"|{either(words('answer_chinese'))}\s*"
+)
+_SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
+_ABBREVIATION = re.compile(r"\b(approx|ca|e\.g|i\.e|vs|fig|est|resp)\.", re.IGNORECASE)
+_API_ERROR = compiled(rf"\A\W{{0,3}}{either(words('api_errors'))}")
+_PLACEHOLDER = compiled(rf"\A\W*{either(words('placeholders'))}\W*\Z")
+_REFUSAL = compiled("|".join(words("refusals")))
+_ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(words("answer_signs")), tuple(words("refusal_signs"))
+_HEDGE = compiled("|".join(words("hedges")))
+_SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
+
+
+def read(reply: str | None, reader: Reader, none_is_a_value: bool = False) -> Reading:
+    """Read one reply by the rules of one answer type.
+
+    Args:
+        reply: as the model sent it; None where nothing came.
+        reader: the rules of the type.
+        none_is_a_value: whether the whole reply "None" answers the question (counts), rather than stands for nothing.
+    """
+    if reply is None or not reply.strip():
+        return NOTHING
+    if _API_ERROR.match(reply[:400].lower()):
+        return API_ERROR
+    cleaned = clean(reply)
+    text = _ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text)
+    whole = text.strip().lower()
+    if len(whole) < 12 and _PLACEHOLDER.match(whole) and not (none_is_a_value and whole.strip(".!") == "none"):
+        return TRUNCATED if cleaned.cut else NOTHING
+    found = _read_clean(text, reader) if text else NOTHING
+    return TRUNCATED if cleaned.cut and not found.found else found
+
+
+def _read_clean(text: str, reader: Reader) -> Reading:
+    found = reader.marked(text)
+    if found.status != "no_answer":
+        return found
+    for place in chain(containers(text), phrases(text)):
+        found = reader.segment(place)
+        if found.status == "no_answer" and is_refusal(place):
+            found = REFUSAL
+        if found.status != "no_answer":
+            return found
+    refused = _refusal(text)
+    if refused is None:
+        found = reader.leading(text)
+        return reader.free(text) if found.status == "no_answer" else found
+    return _around_refusal(text, refused, reader)
+
+
+def _around_refusal(text: str, refused: re.Match[str], reader: Reader) -> Reading:
+    """A value before a refusal ("B, but I'm not sure") or after it ("I can't be certain, but probably B")."""
+    before = text[: refused.start()].rstrip(" ,;-—(\n")
+    before = re.sub(r"[\s,.;]*\b(?:but|though|although|however|i|it|we)\W*$", "", before, flags=re.IGNORECASE)
+    if before:
+        found = reader.leading(before)
+        if found.found and len(before) < 80:
+            return found
+    rest = text[refused.end() :]
+    hedge, stop = _HEDGE.search(rest.lower()), _SENTENCE_END.search(rest)
+    starts = [match.end() for match in (hedge, stop) if match is not None]
+    if starts:
+        later = rest[min(starts) :]
+        again = _refusal(later)
+        found = reader.leading(later)
+        if not found.found and again is None:
+            found = reader.free(later)
+        if found.found:
+            return found
+        if again is not None:
+            return _around_refusal(later, again, reader)
+    return REFUSAL
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a text says that no answer will be given."""
+    return _refusal(text) is not None
+
+
+def _refusal(text: str) -> re.Match[str] | None:
+    low = text.lower()
+    return _REFUSAL.search(low) if any(sign in low for sign in _REFUSAL_SIGNS) else None
+
+
+def containers(text: str) -> Iterator[str]:
+    """Contents of answer tags, boxes and JSON keys, the last one first."""
+    found: list[tuple[int, str]] = []
+    if "<" in text:
+        found += [(match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
+    if "boxed" in text or "fbox" in text:
+        found += [(match.start(), _braced(text, match.end())) for match in list(_BOXED.finditer(text))[-_MAX_PLACES:]]
+    if ":" in text and ("'" in text or '"' in text):
+        found += [(match.start(), next(filter(None, match.groups()), "")) for match in _KEYED.finditer(text)]
+    for _, content in sorted(found, reverse=True)[:_MAX_PLACES]:
+        yield content.strip()
+
+
+def phrases(text: str) -> Iterator[str]:
+    """What follows "the answer is" and its like, up to the end of the sentence, the last one first."""
+    low = text.lower()
+    if not any(sign in low for sign in _ANSWER_SIGNS):
+        return
+    starts = [match.end() for match in _PHRASE.finditer(low)]
+    for start in reversed(starts[-_MAX_PLACES:]):
+        yield segment_at(text, start)
+
+
+def segment_at(text: str, start: int) -> str:
+    """The rest of the sentence from `start`; the next line where nothing is left on this one."""
+    while start < len(text) and text[start] in " \t\n:":
+        start += 1
+    end = _SEGMENT_END.search(text, start)
+    return text[start : end.start() if end else len(text)].strip()
+
+
+def _braced(text: str, start: int) -> str:
+    """The text up to the brace that closes the one before `start`, or to the end where it was cut off."""
+    depth = 1
+    for place in range(start, min(len(text), start + 2000)):
+        depth += {"{": 1, "}": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[start:place]
+    return text[start : start + 2000]

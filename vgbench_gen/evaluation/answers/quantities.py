@@ -1,0 +1,227 @@
+"""Numbers with their units in a text: ranges, compound lengths, fractions, thousands, sums."""
+
+# ruff: noqa: RUF001 (characters of replies that look like others)
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from simpleeval import SimpleEval  # type: ignore[import-untyped]
+
+from vgbench_gen.evaluation.answers import units
+from vgbench_gen.evaluation.answers.number_words import as_digits
+from vgbench_gen.evaluation.answers.units import Unit
+from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+
+_MAX_EXPRESSION = 60
+_LARGEST = 1e15
+
+# One anchored pattern for a number; what a comma or dot means follows from the digits after it.
+NUMBER = (
+    r"(?:(?P<whole>[0-9]{1,6})\s+(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})|(?P<over>[0-9]{1,6})\s*/\s*(?P<under>[0-9]{1,6})"
+    r"|(?P<digits>[0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{1,20})?|[0-9]{1,3}(?:\.[0-9]{3}){1,5},[0-9]{1,20}|[0-9]{1,12},[0-9]{1,2}(?![0-9])"
+    r"|0,[0-9]{1,20}|[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})"
+    r"(?:\s*[x×*]\s*10\s*\^?\s*[({]?\s*(?P<power>[+-]?[0-9]{1,2})[)}]?|[eE](?P<exponent>[+-]?[0-9]{1,2}))?)"
+)
+_QUANTITY = re.compile(
+    rf"(?<![A-Za-z0-9_.])(?<![0-9],)(?<![0-9]/){NUMBER}(?:(?P<gap>\s*-?\s*)(?P<unit>{units.PATTERN})|(?![A-Za-z0-9_]|\.[0-9]))",
+)
+_RANGE = re.compile(r"\s*(?:-|~|–|—|to|through|up to|till|until|到|至)\s*")
+_EITHER = re.compile(r"\s*,?\s*(?:or|或者?|/)\s*")
+_BETWEEN = re.compile(r"\b(?:between|from)\s*$|在\s*$")
+_AND = re.compile(r"\s*(?:and|和|与)\s*")
+_PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\+-)\s*")
+_JOINED = re.compile(r"\s*(?:,|\band\b|又|零)?\s*")
+_LIST_MARKER = re.compile(r"^[ \t]*\(?([0-9]{1,2})[.)][ \t]+(?=\S)", re.MULTILINE)
+_LABELS = compiled(
+    rf"(?<![A-Za-z0-9])(?:{either(words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
+    r"(?:\s*(?:-|to|and|,|/)\s*[0-9]{1,4}(?![0-9]))?\)?"
+)
+_OF_MEDIA = compiled(rf"\b[0-9]{{1,3}}\s*(?:{either(words('things_of_media', 'counts'))})(?![A-Za-z])")
+_TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
+_NAMED = re.compile(
+    r"\b[xyzuvwhft][0-9]?\s*=\s*-?[0-9.]{1,20}(?!\s*(?:m|cm|mm|ft|met|cent|feet|inch)\b)|\b[0-9]{1,2}:[0-9]{2}\b"
+)
+_EXPRESSION = re.compile(r"[\s(]*[0-9.][0-9.\s()+*×÷/-]{0,60}")
+_MULTI = re.compile(r"[+*×÷/(]")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in a text.
+
+    value: as written, the midpoint of a range. unit: None where none is written. negative: a minus sign stands before.
+    kind: "one", "range" ("2 to 3"), "either" ("2 or 3"). start, end: place in the text.
+    """
+
+    value: float
+    unit: Unit | None
+    start: int
+    end: int
+    negative: bool = False
+    kind: str = "one"
+
+    @property
+    def signed(self) -> float:
+        """The value with its sign."""
+        return -self.value if self.negative else self.value
+
+    @property
+    def base(self) -> float:
+        """The value in the base unit of its kind; the bare value without a unit."""
+        return self.signed * self.unit.scale if self.unit else self.signed
+
+
+@lru_cache(maxsize=256)
+def prepared(text: str) -> str:
+    """The text in lower case, with number words as digits, without numbers that name or count other things.
+
+    Those are list markers, steps, images and frames, tuples of coordinates, times and named coordinates.
+    """
+    text = as_digits(text.lower())
+    markers = list(_LIST_MARKER.finditer(text))
+    if len(markers) > 1 or (markers and markers[0].group(1) == "1"):
+        text = _LIST_MARKER.sub("", text)
+    for pattern in (_TUPLES, _LABELS, _OF_MEDIA, _NAMED):
+        text = pattern.sub(" ", text)
+    return text
+
+
+@lru_cache(maxsize=256)
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """All numbers of a prepared text in order, with ranges and compound lengths merged."""
+    found: list[Quantity] = []
+    for match in _QUANTITY.finditer(text):
+        one = _quantity(match, text)
+        if one is None:
+            continue
+        merged = _merged(found[-1], one, text) if found else None
+        if merged is None:
+            found.append(one)
+        else:
+            found[-1] = merged
+    return tuple(found)
+
+
+def result_of_sum(text: str) -> str:
+    """What stands after the last "=" of a line of arithmetic; the text itself where there is none."""
+    head, sign, tail = text.rpartition("=")
+    return tail if sign and re.search("[0-9]", tail) and re.search("[0-9]", head) else text
+
+
+def arithmetic(text: str) -> tuple[float, str] | None:
+    """Value and the rest of the text where it opens with a sum or product such as "(1.2 + 0.3) m"; None otherwise."""
+    match = _EXPRESSION.match(text)
+    if match is None or not _MULTI.search(match.group()) or "**" in match.group() or "//" in match.group():
+        return None
+    written = match.group().replace("×", "*").replace("÷", "/").strip()
+    rest = text[match.end() :]
+    if len(written) > _MAX_EXPRESSION or re.match(r"[a-z]*[0-9]", rest):
+        return None
+    try:
+        value = SimpleEval().eval(written)
+    except Exception:  # whatever a stranger's sum does, it is no number
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or abs(value) > _LARGEST
+    ):
+        return None
+    return float(value), rest
+
+
+def _quantity(match: re.Match[str], text: str) -> Quantity | None:
+    value = _value(match)
+    if value is None:
+        return None
+    written = match["unit"]
+    unit = units.unit_of(written) if written else None
+    start = match.start()
+    if (
+        unit is not None
+        and written in ("'", '"', "''")
+        and (text[max(0, start - 1) : start] in ("'", '"') or match["gap"])
+    ):
+        unit = None  # a quotation mark
+    before = text[:start].rstrip(" ")
+    signed = before.endswith("-") and len(before) == start and not before[:-1].rstrip()[-1:].isalnum()
+    signed = signed and not before[:-1].endswith(("'", '"', ")", "-"))
+    end = match.end() if unit or not written else match.start("gap")
+    return Quantity(value, unit, start, end, negative=signed)
+
+
+def _value(match: re.Match[str]) -> float | None:
+    try:
+        if match["whole"]:
+            value = int(match["whole"]) + int(match["top"]) / int(match["bottom"])
+        elif match["over"]:
+            value = int(match["over"]) / int(match["under"])
+        else:
+            value = float(_decimal(match["digits"])) * 10.0 ** int(match["power"] or match["exponent"] or 0)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        return None
+    return value if value < _LARGEST else None
+
+
+def _decimal(digits: str) -> str:
+    """Digits with "." as the decimal point: "1,234" is a thousand, "1,25" and "0,125" are not, "1.234,5" is again."""
+    if "," not in digits:
+        return digits
+    if "." in digits:
+        if digits.rindex(",") > digits.rindex("."):
+            return digits.replace(".", "").replace(",", ".")
+        return digits.replace(",", "")
+    head, _, tail = digits.rpartition(",")
+    if head == "0" or len(tail) != 3:
+        return f"{head}.{tail}"
+    return digits.replace(",", "")
+
+
+def _merged(first: Quantity, second: Quantity, text: str) -> Quantity | None:
+    gap = text[first.end : second.start]
+    if len(gap) > 12:
+        return None
+    if _PLUS_MINUS.fullmatch(gap):
+        return replace(first, unit=first.unit or second.unit, end=second.end)
+    joined = _compound(first, second, gap)
+    if joined is not None:
+        return replace(first, value=joined, end=second.end)
+    kind = ""
+    if _RANGE.fullmatch(gap) or (_AND.fullmatch(gap) and _BETWEEN.search(text[: first.start])):
+        kind = "range"
+    elif _EITHER.fullmatch(gap):
+        kind = "either"
+    if not kind or first.kind != "one":
+        return None
+    unit = second.unit or first.unit
+    low = first.value
+    if first.unit and unit and first.unit.kind == unit.kind:
+        low = first.value * first.unit.scale / unit.scale
+    return Quantity((low + second.value) / 2, unit, first.start, second.end, first.negative, kind)
+
+
+def _compound(first: Quantity, second: Quantity, gap: str) -> float | None:
+    """The sum of "5 ft 4 in" in the first unit, None where the two do not belong together."""
+    large, small = first.unit, second.unit
+    feet = large is units.FOOT and gap == "-" and small in (None, units.INCH)
+    if large is None or large.kind != "length" or first.kind != "one" or second.negative:
+        return None
+    if large is units.FOOT:
+        gap = gap.removeprefix(".")  # "3 ft. 4 in."
+    if not (feet or _JOINED.fullmatch(gap)):
+        return None
+    if small is None and not gap.strip(" -"):
+        if large is units.FOOT and second.value < 12:
+            small = units.INCH
+        elif large is units.METRE and not gap and second.value in range(1, 10):
+            return first.value + second.value / 10  # 1米8
+    if small is None or small.kind != "length" or small.metric != large.metric or small.scale >= large.scale:
+        return None
+    if second.value * small.scale >= large.scale:
+        return None
+    return first.value + second.value * small.scale / large.scale

@@ -1,0 +1,94 @@
+"""Yes and no in replies (`eval-protocols.md` 2.3)."""
+
+from __future__ import annotations
+
+import re
+
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, Reading, ok
+from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+
+YES, NO = "Yes", "No"
+
+_YES = rf"(?:{either(words('yes', 'yes_no'))}(?!\s+not\b))"
+_NO = rf"(?:{either(words('no', 'yes_no'))}|no(?!\s+{either(words('no_idioms', 'yes_no'))}\b))"
+_TRUE, _FALSE = either(words("true", "yes_no")), either(words("false", "yes_no"))
+_SUBJECT = either(words("subjects", "yes_no"))
+_CHINESE_NO, _CHINESE_YES = either(words("chinese_no", "yes_no")), either(words("chinese_yes", "yes_no"))
+_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。]|-|—))"
+
+_ECHO = compiled(
+    rf"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b|\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b|\btrue\s*(?:or|/)\s*false\b"
+    rf"|{either(words('chinese_echoes', 'yes_no'))}"
+)
+_BOTH = compiled(r"\byes\b\W+(?:and|but also)\W+\bno\b|\bno\b\W+(?:and|but also)\W+\byes\b")
+_LEADING = compiled(
+    rf"\A\W*(?:(?P<yes>{_YES}\b|y\b(?=\W*$))|(?P<no>{_NO}\b|n\b(?=\W*$))"
+    rf"|(?P<not>not\s+(?:quite\s+|really\s+|exactly\s+)?{_TRUE}\b{_END}|not\s+really\b)"
+    rf"|(?P<right>(?:that's\s+|that is\s+)?{_TRUE}\b{_END})|(?P<wrong>{_FALSE}\b{_END})"
+    rf"|(?P<cno>{_CHINESE_NO})|(?P<cyes>{_CHINESE_YES}))"
+)
+_TOKEN = compiled(rf"\b(?:(?P<yes>{_YES})\b(?!\s+or\b)|(?P<no>{either(words('no', 'yes_no'))}\b|no\b{_END}))")
+_PREDICATE = compiled(
+    rf"\b{_SUBJECT}\s*(?:(?:is|was|'s|must be|appears? to be|seems?(?: to be)?|would be|holds?)\s*)"
+    rf"(?:therefore |thus |indeed |clearly |definitely |hence |probably |likely |also |in fact )*"
+    rf"(?P<not>(?:not|n't)\s+)?(?:entirely |quite |really |factually |completely )?"
+    rf"(?:(?P<true>{_TRUE})|(?P<false>{_FALSE}))\b"
+    rf"(?!\s+[a-z]+\s+of\b)|\b{_SUBJECT}\s*(?P<isnt>isn't|wasn't)\s+(?:(?P<true2>{_TRUE})|(?P<false2>{_FALSE}))\b"
+)
+_REVISION = compiled(
+    rf"\b{either(words('revisions', 'yes_no'))}\b[\s,:.-]*(?:the answer is\s+)?(?:(?P<yes>{_YES})|(?P<no>{_NO}))\b"
+)
+_HELPLESS = compiled(
+    r"\A\W*no\b[\s,.]*i(?:'m| am)? "
+    r"(?:sorry|(?:can't|cannot|can not|unable to|not able to|don't|do not)\s+"
+    r"(?:help|assist|answer|determine|provide|know|do that))"
+)
+_SENTENCE = re.compile(r"[.!?。;\n]")
+
+
+class YesNoReader:
+    """Reads "Yes" or "No"."""
+
+    def marked(self, text: str) -> Reading:
+        """A "no" that declines to help; anything else has no notation of its own."""
+        return REFUSAL if _HELPLESS.search(text.lower()) else NOTHING
+
+    def segment(self, text: str) -> Reading:
+        """A yes or no in a container or after a phrase."""
+        found = self.leading(text)
+        return self.free(text) if found.status == "no_answer" else found
+
+    def leading(self, text: str) -> Reading:
+        """A token that opens the reply, unless the reply takes it back."""
+        text = text.lower()
+        if _BOTH.search(text):
+            return AMBIGUOUS
+        text = _ECHO.sub(" ", text).strip()
+        revised = list(_REVISION.finditer(text))
+        if revised:
+            return ok(YES if revised[-1]["yes"] else NO)
+        match = _LEADING.search(text)
+        if match is None:
+            return NOTHING
+        said_yes = match["yes"] or match["right"] or match["cyes"]
+        return ok(YES if said_yes else NO)
+
+    def free(self, text: str) -> Reading:
+        """The last token of the text; else "the statement is true" and its like."""
+        text = _ECHO.sub(" ", text.lower())
+        tokens = list(_TOKEN.finditer(text))
+        if tokens:
+            sentence = _SENTENCE.split(text[: tokens[-1].end()])[-1]
+            kinds = {bool(token["yes"]) for token in _TOKEN.finditer(sentence)}
+            return AMBIGUOUS if len(kinds) > 1 else ok(YES if tokens[-1]["yes"] else NO)
+        said = {_holds(match) for match in _PREDICATE.finditer(text)}
+        if len(said) > 1:
+            return AMBIGUOUS
+        if said:
+            return ok(YES if said.pop() else NO)
+        return NOTHING
+
+
+def _holds(match: re.Match[str]) -> bool:
+    negated = bool(match["not"] or match["isnt"])
+    return bool(match["true"] or match["true2"]) != negated

@@ -1,0 +1,87 @@
+"""What a benchmark is: where its questions come from, and which prompts they get (`architecture` 5)."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from vgbench_gen.core.registry import Registry
+from vgbench_gen.core.types import Item
+
+
+class Row(NamedTuple):
+    """What choosing questions needs to know of one. row: its place. scene: "source/scene". group: of its truth."""
+
+    row: int
+    id: str
+    task: str
+    question_type: str
+    options: int
+    scene: str
+    group: str
+
+
+class Source(Protocol):
+    """Questions of one benchmark, read when they are needed.
+
+    benchmark: name in records. fingerprint: of all questions. folder: where `replies/` goes.
+    """
+
+    @property
+    def benchmark(self) -> str: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+    @property
+    def folder(self) -> Path: ...  # noqa: D102
+
+    def rows(self) -> Iterator[Row]:
+        """All questions in order, without reading what choosing does not need."""
+        ...
+
+    def item(self, row: int) -> Item:
+        """The question at a place; neighbours are cheap."""
+        ...
+
+    def image(self, item: Item, k: int) -> bytes | Path:
+        """The k-th image of a question, encoded, or the file that holds it."""
+        ...
+
+    def again(self) -> Source:
+        """A reader of the same questions for another walk through them, with buffers of its own."""
+        ...
+
+
+class Benchmark(abc.ABC):
+    """A plug-in: opens questions of one kind. One instance per registered name, without state."""
+
+    @abc.abstractmethod
+    def open(self, path: Path, images: Path | None = None) -> Source:
+        """The questions under `path`.
+
+        Args:
+            path: dataset folder or data file.
+            images: folder of images that lie apart, where the format has such.
+
+        Raises:
+            DatasetError: nothing there that it can read.
+        """
+
+
+benchmarks: Registry[Benchmark] = Registry("benchmark", "vgbench_gen.evaluation.benchmarks")
+
+
+def chosen(rows: Iterator[Row], tasks: Sequence[str], types: Sequence[str], limit: int) -> list[Row]:
+    """Rows of these tasks and question types (all where empty), in order; `limit` of them, 0 for all.
+
+    A limit draws whole truths, so that twins stay together, by a hash of their names: a larger limit adds questions and
+    drops none, and what was answered stays of use.
+    """
+    from vgbench_gen.core.rng import stable_hash
+
+    found = [row for row in rows if (not tasks or row.task in tasks) and (not types or row.question_type in types)]
+    if not limit or len(found) <= limit:
+        return found
+    found.sort(key=lambda row: (stable_hash("limit", row.group), row.row))
+    return sorted(found[:limit])

@@ -1,0 +1,72 @@
+"""Datasets of our own: what `vgbench build` made, or its parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Benchmark, Row, benchmarks
+from vgbench_gen.store import shards
+from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest
+
+_COLUMNS = ["id", "task", "question_type", "options", "source", "scene_id", "group_id"]
+
+
+class Built:
+    """The rows of a built dataset; see `Source`. One row group of images is in memory at a time."""
+
+    benchmark = "VGBench"
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._dataset: Dataset = load(path)
+
+    @cached_property
+    def folder(self) -> Path:
+        """As `Source.folder`: beside `items/`, or the folder of the file."""
+        if self._path.is_file():
+            return self._path.resolve().parent
+        return self._path.resolve().parent if self._path.resolve().name == "items" else self._path
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """As `Source.fingerprint`: the manifest's, else computed from the rows."""
+        if (self.folder / MANIFEST).is_file() and not self._path.is_file():
+            known = read_manifest(self.folder).get("fingerprint")
+            if isinstance(known, str) and known:
+                return known
+        return dataset_fingerprint(self._dataset)
+
+    def rows(self) -> Iterator[Row]:
+        """As `Source.rows`."""
+        for place, row in enumerate(shards.iter_rows(self._dataset.paths, _COLUMNS, 4096)):
+            scene = f"{row['source']}/{row['scene_id']}"
+            count = len(row["options"] or ())
+            yield Row(place, row["id"], row["task"], row["question_type"], count, scene, row["group_id"])
+
+    def item(self, row: int) -> Item:
+        """As `Source.item`."""
+        return self._dataset[row]
+
+    def image(self, item: Item, k: int) -> bytes | Path:
+        """As `Source.image`."""
+        return self._dataset.image_bytes(item, k)
+
+    def again(self) -> Built:
+        """As `Source.again`."""
+        return Built(self._path)
+
+
+@benchmarks.register("vgbench")
+class VGBench(Benchmark):
+    """Built datasets."""
+
+    def open(self, path: Path, images: Path | None = None) -> Built:
+        """As `Benchmark.open`."""
+        if images is not None:
+            raise ConfigError(f"--images {images}: found it with a built dataset, which holds its images. Leave it out.")
+        return Built(path)

@@ -1,0 +1,260 @@
+"""From a question to what a model is sent: words from `templates/prompts/`, images in the order they are shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from vgbench_gen.backends.base import ImagePart, Message, Part, Request, Settings, TextPart
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError, UnknownNameError
+from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.evaluation.replies import ReplyKey
+from vgbench_gen.text.render import templates_root
+
+BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
+MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # `eval-protocols` 3.5, the paper's settings
+_SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
+_NUMBERED_IMAGE = re.compile(r"\D*?([1-9])\D*")
+# Names by which models that think before they answer go; only the room for their answer depends on it.
+_REASONING = re.compile(r"(?:^|[/:_.-])(?:o[1-9]|gpt-5|r1|qwq|qvq|reasoner|thinking|reasoning)(?:$|[/:_.-])", re.IGNORECASE)
+
+
+class PromptSet(Config):
+    """A file of `templates/prompts/`.
+
+    system: sent before, "" for none. option: how one option is written. image_tag: stands before each image where there
+    are several, "" for none. prompts: by name, with the slot `question`. sources: benchmark -> question type -> name of
+    the prompt; "*" stands for all others.
+    """
+
+    option: str
+    prompts: dict[str, str]
+    sources: dict[str, dict[str, str]]
+    system: str = ""
+    image_tag: str = ""
+
+    def prompt(self, benchmark: str, question_type: str) -> str:
+        """The prompt of a question type of a benchmark.
+
+        Raises:
+            ConfigError: the set has none for it.
+        """
+        known = {_plain(name): types for name, types in self.sources.items()}
+        for types in (known.get(_plain(benchmark)), known.get("*")):
+            for name in (question_type, "*"):
+                if types and name in types and types[name] in self.prompts:
+                    return self.prompts[types[name]].removeprefix("\n")
+        raise ConfigError(f"the prompt set has no prompt for {benchmark}, {question_type}; expected one under sources")
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "-")
+
+
+@cache
+def prompt_set(name: str) -> PromptSet:
+    """The prompt set of this name.
+
+    Raises:
+        UnknownNameError: there is none.
+        ConfigError: its file is not as it must be.
+    """
+    folder = templates_root() / "prompts"
+    names = sorted(path.stem for path in folder.glob("*.toml") if path.stem != "check")
+    if name not in names:
+        raise UnknownNameError(f"no prompt set is called {name!r}. Known: {', '.join(names)}")
+    return load_toml(folder / f"{name}.toml", PromptSet)
+
+
+class AskOptions(Config):
+    """What is asked of each question, and how. All but the choice of questions is part of the request's digest.
+
+    prompt_set: a name of `templates/prompts/`. max_tokens: 0 for 512, or 2,048 for models that reason (`reasoning`: None
+    to tell by the name). epochs: repeats. circular: every order of the options by rotation. blind: without images.
+    wrong_images: with those of another question. first_image: only the first, for models that take one. max_images: a
+    question with more fails, 0 for no limit. long_side_px: larger images are made smaller, 0 for never. seed: of draws.
+    tasks, types, limit: which questions; see `base.chosen`.
+    """
+
+    prompt_set: str = "paper"
+    temperature: float | None = 0.0
+    max_tokens: int = Field(default=0, ge=0)
+    reasoning: bool | None = None
+    reasoning_effort: str = ""
+    epochs: int = Field(default=1, ge=1, le=1000)
+    circular: bool = False
+    blind: bool = False
+    wrong_images: bool = False
+    first_image: bool = False
+    max_images: int = Field(default=0, ge=0)
+    long_side_px: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0)
+    tasks: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    limit: int = Field(default=0, ge=0)
+
+    @property
+    def stage(self) -> str:
+        """Of the replies."""
+        return BLIND if self.blind else WRONG_IMAGES if self.wrong_images else ""
+
+    def settings(self, model: str) -> Settings:
+        """How the model answers, without the epoch."""
+        reasons = self.reasoning
+        if reasons is None:
+            reasons = bool(self.reasoning_effort) or _REASONING.search(model) is not None
+        return Settings(
+            temperature=self.temperature,
+            max_tokens=self.max_tokens or (MAX_TOKENS_REASONING if reasons else MAX_TOKENS),
+            reasoning_effort=self.reasoning_effort,
+            system=prompt_set(self.prompt_set).system,
+            stage=self.stage,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One image of a request: the k-th of `item`, under this tag ("" for none)."""
+
+    item: Item
+    k: int
+    tag: str
+
+    @property
+    def name(self) -> str:
+        """In the dataset; names are digests of the bytes."""
+        return self.item.images[self.k]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question as a model is asked it. item: as shown, with its options in the order shown.
+
+    problem: why it cannot be asked ("too_many_images: ..."), "" where it can.
+    """
+
+    key: ReplyKey
+    item: Item
+    images: tuple[Shown, ...]
+    text: str
+    settings: Settings
+    long_side_px: int = 0
+    problem: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Of everything that is sent and how, whoever is asked; images count by their names."""
+        shown = [[image.name, image.tag] for image in self.images]
+        content = [1, shown, self.long_side_px, self.text, self.settings.model_dump(mode="json")]
+        return stable_hash(canonical_json(content), size=16)
+
+    def request(self, image: Callable[[Item, int], bytes | Path]) -> Request:
+        """The request with its images read."""
+        parts: list[Part] = []
+        for shown in self.images:
+            if shown.tag:
+                parts.append(TextPart(shown.tag))
+            parts.append(ImagePart(image(shown.item, shown.k), self.long_side_px))
+        return Request((Message("user", (*parts, TextPart(self.text))),), self.settings)
+
+    def record(self) -> list[dict[str, Any]]:
+        """The images for the reply's line."""
+        return [{"name": shown.name} | ({"tag": shown.tag} if shown.tag else {}) for shown in self.images]
+
+
+def asked(
+    item: Item, settings: Settings, options: AskOptions, rotation: int = 0, epoch: int = 0, other: Item | None = None
+) -> Asked:
+    """What a model is asked about an item.
+
+    Args:
+        item: the row.
+        settings: as `AskOptions.settings` gives them.
+        options: how it is asked.
+        rotation: of its options, see `rotated`.
+        epoch: repeat.
+        other: the item whose images are shown instead of its own.
+    """
+    words = prompt_set(options.prompt_set)
+    turned = rotated(item, rotation)
+    order = [(item, k) for k in image_order(item, rotation)]
+    if other is not None:
+        order = [(other, k) for k in range(len(other.images))]
+    if options.blind:
+        order = []
+    problem = ""
+    if options.first_image:
+        order = order[:1]
+    elif options.max_images and len(order) > options.max_images:
+        problem = f"too_many_images: {len(order)}, of which at most {options.max_images} may be sent"
+    tags = words.image_tag if len(order) > 1 else ""
+    return Asked(
+        key=ReplyKey(item.id, rotation, epoch, options.stage, options.prompt_set),
+        item=turned,
+        images=tuple(Shown(of, k, _fill(tags, number=str(n))) for n, (of, k) in enumerate(order, start=1)),
+        text=_fill(words.prompt(item.benchmark, item.question_type), question=full_text(turned, words)),
+        settings=settings.model_copy(update={"epoch": epoch}),
+        long_side_px=options.long_side_px,
+        problem=problem,
+    )
+
+
+def full_text(item: Item, words: PromptSet) -> str:
+    """Question, context and lettered options as one text."""
+    options = [
+        _fill(words.option, letter=letter, text=text) for letter, text in zip(LETTERS, item.options, strict=False)
+    ]
+    return "\n".join(part for part in (item.question, item.context, *options) if part)
+
+
+def rotations(question_type: str, options: int, circular: bool) -> range:
+    """The rotations in which a question is asked."""
+    return range(options if circular and question_type == "multi-choice" and options > 1 else 1)
+
+
+def rotated(item: Item, rotation: int) -> Item:
+    """The item with its options moved up by `rotation` places, the first ones to the end, and its answer with them.
+
+    Where the options are the images after the first one, the images move and the texts that number them stay.
+
+    Raises:
+        ConfigError: the item has no such rotation.
+    """
+    if not rotation:
+        return item
+    n = len(item.options)
+    if item.question_type != "multi-choice" or not 0 <= rotation < n:
+        raise ConfigError(f"item {item.id}: found rotation {rotation}; expected 0 to {max(n, 1) - 1}")
+    place = (LETTERS.index(item.answer) - rotation) % n
+    images = tuple(item.images[k] for k in image_order(item, rotation))
+    options = item.options if _shows_options(item) else item.options[rotation:] + item.options[:rotation]
+    return replace(item, options=options, answer=LETTERS[place], images=images)
+
+
+def image_order(item: Item, rotation: int) -> tuple[int, ...]:
+    """Places of the item's images in the order in which they are shown under a rotation of its options."""
+    order = tuple(range(len(item.images)))
+    if not rotation or not _shows_options(item):
+        return order
+    return (0, *order[1 + rotation :], *order[1 : 1 + rotation])
+
+
+def _shows_options(item: Item) -> bool:
+    """Whether option j is the image of number j + 2, in words that only count them."""
+    if len(item.images) != len(item.options) + 1:
+        return False
+    numbers = [_NUMBERED_IMAGE.fullmatch(text) for text in item.options]
+    return [match and match.group(1) for match in numbers] == [str(j + 2) for j in range(len(item.options))]
+
+
+def _fill(template: str, **slots: str) -> str:
+    # One pass: a question that holds "{{ letter }}" stays as it is.
+    return _SLOT.sub(lambda match: slots.get(match.group(1), match.group()), template)

@@ -1,0 +1,176 @@
+"""How sure a score or a difference is: items of one scene are right or wrong together, models share the items.
+
+Sources: cluster bootstrap as in Cameron and Miller, "A Practitioner's Guide to Cluster-Robust Inference" (2015);
+McNemar 1947 in its exact binomial form; Holm 1979; the number of items after Connor, "Sample size for testing
+differences in proportions for the paired-sample design" (1987).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special, stats
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.quality.intervals import CONFIDENCE, Clusters, holm
+
+DRAWS = 2000
+_LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number with its 95 % interval over scenes."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One model less another on the same items.
+
+    value, low, high: difference of mean scores, first less second, with its 95 % interval over scenes.
+    p: two-sided, by the paired cluster bootstrap; adjusted where `compare` made it. only_a, only_b: items that one
+    of the two alone got right. p_mcnemar: exact, over independent items; too small where scenes matter.
+    needed: items (at the same number per scene) that would show this difference; infinite where there is none.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    only_a: int
+    only_b: int
+    p_mcnemar: float
+    needed: float
+
+
+def mean_interval(scores: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Interval:
+    """Mean score (n,) and its interval; scores from 0 to 1, at least one.
+
+    Never narrower than Wilson's interval of independent items: few scenes make a bootstrap too sure of itself.
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    low, high = Clusters(scenes, rng_for(seed, "evaluation", "mean"), DRAWS).interval(values)
+    return Interval(float(values.mean()), low, high)
+
+
+def interval(statistic: Callable[[FloatArray], float], scenes: Sequence[str], seed: int = 0) -> Interval:
+    """Any composite (macro averages, pairs, skill) with its interval over scenes.
+
+    Args:
+        statistic: takes how often each item was drawn, (n,) float64, and returns the number; NaN where a draw leaves
+            nothing to average, which is left out.
+        scenes: cluster of each item, n of them, at least one.
+        seed: of the draws.
+    """
+    index, count = _index(scenes)
+    value = statistic(np.ones(len(index)))
+    if count < 2:
+        return Interval(value, math.nan, math.nan)
+    drawn = np.asarray([statistic(weights[index]) for weights in _weights(count, seed, "composite")])
+    drawn = drawn[np.isfinite(drawn)]
+    if not len(drawn):
+        return Interval(value, math.nan, math.nan)
+    low, high = np.quantile(drawn, _LEVELS)
+    return Interval(value, float(low), float(high))
+
+
+def mcnemar(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[int, int, float]:
+    """(items only a got right, only b, exact two-sided p) for scores (n,); right is 1, anything less is not."""
+    right_a, right_b = np.asarray(a) >= 1, np.asarray(b) >= 1
+    only_a, only_b = int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
+    if only_a + only_b == 0:
+        return 0, 0, 1.0
+    return only_a, only_b, float(stats.binomtest(only_a, only_a + only_b, 0.5).pvalue)
+
+
+def paired(a: npt.ArrayLike, b: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Difference:
+    """Compare two models on the same items, in the same order.
+
+    Raises:
+        ValueError: the lengths differ or there is no item.
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.shape != second.shape or len(first) != len(scenes) or not len(first):
+        raise ValueError(f"scores {first.shape} and {second.shape} of {len(scenes)} items: expected as many of each")
+    gain = first - second
+    index, count = _index(scenes)
+    value = float(gain.mean())
+    only_a, only_b, p_mcnemar = mcnemar(first, second)
+    low, high, p = math.nan, math.nan, 1.0
+    if not gain.any():
+        low, high = 0.0, 0.0
+    elif count > 1:
+        sums = np.bincount(index, weights=gain, minlength=count)
+        sizes = np.bincount(index, minlength=count).astype(np.float64)
+        weights = _weights(count, seed, "paired")
+        drawn = (weights @ sums) / (weights @ sizes)
+        low, high = (float(x) for x in np.quantile(drawn, _LEVELS))
+        # Counted with the sample itself among the draws, so that p is never 0.
+        tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
+        p = min(1.0, 2 * float(tail + 1) / (len(drawn) + 1))
+    return Difference(value, low, high, p, only_a, only_b, p_mcnemar, _needed(gain, index, count))
+
+
+def compare(
+    scores: Mapping[str, npt.ArrayLike], scenes: Sequence[str], seed: int = 0
+) -> dict[tuple[str, str], Difference]:
+    """Every pair of models on the same items, with both p values corrected by Holm over all pairs."""
+    pairs = list(combinations(scores, 2))
+    found = [paired(scores[a], scores[b], scenes, seed) for a, b in pairs]
+    adjusted = zip(holm([one.p for one in found]), holm([one.p_mcnemar for one in found]), strict=True)
+    return {
+        pair: replace(one, p=p, p_mcnemar=exact) for pair, one, (p, exact) in zip(pairs, found, adjusted, strict=True)
+    }
+
+
+def items_needed(difference: float, discordant: float, power: float = 0.8, alpha: float = 0.05) -> float:
+    """Items that show a difference in accuracy by McNemar's test with the power given; infinite for none.
+
+    Args:
+        difference: of the two accuracies.
+        discordant: share of items that exactly one of the two gets right, at least |difference|.
+        power: probability of seeing it.
+        alpha: two-sided level of the test.
+    """
+    if difference == 0:
+        return math.inf
+    z_alpha, z_power = special.ndtri(1 - alpha / 2), special.ndtri(power)
+    spread = math.sqrt(max(discordant - difference**2, 0.0))
+    return float(math.ceil(((z_alpha * math.sqrt(discordant) + z_power * spread) / difference) ** 2))
+
+
+def _needed(gain: FloatArray, index: IntArray, count: int) -> float:
+    """`items_needed` for graded scores (their mean square stands for the discordant share) and scenes as they are."""
+    needed = items_needed(float(gain.mean()), float((gain**2).mean()))
+    return needed if math.isinf(needed) else float(math.ceil(needed * _design_effect(gain, index, count)))
+
+
+def _design_effect(gain: FloatArray, index: IntArray, count: int) -> float:
+    """Variance of the mean over scenes over its variance over independent items; at least 1."""
+    residual = gain - gain.mean()
+    independent = float((residual**2).sum())
+    if count < 2 or independent == 0:
+        return 1.0
+    sums = np.bincount(index, weights=residual, minlength=count)
+    return max(1.0, float((sums**2).sum()) * count / (count - 1) / independent)
+
+
+def _index(scenes: Sequence[str]) -> tuple[IntArray, int]:
+    names, index = np.unique(np.asarray(scenes), return_inverse=True)
+    return index.astype(np.int64), len(names)
+
+
+def _weights(count: int, seed: int, purpose: str) -> FloatArray:
+    """How often each scene is drawn, (DRAWS, count)."""
+    rng = rng_for(seed, "evaluation", purpose)
+    return rng.multinomial(count, np.full(count, 1 / count), size=DRAWS).astype(np.float64)
