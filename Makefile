@@ -18,6 +18,10 @@ ENGINE  ?=
 ADDRESS ?=
 SEED    ?=
 ALLOW_SHORT ?=
+MODEL   ?=
+BANK    ?= bank.toml
+N       ?= 8
+STRATEGY ?= set-first
 DEMO    ?= build/demo
 
 HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(ADDRESS),--address $(ADDRESS))
@@ -29,7 +33,7 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser audit browse review vgbench demo samples scenes test test-all check format bench docs clean
+.PHONY: help setup browser servers audit browse review paraphrase distractors vgbench demo samples scenes test test-all check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +68,13 @@ audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates
 browse: setup ## Write a site with every question of OUT; opens from disk
 	$(VGBENCH) browse "$(OUT)"
 
+paraphrase: setup ## Ask MODEL for more wordings, checked, into BANK (its key from the environment)
+	$(VGBENCH) paraphrase $(if $(MODEL),--model "$(MODEL)") --n $(N) --bank "$(BANK)"
+
+distractors: setup ## Other wrong options for OUT by STRATEGY and SEED, into a new folder beside it
+	$(VGBENCH) distractors "$(OUT)" --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") \
+	  $(if $(WORKERS),--workers $(WORKERS))
+
 review: setup ## Check questions of OUT in a browser
 	$(VGBENCH) review "$(OUT)"
 
@@ -87,11 +98,20 @@ scenes: setup ## List what is under SCENES, with the health of every scene
 browser: ## Install Chromium, in which the pages are tested
 	@bash tools/browser.sh
 
-test: setup browser ## Run the tests (no network, no GPU)
-	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) $(TESTS)
+servers: setup ## Install the servers that tests start, in environments of their own (.venv-litellm, .venv-servers)
+	@VENV="$(VENV)" $(if $(filter undefined,$(origin SERVERS)),,SERVERS="$(SERVERS)") bash tools/servers.sh
 
-test-all: setup browser ## Run the slow and Ray tests as well
-	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live" $(TESTS)
+# Local models and transformers' server need torch, which is not in .venv.
+TEST_SERVERS := if [ -x .venv-servers/bin/python ]; then \
+  $(TEST_ENV) .venv-servers/bin/python -m pytest -m servers tests/backends; fi
+
+test: setup browser servers ## Run the tests (no network, no GPU)
+	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
+
+test-all: setup browser servers ## Run the slow and Ray tests as well
+	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live and not servers" $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
 check: setup ## The whole gate: format, lint, strict types over source and tests, tests with the layer rule
 	$(PY) -m ruff format --check .

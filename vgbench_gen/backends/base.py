@@ -97,9 +97,11 @@ class Usage:
 class Reply:
     """What a model said.
 
-    cost_usd: by the cost table, None where the model is not in it. latency_s: of the attempt that succeeded.
-    image_sizes_px: (width, height) of every image as sent. images: that the model made, encoded. cached: it was read
-    from the cache and cost nothing. attempts: requests it took. raw: the provider's answer, without pictures and keys.
+    cost_usd: by the cost table when it was asked, None where the model is not in it. latency_s: of the attempt that
+    succeeded. image_sizes_px: (width, height) of every image as sent. images: that the model made, encoded. cached: it
+    was asked before (or at the same time by another caller), so this one cost nothing. attempts: requests it took.
+    parameters: the settings as they were sent, which a model may have forced to differ from those asked for. raw: the
+    provider's answer, without pictures and keys.
     """
 
     text: str
@@ -113,6 +115,7 @@ class Reply:
     images: tuple[bytes, ...] = ()
     cached: bool = False
     attempts: int = 1
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     raw: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -132,6 +135,24 @@ class BackendError(VGBenchError):
         return self.message
 
 
+@dataclass(slots=True)
+class Tally:
+    """What one backend did so far.
+
+    requests: attempts that were sent. retried: of them, after a failure. slowed: answers "too many requests". cached:
+    replies that needed no request. tokens, usd: used, with an estimate where the provider did not say. uncosted:
+    replies of models that the cost table does not know.
+    """
+
+    requests: int = 0
+    retried: int = 0
+    slowed: int = 0
+    cached: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    uncosted: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a backend takes and gives besides text."""
@@ -141,14 +162,17 @@ class Capabilities:
 
 
 class Backend(abc.ABC):
-    """One model behind one door. Used from one event loop; closed after use (`async with`).
+    """One model behind one door. Used from one event loop at a time; closed after use (`async with`).
 
     spec: as on the command line, such as `openai:gpt-4o`. model: the name that goes into replies and cache keys.
+    parallel: requests worth having under way at once. tally: what was asked so far.
     """
 
     spec: str
     model: str
     capabilities: Capabilities = Capabilities()
+    parallel: int = 1
+    tally: Tally
 
     @abc.abstractmethod
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
@@ -157,6 +181,9 @@ class Backend(abc.ABC):
         Raises:
             BackendError: no usable reply after all retries, the budget is spent, or the request is refused.
         """
+
+    async def rest(self) -> None:  # noqa: B027 (most backends have nothing to do)
+        """Let go of what belongs to the running event loop; the next `ask` may come from another one."""
 
     @abc.abstractmethod
     async def close(self) -> None:

@@ -1,0 +1,82 @@
+"""What passes between the engine and the one call that differs from backend to backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from vgbench_gen.backends._images import SentImage
+from vgbench_gen.backends.base import FinishReason, Role, Settings, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message as it is sent: words and prepared images in their order."""
+
+    role: Role
+    parts: tuple[str | SentImage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request ready to be sent. turns: the system prompt of the settings first, where there is one."""
+
+    turns: tuple[Turn, ...]
+    settings: Settings
+    digest: str
+
+    @property
+    def images(self) -> tuple[SentImage, ...]:
+        """All images in the order in which the model reads them."""
+        return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, SentImage))
+
+    @property
+    def text(self) -> str:
+        """All words, one part a line."""
+        return "\n".join(part for turn in self.turns for part in turn.parts if isinstance(part, str))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one attempt brought; fields as in `Reply`. cost_usd: where the provider itself says it."""
+
+    text: str
+    finish_reason: FinishReason
+    model: str
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    images: tuple[bytes, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Failed(Exception):
+    """One attempt failed.
+
+    Args:
+        kind: as in `BackendError`.
+        message: where, what was found, what to do.
+        again: never; later (the fault may pass); slower (too many requests).
+        wait_s: what the provider asks to wait, if it does.
+        charged: it may have been paid for all the same.
+        for_all: every other request will fail likewise, so none is sent any more.
+
+    Attributes:
+        started_s: when the attempt was sent, by the engine's clock.
+    """
+
+    started_s = 0.0
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        again: Literal["never", "later", "slower"] = "never",
+        wait_s: float | None = None,
+        charged: bool = False,
+        for_all: bool = False,
+    ) -> None:
+        super().__init__(kind, message)
+        self.kind, self.message, self.again, self.wait_s = kind, message, again, wait_s
+        self.charged, self.for_all = charged, for_all

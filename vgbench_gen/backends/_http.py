@@ -1,0 +1,171 @@
+"""The connection below the `openai` client: bounded replies, no redirects, no other provider's headers; its errors."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import re
+from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+
+from vgbench_gen.backends._call import Failed
+from vgbench_gen.backends._keys import guard_logs
+
+if TYPE_CHECKING:
+    import openai
+
+MAX_REPLY_BYTES = 32 << 20
+_CONNECT_S = 20.0
+_LOGGERS = (
+    "openai", "openai._base_client", "openai._legacy_response", "openai._response", "httpx2", "httpcore2",
+    "httpcore2.connection", "httpcore2.http11", "httpcore2.http2", "httpcore2.proxy", "httpcore2.socks",
+    "azure.core.pipeline.policies.http_logging_policy", "azure.identity", "asyncio",
+)  # fmt: skip
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+# Never reached a server that could have charged for it.
+_NOT_SENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that ends with an error where it grows too large."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        room = MAX_REPLY_BYTES
+        async for chunk in self._inner:
+            room -= len(chunk)
+            if room < 0:
+                raise too_large()
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def too_large() -> Failed:
+    """For a reply above the bound: it would be as large again."""
+    return Failed("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes.", charged=True)
+
+
+async def _bound(response: httpx2.Response) -> None:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        # A few packed kilobytes may unfold to gigabytes, and it was not asked for.
+        raise Failed("bad_reply", "the reply is packed although that was not allowed.", "later", charged=True)
+    length = response.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length) > MAX_REPLY_BYTES:
+        raise too_large()
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
+
+
+def http_client(concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
+    """A client for one event loop; proxies come from the environment as usual."""
+    guard_logs(*_LOGGERS)
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s), pool=None),
+        limits=httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=30.0),
+        # Elsewhere the key has no business.
+        follow_redirects=False,
+        event_hooks={"response": [_bound]},
+    )
+
+
+def parsed(response: httpx2.Response) -> dict[str, Any]:
+    """The JSON object of a successful reply.
+
+    Raises:
+        Failed: another content type, no JSON, or no object; worth another try, because gateways stumble.
+    """
+    kind = response.headers.get("content-type", "")
+    if "json" not in kind.lower():
+        raise Failed("bad_reply", f"the reply is {kind[:60] or 'of no type'}, not JSON. Check the address.", "later")
+    body = response.content
+    try:
+        tree = json.loads(body, parse_constant=lambda _: None)
+        if _LONE_SURROGATE.search(body):
+            tree = json.loads(json.dumps(tree, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError) as exc:
+        raise Failed("bad_reply", f"the reply is no JSON ({type(exc).__name__}).", "later", charged=True) from None
+    if not isinstance(tree, dict):
+        raise Failed("bad_reply", "the reply is JSON but no object.", "later", charged=True)
+    return tree
+
+
+def failure(error: openai.APIError) -> Failed:
+    """What an error of the client means, in our words and without its innards."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        return _refused(error)
+    cause = error.__cause__
+    charged = not isinstance(cause, _NOT_SENT)
+    detail = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else type(cause or error).__name__
+    if isinstance(error, openai.APITimeoutError):
+        return Failed("timeout", f"no answer in time ({type(cause or error).__name__}).", "later", charged=charged)
+    return Failed("api_error", f"the connection failed ({one_line(detail)}).", "later", charged=charged)
+
+
+def _refused(error: openai.APIStatusError) -> Failed:
+    status, said = error.status_code, told(error.body, error.response)
+    code = str(error.code or "")
+    if status == 401:
+        return Failed("refused_key", f"the key was refused (401): {said.rstrip('.')}. Check the key.", for_all=True)
+    if status == 403:
+        return Failed("refused_key", f"the key may not do this (403): {said}")
+    if status == 402 or "insufficient_quota" in (code, str(error.type or "")):
+        return Failed("api_error", f"nothing is left on the account ({status}): {said}", for_all=True)
+    wait_s = retry_after_s(error.response.headers)
+    if status == 429:
+        return Failed("api_error", f"too many requests (429): {said}", "slower", wait_s)
+    if status in (408, 409, 425) or status >= 500:
+        return Failed("api_error", f"the server failed ({status}): {said}", "later", wait_s, charged=status == 504)
+    if 300 <= status < 400:
+        where = error.response.headers.get("location", "nowhere")
+        return Failed(
+            "wrong_request", f"redirected ({status}) to {one_line(where)}; give that address with --base-url."
+        )
+    return Failed("wrong_request", f"the request was refused ({status}): {said}")
+
+
+def told(body: object, response: httpx2.Response) -> str:
+    """What an error's body says, as one short line."""
+    if isinstance(body, Mapping):
+        text = body.get("message") or body.get("detail") or body.get("error")
+        if text:
+            return one_line(str(text))
+    kind = response.headers.get("content-type", "")
+    return f"(a body of type {kind[:40] or 'unknown'})" if "json" not in kind else one_line(response.text)
+
+
+def one_line(text: str) -> str:
+    """At most 300 characters, printable, without line breaks."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())[:300]
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait by `retry-after-ms` or `Retry-After` (RFC 9110: seconds or a date); None where there is none."""
+    for name, unit_s in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        try:
+            wait_s = float(headers.get(name, "")) * unit_s
+        except ValueError:
+            continue
+        if math.isfinite(wait_s):
+            return max(0.0, wait_s)
+    try:
+        due = email.utils.parsedate_to_datetime(headers.get("retry-after", ""))
+    except (ValueError, TypeError, IndexError):
+        return None
+    due = due if due.tzinfo is not None else due.replace(tzinfo=UTC)
+    return max(0.0, (due - datetime.now(UTC)).total_seconds())

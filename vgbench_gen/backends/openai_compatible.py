@@ -1,0 +1,226 @@
+"""Everything that speaks OpenAI's chat completions, through the `openai` package: hosted ones and one's own servers.
+
+`openai:gpt-4o`, `deepseek:deepseek-chat`, `openrouter:VENDOR/MODEL`, `ollama:llava:7b`, `vllm:http://host:8000/v1#NAME`.
+`providers.toml` says where each stands and which environment variable holds its key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from vgbench_gen.backends import _chat
+from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._keys import bare_url, find_key, remember_proxies
+from vgbench_gen.backends._limits import Clock
+from vgbench_gen.backends.base import Backend
+from vgbench_gen.backends.served import Served
+from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import openai
+
+_TABLE = Path(__file__).with_name("providers.toml")
+_KEYLESS = "none"
+Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
+
+
+class Known(Config):
+    """A provider of the table."""
+
+    example: str
+    base_url: str
+    base_url_variables: tuple[str, ...] = ()
+    key_variables: tuple[str, ...]
+    needs_key: bool = True
+
+
+class Demand(Config):
+    """Models that want parameters differently."""
+
+    providers: tuple[str, ...]
+    models: tuple[str, ...]
+    max_completion_tokens: bool = False
+    fixed_temperature: bool = False
+
+
+class Table(Config):
+    """The file `providers.toml`."""
+
+    provider: Mapping[str, Known]
+    demand: tuple[Demand, ...] = Field(default=())
+
+
+@cache
+def table() -> Table:
+    """The shipped table."""
+    return load_toml(_TABLE, Table)
+
+
+class OpenAICompatible(Served):
+    """One model behind chat completions.
+
+    Args:
+        spec: as on the command line.
+        provider: name for the tables.
+        model: name that is sent.
+        endpoint: address without credentials, for cache keys and messages.
+        connect: makes the client; called in the event loop that uses it.
+        options: how requests are sent.
+        clock: where waiting and time come from.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        provider: str,
+        model: str,
+        endpoint: str,
+        connect: Connect,
+        options: BackendOptions,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(spec, provider, model, endpoint, options, clock)
+        self._connect = connect
+        self._client: openai.AsyncOpenAI | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._demands = demands(provider, model)
+
+    async def _send(self, call: Call) -> Answer:
+        import openai
+
+        while True:
+            sent = _chat.parameters(call, self._demands)
+            try:
+                return _chat.answer(await self._post(call), self.model, sent)
+            except openai.APIStatusError as error:
+                raw = error.body if isinstance(error.body, Mapping) else {}
+                if _is_filter(error.status_code, raw):
+                    return _chat.filtered(self.model, sent, {"error": dict(raw)})
+                if error.status_code == 400 and self._demands.learn(str(error.code or ""), str(error.param or "")):
+                    continue
+                raise self._placed(error) from None
+            except openai.APIError as error:
+                raise self._placed(error) from None
+            except Failed as failed:
+                failed.message = f"{self._where}: {failed.message}"
+                raise
+
+    async def _post(self, call: Call) -> dict[str, object]:
+        import httpx2
+
+        from vgbench_gen.backends._http import parsed
+
+        response = await self._connected().post(
+            "/chat/completions", cast_to=httpx2.Response, content=_chat.body(call, self.model, self._demands)
+        )
+        return parsed(response)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.spec} at {self.endpoint}" if self.endpoint not in self.spec else self.spec
+
+    def _placed(self, error: openai.APIError) -> Failed:
+        from vgbench_gen.backends._http import failure
+
+        failed = failure(error)
+        failed.message = f"{self._where}: {failed.message}"
+        return failed
+
+    def _connected(self) -> openai.AsyncOpenAI:
+        import httpx2
+
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._loop is not loop:
+            # Connections belong to the loop they were made in; those of a loop that ended are gone with it.
+            try:
+                self._client, self._loop = self._connect(self.options), loop
+            except httpx2.InvalidURL as exc:
+                raise Failed("wrong_request", f"the address cannot be used ({exc}). Check --base-url.") from None
+        return self._client
+
+    async def rest(self) -> None:
+        """As `Backend.rest`."""
+        client, self._client = self._client, None
+        if client is not None and self._loop is asyncio.get_running_loop():
+            await client.close()
+
+
+def demands(provider: str, model: str) -> _chat.Demands:
+    """What the table says that this model wants differently."""
+    found = _chat.Demands()
+    for demand in table().demand:
+        if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
+            found.max_completion_tokens |= demand.max_completion_tokens
+            found.fixed_temperature |= demand.fixed_temperature
+    return found
+
+
+def _is_filter(status: int, error: Mapping[str, object]) -> bool:
+    """Whether a refusal is a content filter's: Azure's 400, OpenRouter's 403 with the reasons of its moderation."""
+    if status == 400:
+        return error.get("code") == "content_filter"
+    metadata = error.get("metadata")
+    return status == 403 and isinstance(metadata, Mapping) and "reasons" in metadata
+
+
+@providers.register("openai")
+@providers.register("deepseek")
+@providers.register("openrouter")
+@providers.register("vllm")
+@providers.register("ollama")
+class OpenAIProvider(Provider):
+    """Providers of the table; `NAME:MODEL` or `NAME:URL#MODEL`."""
+
+    def needs(self, name: str) -> Needs:
+        """As `Provider.needs`."""
+        known = table().provider[name]
+        return Needs(known.example, known.key_variables, known.needs_key, known.base_url_variables)
+
+    def open(self, name: str, model: str, options: BackendOptions) -> Backend:
+        """As `Provider.open`."""
+        known, spec, url = table().provider[name], f"{name}:{model}", ""
+        if model.startswith(("http://", "https://")):
+            url, _, model = model.partition("#")
+            bare = bare_url(url)
+            if not model:
+                raise ConfigError(f"{name}:{bare}: found an address without a model; expected {name}:{bare}#MODEL.")
+            spec = f"{name}:{bare}#{model}"
+        variables = [os.environ[variable] for variable in known.base_url_variables if os.environ.get(variable)]
+        url = url or options.base_url or next(iter(variables), known.base_url)
+        endpoint = bare_url(url)
+        key = find_key(known.key_variables, options.key_file)
+        if key is None and known.needs_key and url == known.base_url:
+            raise ConfigError(
+                f"{spec}: no key. Set {known.key_variables[0]}, or name a file that holds it with --key-file."
+            )
+        remember_proxies()
+
+        def connect(options: BackendOptions) -> openai.AsyncOpenAI:
+            import openai
+
+            from vgbench_gen.backends._http import http_client
+
+            client = openai.AsyncOpenAI(
+                api_key=key.reveal() if key else _KEYLESS,
+                base_url=url,
+                max_retries=0,
+                timeout=options.timeout_s,
+                http_client=http_client(options.concurrency, options.timeout_s),
+                default_headers={"Accept-Encoding": "identity"},
+            )
+            if name != "openai":
+                # The client takes these from variables meant for OpenAI; nobody else needs to know them.
+                client.organization = client.project = None
+            return client
+
+        return OpenAICompatible(spec, name, model, endpoint, connect, options)

@@ -1,0 +1,158 @@
+"""`scripted:FILE`: replies and failures from a file, through the same engine as every other backend.
+
+One JSON object per line, tried from the top; the first entry that fits answers:
+
+    {"match": "Reword", "reply": "{\\"question\\": \\"…\\"}"}
+    {"failure": "429", "retry_after_s": 2, "times": 1}
+    {"reply": "B", "delay_s": 0.1}
+
+Entries without `match` fit every prompt and are used once each, so they play in order; those with `match` fit prompts
+that contain that text and may be used any number of times. `times` overrides both (0: any number).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends._limits import Clock
+from vgbench_gen.backends.base import Backend, FinishReason, Usage
+from vgbench_gen.backends.served import Served
+from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
+from vgbench_gen.core.config import Config, parse_config
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import bytes_digest
+
+_MAX_BYTES = 64 << 20
+_AGAIN: dict[str, Literal["later", "slower"]] = {"500": "later", "cut": "later", "bad_reply": "later", "429": "slower"}
+_KINDS = {"400": "wrong_request", "401": "refused_key", "timeout": "timeout", "bad_reply": "bad_reply"}
+
+
+class Entry(Config):
+    """One line of a script.
+
+    match: text a prompt must contain. reply: the answer, or failure: what happens instead. usage: prompt and completion
+    tokens; by default none are told. delay_s: before it happens.
+    """
+
+    match: str = ""
+    reply: str = ""
+    finish_reason: FinishReason = "stop"
+    failure: Literal["", "400", "401", "429", "500", "cut", "timeout", "bad_reply"] = ""
+    retry_after_s: float | None = Field(default=None, ge=0)
+    delay_s: float = Field(default=0.0, ge=0)
+    times: int | None = Field(default=None, ge=0)
+    usage: tuple[int, int] | None = None
+
+
+class Scripted(Served):
+    """Plays what `play` says about each call.
+
+    Args:
+        spec: for messages.
+        model: for replies and cache keys.
+        play: gives the entry for an attempt; called once per attempt, in the order of sending.
+        options: how requests are sent.
+        clock: where waiting comes from.
+        version: part of the cache key; another script's replies are not this one's.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        model: str,
+        play: Callable[[Call], Entry],
+        options: BackendOptions | None = None,
+        clock: Clock | None = None,
+        version: str = "",
+    ) -> None:
+        super().__init__(spec, "scripted", model, version, options or BackendOptions(), clock)
+        self._play = play
+
+    async def _send(self, call: Call) -> Answer:
+        entry = self._play(call)
+        await asyncio.sleep(entry.delay_s)
+        if entry.failure == "timeout":
+            raise TimeoutError
+        if entry.failure:
+            raise Failed(
+                _KINDS.get(entry.failure, "api_error"),
+                f"{self.spec}: scripted failure {entry.failure}.",
+                _AGAIN.get(entry.failure, "never"),
+                entry.retry_after_s,
+                for_all=entry.failure == "401",
+            )
+        usage = None if entry.usage is None else Usage(*entry.usage)
+        return Answer(entry.reply, entry.finish_reason, self.model, usage, raw={"scripted": True})
+
+
+class _Script:
+    """Entries of a file with how often each may still be used (None: any number)."""
+
+    def __init__(self, spec: str, entries: list[Entry]) -> None:
+        self._spec = spec
+        self._left = [
+            (entry, (None if entry.match else 1) if entry.times is None else entry.times or None) for entry in entries
+        ]
+
+    def play(self, call: Call) -> Entry:
+        """The first entry that fits."""
+        text = call.text
+        for number, (entry, left) in enumerate(self._left):
+            if left != 0 and entry.match in text:
+                self._left[number] = (entry, None if left is None else left - 1)
+                return entry
+        raise Failed("wrong_request", f"{self._spec}: no entry is left that fits: {text[-200:]!r}")
+
+
+@providers.register("scripted")
+class ScriptedProvider(Provider):
+    """`scripted:FILE`."""
+
+    def needs(self, name: str) -> Needs:
+        """As `Provider.needs`."""
+        return Needs(f"{name}:FILE", needs_key=False)
+
+    def open(self, name: str, model: str, options: BackendOptions) -> Backend:
+        """As `Provider.open`; the file is read at once."""
+        spec, path = f"{name}:{model}", Path(model)
+        raw = _read(path)
+        play = _Script(spec, _entries(path, raw)).play
+        return Scripted(spec, path.name, play, options, version=bytes_digest(raw))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MAX_BYTES + 1)
+    except OSError as exc:
+        raise ConfigError(f"{path}: the script cannot be read ({exc.strerror}). Name a file of JSON lines.") from exc
+    if len(raw) > _MAX_BYTES:
+        raise ConfigError(f"{path}: larger than {_MAX_BYTES} bytes; expected JSON lines. Check the path.")
+    return raw
+
+
+def _entries(path: Path, raw: bytes) -> list[Entry]:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: byte {exc.start} is not UTF-8; expected JSON lines. Check the path.") from exc
+    entries = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as exc:
+            raise ConfigError(f"{where}: found no JSON ({exc}); expected one object per line. Mend that line.") from exc
+        if not isinstance(record, dict):
+            raise ConfigError(f"{where}: found no object; expected one per line. Mend that line.")
+        entries.append(parse_config(record, Entry, where))
+    return entries

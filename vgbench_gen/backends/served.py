@@ -1,0 +1,272 @@
+"""What every backend does around the one call that differs: cache, retries, limits, budget, keys kept out.
+
+A backend of this kind says how one attempt is made (`Served._send`); everything else happens here, once.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from vgbench_gen.backends._budget import Budget, price_of
+from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_json
+from vgbench_gen.backends._call import Answer, Call, Failed, Turn
+from vgbench_gen.backends._images import Images
+from vgbench_gen.backends._keys import redact
+from vgbench_gen.backends._limits import Adaptive, Clock, Pace
+from vgbench_gen.backends.base import (
+    Backend,
+    BackendError,
+    ImagePart,
+    Message,
+    Reply,
+    Settings,
+    Tally,
+    Usage,
+)
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
+
+__all__ = ["LONGEST_PAUSE_S", "Answer", "Call", "Failed", "Served", "Turn"]
+
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0  # of waits that double
+LONGEST_PAUSE_S = 300.0  # a provider that asks for more has closed for the day
+_SLOWED_PER_RETRY = 8  # "too many requests" is no fault of the request, so it may hear it more often
+_UNKNOWN_ANSWER_TOKENS = 4096  # thought of an answer without a limit
+
+
+class Served(Backend):
+    """Base of backends: subclasses say how one attempt is made and how connections are dropped.
+
+    Args:
+        spec: as on the command line.
+        provider: name for the tables of prices.
+        model: name for replies, prices and cache keys.
+        endpoint: where it is served, without credentials; part of the cache key.
+        options: how requests are sent.
+        clock: where waiting and time come from.
+
+    Raises:
+        ConfigError: a budget in money for a model without a price.
+    """
+
+    def __init__(
+        self, spec: str, provider: str, model: str, endpoint: str, options: BackendOptions, clock: Clock | None = None
+    ) -> None:
+        self.spec, self.provider, self.model, self.endpoint, self.options = spec, provider, model, endpoint, options
+        self.parallel = options.concurrency
+        self.tally = Tally()
+        self._clock = clock or Clock()
+        self._price = price_of(provider, model, options.prices)
+        self._budget = Budget(options.budget_usd, options.budget_tokens, self._price, self.tally, spec)
+        self._cache = ReplyCache(options.cache) if options.cache is not None else None
+        self._images = Images()
+        # Two gates: one bounds the images in memory, the other what is under way and may narrow.
+        self._door, self._gate = (Adaptive(options.concurrency, self._clock) for _ in range(2))
+        self._requests, self._tokens = Pace(options.rpm, self._clock), Pace(options.tpm, self._clock)
+        self._under_way: dict[str, asyncio.Future[Reply]] = {}
+        self._for_all: Failed | None = None
+        self._prompt_ratio = 1.0
+
+    @abc.abstractmethod
+    async def _send(self, call: Call) -> Answer:
+        """One attempt, without retries.
+
+        Raises:
+            Failed: no usable answer. Messages may hold keys; they are covered on the way out.
+        """
+
+    async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
+        """As `Backend.ask`."""
+        async with self._door.slot():
+            call = await self._call(messages, settings)
+            while True:
+                if self._cache is not None and (kept := self._cache.get(call.digest)) is not None:
+                    self.tally.cached += 1
+                    return replace(kept, cached=True)
+                if (other := self._under_way.get(call.digest)) is None:
+                    return await self._first(call)
+                if (shared := await _outcome(other)) is not None:
+                    self.tally.cached += 1
+                    return replace(shared, cached=True)
+
+    async def close(self) -> None:
+        """As `Backend.close`."""
+        await self.rest()
+        if self._cache is not None:
+            self._cache.close()
+
+    async def _first(self, call: Call) -> Reply:
+        """Ask, and let those who ask the same meanwhile share the outcome."""
+        outcome: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._under_way[call.digest] = outcome
+        try:
+            reply = await self._attempts(call)
+            outcome.set_result(reply)
+            return reply
+        except BackendError as error:
+            outcome.set_exception(error)
+            outcome.exception()  # looked at, so that nobody complains where no one shares it
+            raise
+        finally:
+            del self._under_way[call.digest]
+            outcome.cancel()
+
+    async def _call(self, messages: Sequence[Message], settings: Settings) -> Call:
+        if settings.system:
+            messages = (Message.of("system", settings.system), *messages)
+        turns = []
+        for message in messages:
+            parts = [
+                await self._images.prepare(part) if isinstance(part, ImagePart) else part.text for part in message.parts
+            ]
+            turns.append(Turn(message.role, tuple(parts)))
+        asked = [
+            [turn.role, [part if isinstance(part, str) else {"image": part.digest} for part in turn.parts]]
+            for turn in turns
+        ]
+        content = [1, self.provider, self.endpoint, self.model, asked, settings.model_dump(mode="json")]
+        try:
+            return Call(tuple(turns), settings, stable_hash(canonical_json(content), size=16))
+        except ValueError as exc:
+            raise BackendError(
+                "wrong_request",
+                f"{self.spec}: the request is no valid Unicode or JSON ({type(exc).__name__}).",
+            ) from None
+
+    async def _attempts(self, call: Call) -> Reply:
+        failed = slowed = 0
+        while True:
+            if self._for_all is not None:
+                raise BackendError(self._for_all.kind, redact(self._for_all.message))
+            thought = await self._budget.room_for(lambda: self._thought(call))
+            outcome = await self._attempt(call, thought, failed + slowed + 1)
+            if isinstance(outcome, Reply):
+                return outcome
+            if outcome.for_all:
+                self._for_all = outcome
+            failed += outcome.again == "later"
+            slowed += outcome.again == "slower"
+            if outcome.again == "never" or self._given_up(failed, slowed):
+                tries = f" Tried {failed + slowed} times." if failed + slowed > 1 else ""
+                raise BackendError(outcome.kind, _ended(redact(outcome.message)) + tries)
+            wait_s = self._wait_s(call, outcome, failed, slowed)
+            if wait_s > LONGEST_PAUSE_S:
+                raise BackendError(
+                    outcome.kind, f"{_ended(redact(outcome.message))} It asks to wait {wait_s:.0f} s: run again then."
+                )
+            self.tally.retried += 1
+            if outcome.again == "slower":
+                self.tally.slowed += 1
+                self._gate.slowed(outcome.started_s, wait_s)
+            else:
+                await self._clock.sleep(wait_s)
+
+    async def _attempt(self, call: Call, thought: Usage, attempt: int) -> Reply | Failed:
+        with self._budget.holding(thought) as held:
+            async with self._gate.slot():
+                await self._requests.wait(1)
+                await self._tokens.wait(held.tokens)
+                self.tally.requests += 1
+                started_s = self._clock.now()
+                try:
+                    async with asyncio.timeout(self.options.timeout_s):
+                        answer = await self._send(call)
+                except TimeoutError:
+                    failed = Failed(
+                        "timeout", f"{self.spec}: no answer in {self.options.timeout_s:g} s.", "later", charged=True
+                    )
+                except Failed as exc:
+                    failed = exc
+                else:
+                    # No waiting from here on: an answer that is here is kept, whoever is cancelled.
+                    self._gate.succeeded()
+                    reply = self._received(call, answer, attempt, self._clock.now() - started_s)
+                    used = answer.usage or replace(thought, completion_tokens=len(answer.text.encode()) // 3)
+                    held.settle(used.prompt_tokens + used.completion_tokens, self._usd(answer, used))
+                    self._tokens.correct(held.spent_tokens - held.tokens)
+                    return reply
+                # Tracebacks hold frames, and those the images of this call: 5,000 failures would keep gigabytes.
+                failed.__traceback__ = failed.__context__ = None
+                if failed.charged:
+                    held.settle(held.tokens, held.usd)
+                else:
+                    self._tokens.correct(-held.tokens)
+                failed.started_s = started_s
+                return failed
+
+    def _received(self, call: Call, answer: Answer, attempt: int, latency_s: float) -> Reply:
+        """The reply, with keys covered, kept where it is worth keeping."""
+        if answer.usage is not None:
+            thought = _prompt_tokens(call)
+            self._budget.told = True
+            self._prompt_ratio = max(self._prompt_ratio, answer.usage.prompt_tokens / thought)
+        cost_usd = self._usd(answer, answer.usage)
+        self.tally.uncosted += cost_usd is None
+        reply = Reply(
+            text=answer.text,
+            finish_reason=answer.finish_reason,
+            model=answer.model,
+            request_digest=call.digest,
+            usage=answer.usage,
+            cost_usd=cost_usd,
+            latency_s=round(latency_s, 6),
+            image_sizes_px=tuple(image.size_px for image in call.images),
+            images=answer.images,
+            attempts=attempt,
+            parameters=answer.parameters,
+            raw=answer.raw,
+        )
+        record = reply_to_json(reply)
+        covered = redact(record)
+        if covered != record:
+            reply, record = reply_from_json(covered), covered
+        worth_keeping = (answer.text.strip() or answer.images) and answer.finish_reason != "content_filter"
+        if self._cache is not None and worth_keeping:
+            self._cache.put(call.digest, record)
+        return reply
+
+    def _usd(self, answer: Answer, usage: Usage | None) -> float | None:
+        if answer.cost_usd is not None:
+            return answer.cost_usd
+        return None if self._price is None or usage is None else self._price.usd(usage)
+
+    def _thought(self, call: Call) -> Usage:
+        """What the request may use at most: words and pixels by rule of thumb, mended by what was seen so far."""
+        prompt = int(_prompt_tokens(call) * self._prompt_ratio) + 1
+        return Usage(prompt, call.settings.max_tokens or _UNKNOWN_ANSWER_TOKENS)
+
+    def _given_up(self, failed: int, slowed: int) -> bool:
+        return failed > self.options.retries or slowed > self.options.retries * _SLOWED_PER_RETRY
+
+    def _wait_s(self, call: Call, failed: Failed, times_failed: int, times_slowed: int) -> float:
+        if failed.wait_s is not None:
+            return failed.wait_s
+        times = times_slowed if failed.again == "slower" else times_failed
+        doubled = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(times - 1, 16))
+        # Jitter, so that requests that failed together do not come back together.
+        drawn = rng_for(0, "retry", call.digest, str(times_failed), str(times_slowed)).random()
+        return doubled * (0.5 + 0.5 * float(drawn))
+
+
+def _ended(message: str) -> str:
+    return message if message.endswith((".", "!", "?", "…")) else f"{message}."
+
+
+def _prompt_tokens(call: Call) -> int:
+    """By bytes of text (3 a token: English has about 4, Chinese one character) and pixels (700 a token)."""
+    pixels = sum(width * height for width, height in (image.size_px for image in call.images))
+    return len(call.text.encode()) // 3 + pixels // 700 + 100 * len(call.images) + 8 * len(call.turns) + 1
+
+
+async def _outcome(other: asyncio.Future[Reply]) -> Reply | None:
+    """What the same request by another caller brought; None where that caller was cancelled."""
+    await asyncio.wait([other])
+    if other.cancelled():
+        return None
+    if (error := other.exception()) is not None:
+        # A new one: one exception raised in many places would gather all their tracebacks.
+        raise BackendError(error.kind, error.message) if isinstance(error, BackendError) else error
+    return other.result()

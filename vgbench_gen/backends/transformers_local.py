@@ -1,0 +1,297 @@
+"""`hf:PATH`: an image-text-to-text model of transformers that runs here; needs the extra `transformers`.
+
+PATH is a folder as `save_pretrained` writes it, or an ORGANISATION/NAME of the Hub, which is fetched unless
+HF_HUB_OFFLINE is set. Cache, budget in tokens and bookkeeping are those of every backend; the model is loaded when
+the first reply is not in the cache. In float32 a reply does not hang on the prompts that share its forward pass; in
+bfloat16 rounding does, so that a greedy reply can differ in rare cases from that of a batch of one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vgbench_gen.backends._call import Answer, Call, Failed
+from vgbench_gen.backends.base import Backend, BackendError, Usage
+from vgbench_gen.backends.served import Served
+from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import canonical_json
+
+if TYPE_CHECKING:
+    from vgbench_gen.backends._hf_model import Chat, LocalModel, Said
+
+EXTRA = "transformers"
+_PACKAGES = ("torch", "transformers", "accelerate")
+_GATHER_S = 0.01  # what comes within this time of the first shares its batch; small beside any forward pass
+_HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
+_HUB_FILES = ["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"]
+
+
+@providers.register("hf")
+class TransformersProvider(Provider):
+    """`hf:PATH`."""
+
+    def needs(self, name: str) -> Needs:
+        """As `Provider.needs`."""
+        return Needs(f"{name}:FOLDER", needs_key=False, extra=EXTRA, packages=_PACKAGES)
+
+    def open(self, name: str, model: str, options: BackendOptions) -> Backend:
+        """As `Provider.open`; a model of the Hub that is not here yet is fetched."""
+        missing = [package for package in _PACKAGES if importlib.util.find_spec(package) is None]
+        if missing:
+            raise ConfigError(
+                f"{name}:{model}: needs {' and '.join(missing)}, not installed here. "
+                f"Install the extra: pip install 'vgbench-gen[{EXTRA}]'"
+            )
+        return TransformersLocal(f"{name}:{model}", *_found(model, options.local.trust_remote_code), options)
+
+
+class TransformersLocal(Served):
+    """A model in this process; prompts that wait share forward passes.
+
+    Args:
+        spec: as on the command line.
+        folder: of the model.
+        model: name for replies and cache keys; changes with the content of the folder.
+        options: how it runs.
+    """
+
+    def __init__(self, spec: str, folder: Path, model: str, options: BackendOptions) -> None:
+        # A reply here may take as long as the machine needs, and costs no money.
+        changes: dict[str, Any] = {"budget_usd": None}
+        if options.timeout_s == BackendOptions.model_fields["timeout_s"].default:
+            changes["timeout_s"] = 1e9
+        super().__init__(spec, "hf", model, options.local.dtype, options.model_copy(update=changes))
+        self._folder = folder
+        self._loaded: LocalModel | None = None
+        self._batches = _Batches(self._model, options.local.batch_size)
+
+    async def _send(self, call: Call) -> Answer:
+        settings = call.settings
+        if settings.reasoning_effort:
+            raise Failed(
+                "wrong_request",
+                f"{self.spec}: a local model has no reasoning effort; set what its chat template knows in extra_body: "
+                '{"chat_template_kwargs": {"enable_thinking": false}}.',
+            )
+        said = await self._batches.say(self._chat(call), self._extra(settings.extra_body))
+        sent = {
+            "temperature": settings.temperature or 0.0,
+            "max_tokens": settings.max_tokens,
+            "stop": list(settings.stop),
+            "dtype": self._loaded.dtype if self._loaded else "",
+            "device": self._loaded.device if self._loaded else "",
+            **settings.extra_body,
+        }
+        if settings.seed is not None:
+            sent["seed"] = settings.seed
+        usage = Usage(said.prompt_tokens, said.completion_tokens)
+        return Answer(said.text, said.finish_reason, self.model, usage, cost_usd=0.0, parameters=sent)
+
+    async def rest(self) -> None:
+        """As `Backend.rest`."""
+        await self._batches.stop()
+
+    async def close(self) -> None:
+        """As `Backend.close`; the model's memory is given back."""
+        await super().close()
+        self._batches.shut()
+        self._loaded = None
+
+    def _model(self) -> LocalModel:
+        """Runs in the thread of the model."""
+        if self._loaded is None:
+            from vgbench_gen.backends._hf_model import LocalModel
+
+            chosen = self.options.local
+            self._loaded = LocalModel(
+                self._folder, device=chosen.device, dtype=chosen.dtype, trust_remote_code=chosen.trust_remote_code
+            )
+        return self._loaded
+
+    def _chat(self, call: Call) -> Chat:
+        from PIL import Image
+
+        from vgbench_gen.backends._hf_model import Chat
+
+        messages: list[dict[str, Any]] = []
+        for turn in call.turns:
+            parts: list[dict[str, Any]] = []
+            for part in turn.parts:
+                if isinstance(part, str):
+                    parts.append({"type": "text", "text": part})
+                    continue
+                try:
+                    with Image.open(io.BytesIO(part.data), formats=("JPEG", "PNG")) as image:
+                        parts.append({"type": "image", "image": image.convert("RGB")})
+                except (OSError, SyntaxError, ValueError) as exc:
+                    size = "{} x {}".format(*part.size_px)
+                    raise Failed(
+                        "wrong_request", f"{self.spec}: an image of {size} pixels is damaged ({exc})."
+                    ) from None
+            messages.append({"role": turn.role, "content": parts})
+        settings = call.settings
+        return Chat(
+            messages,
+            len(call.images),
+            settings.temperature or 0.0,
+            settings.max_tokens,
+            settings.stop,
+            # Without a seed a request draws by what it asks and its epoch, so that running again changes nothing.
+            (0, call.digest) if settings.seed is None else (settings.seed, ""),
+        )
+
+    def _extra(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        from vgbench_gen.backends._hf_model import EXTRA_FIELDS
+
+        if unknown := sorted(set(body) - set(EXTRA_FIELDS)):
+            raise Failed(
+                "wrong_request",
+                f"{self.spec}: extra_body has {', '.join(unknown)}; a local model knows {', '.join(EXTRA_FIELDS)}.",
+            )
+        return body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    chat: Chat
+    extra: Mapping[str, Any]
+    kind: tuple[int, str]
+    outcome: asyncio.Future[Said]
+
+
+class _Batches:
+    """Gathers what waits into batches and has one thread work them off.
+
+    Args:
+        model: gives the model; called in that thread, may load it.
+        size: prompts in a batch, at most.
+    """
+
+    def __init__(self, model: Callable[[], LocalModel], size: int) -> None:
+        self._model, self._size = model, size
+        self._waiting: list[_Waiting] = []
+        self._runner: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "vgbench-model")
+        self._at_work: LocalModel | None = None
+
+    async def say(self, chat: Chat, extra: Mapping[str, Any]) -> Said:
+        """Continue a chat, in the company of others that hold as many images.
+
+        Raises:
+            Failed: the model cannot take the prompt.
+            ConfigError: the model cannot be loaded.
+        """
+        outcome: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        # Processors want equally many images in every row; other fields of the request belong to the whole batch.
+        self._waiting.append(_Waiting(chat, extra, (chat.images, canonical_json(extra)), outcome))
+        if self._runner is None or self._runner.done():
+            self._runner = asyncio.create_task(self._run())
+        return await outcome
+
+    async def stop(self) -> None:
+        """End the batch at work after its next token and forget what waits."""
+        if self._runner is not None and not self._runner.done():
+            self._runner.cancel()
+            await asyncio.gather(self._runner, return_exceptions=True)
+        self._runner = None
+
+    def shut(self) -> None:
+        """Wait for the thread."""
+        self._thread.shutdown(wait=True)
+
+    async def _run(self) -> None:
+        batch: list[_Waiting] = []
+        try:
+            while True:
+                await asyncio.sleep(_GATHER_S)
+                batch = self._next()
+                if not batch:
+                    return
+                loop = asyncio.get_running_loop()
+                for row, said in zip(batch, await loop.run_in_executor(self._thread, self._say, batch), strict=True):
+                    if row.outcome.done():
+                        continue
+                    if isinstance(said, Exception):
+                        row.outcome.set_exception(said)
+                    else:
+                        row.outcome.set_result(said)
+        finally:
+            if self._at_work is not None:
+                self._at_work.halt = True
+            for row in (*batch, *self._waiting):
+                row.outcome.cancel()
+            self._waiting = []
+
+    def _next(self) -> list[_Waiting]:
+        """The one that waits longest and those that may go with it. What was cancelled is dropped."""
+        self._waiting = [row for row in self._waiting if not row.outcome.done()]
+        alike = [row for row in self._waiting if row.kind == self._waiting[0].kind][: self._size]
+        self._waiting = [row for row in self._waiting if row not in alike]
+        return alike
+
+    def _say(self, batch: Sequence[_Waiting]) -> list[Said | Exception]:
+        try:
+            model = self._at_work = self._model()
+        except Exception as exc:
+            return [exc] * len(batch)
+        model.halt = False
+        return self._halved(model, batch)
+
+    def _halved(self, model: LocalModel, batch: Sequence[_Waiting]) -> list[Said | Exception]:
+        """What each prompt brought. A batch that fails is halved until the culprit is alone."""
+        try:
+            return [*model.say([row.chat for row in batch], batch[0].extra)]
+        except Exception as exc:
+            out_of_memory = type(exc).__name__ == "OutOfMemoryError"
+            if len(batch) == 1:
+                return [_failure(exc, out_of_memory)]
+        half = len(batch) // 2
+        if out_of_memory:
+            model.free_memory()
+            self._size = min(self._size, half)
+        return self._halved(model, batch[:half]) + self._halved(model, batch[half:])
+
+
+def _failure(exc: Exception, out_of_memory: bool) -> Exception:
+    if isinstance(exc, BackendError):
+        return Failed(exc.kind, exc.message)
+    if out_of_memory:
+        return Failed("api_error", "the GPU's memory does not hold this one prompt. Send smaller images or less text.")
+    text = " ".join(str(exc).split())[:300]
+    return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({text}).")
+
+
+def _found(model: str, with_code: bool) -> tuple[Path, str]:
+    """(folder, name) of a path or a name of the Hub.
+
+    Raises:
+        ConfigError: neither is there.
+    """
+    from vgbench_gen.backends._hf_model import folder_digest
+
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ConfigError(f"hf:{model}: found no config.json there; expected a folder that save_pretrained wrote.")
+        return folder, f"{folder.resolve().name}@{folder_digest(folder)}"
+    if not _HUB_NAME.fullmatch(model):
+        raise ConfigError(f"hf:{model}: no such folder. Name the model's folder, or ORGANISATION/NAME of the Hub.")
+    from huggingface_hub import snapshot_download
+
+    try:
+        files = [*_HUB_FILES, "*.py"] if with_code else _HUB_FILES
+        folder = Path(snapshot_download(model, allow_patterns=files))
+    except Exception as exc:
+        # The Hub's client has a dozen kinds of errors; each says what is wrong in its first line.
+        first = str(exc).strip().split("\n")[0][:200]
+        raise ConfigError(f"hf:{model}: no such folder, and the Hub does not give it ({first}).") from exc
+    return folder, f"{model}@{folder.name[:12]}"

@@ -1,0 +1,173 @@
+"""`vgbench models`: who can be asked, and whether one of them works from end to end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.cli._models import (
+    DEFAULT_TIMEOUT_S,
+    BaseUrl,
+    Device,
+    Dtype,
+    KeyFile,
+    PricesFile,
+    Retries,
+    TimeoutSeconds,
+    TrustRemoteCode,
+    backend_options,
+    local_options,
+)
+
+if TYPE_CHECKING:
+    from vgbench_gen.backends.base import Backend
+    from vgbench_gen.backends.spec import Needs
+    from vgbench_gen.cli._model_check import Examination
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("models", epilog="Example: vgbench models openai:gpt-4o    (without SPEC: who can be asked)")(models)
+
+
+def models(
+    spec: Annotated[
+        str, typer.Argument(metavar="[SPEC]", help="Such as openai:gpt-4o, vllm:http://host:8000/v1#NAME, hf:FOLDER.")
+    ] = "",
+    image: Annotated[bool, typer.Option("--image/--no-image", help="Whether to show it a picture.")] = True,
+    long_side: Annotated[
+        int, typer.Option("--long-side", metavar="PIXELS", min=0, help="Send the picture smaller; 0 as drawn.")
+    ] = 0,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", metavar="N", min=1, help="Of each reply; models that reason need many.")
+    ] = 1024,
+    key_file: KeyFile = None,
+    base_url: BaseUrl = "",
+    timeout: TimeoutSeconds = DEFAULT_TIMEOUT_S,
+    retries: Retries = 2,
+    prices: PricesFile = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    trust_remote_code: TrustRemoteCode = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+) -> None:
+    """Check a model from end to end with words, a picture, JSON, temperature and seed: some ten short requests.
+
+    Without SPEC, list the providers with the environment variables they read (set or not, never the value) and the
+    extras they need. Exits 1 if the model answers but fails a check, 2 if it cannot be asked.
+    """
+    if not spec:
+        _list(as_json)
+        return
+    import asyncio
+
+    from vgbench_gen.backends.spec import open_backend
+    from vgbench_gen.cli._model_check import examine
+
+    options = backend_options(
+        concurrency=4,
+        timeout=timeout,
+        retries=retries,
+        key_file=key_file,
+        base_url=base_url,
+        prices=prices,
+        local=local_options(device, dtype, 8, trust_remote_code),
+    )
+    backend = open_backend(spec, options)
+    try:
+        found = examine(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
+    finally:
+        asyncio.run(backend.close())
+    print(json.dumps(_record(backend, found), indent=2) if as_json else "\n".join(_lines(backend, found)))
+    if not found.good:
+        raise typer.Exit(1)
+
+
+def _record(backend: Backend, found: Examination) -> dict[str, Any]:
+    return {
+        "spec": backend.spec,
+        "good": found.good,
+        **asdict(found),
+        "images_in": backend.capabilities.images_in,
+        "images_out": backend.capabilities.images_out,
+    }
+
+
+def _lines(backend: Backend, found: Examination) -> list[str]:
+    takes, gives = (
+        "text and images" if images else "text"
+        for images in (backend.capabilities.images_in, backend.capabilities.images_out)
+    )
+    lines = [f"model        {found.model}  ({backend.spec}; sent {takes}, may give {gives})"]
+    for check in found.checks:
+        sent = "".join(f"; sent {width} x {height} px" for width, height in check.image_sizes_px)
+        told = f"{check.found}  ({check.latency_s:.2f} s{sent})" if check.verdict != "refused" else check.found
+        lines.append(f"{check.name:<12} {check.verdict:<8} {told}")
+    cost = "not in the table of prices" if found.cost_usd is None else f"USD {found.cost_usd:.6f}"
+    return [
+        *lines,
+        f"temperature  {found.temperature}",
+        f"seed         {found.seed}",
+        f"used         {found.requests} requests, {found.tokens[0]} + {found.tokens[1]} tokens; cost: {cost}",
+        _conclusion(found),
+    ]
+
+
+def _conclusion(found: Examination) -> str:
+    failed = [check.name for check in found.checks if check.verdict != "ok"]
+    if not failed:
+        return "good"
+    if failed == ["image"]:
+        return "fell short: fit for wording, not for questions with pictures (--no-image checks the rest alone)"
+    return f"fell short: {', '.join(failed)}"
+
+
+def _list(as_json: bool) -> None:
+    from vgbench_gen.backends.spec import providers
+
+    rows = [_row(name, providers[name].needs(name)) for name in providers]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        key = " or ".join(_told(row["keys"])) + ("" if row["needs_key"] or not row["keys"] else " (may be left out)")
+        parts = [key or "no key needed"]
+        if row["extra"]:
+            remedy = "installed" if row["extra_installed"] else f"missing: pip install 'vgbench-gen[{row['extra']}]'"
+            parts.append(f"extra {row['extra']} {remedy}")
+        print(f"{row['provider']:<11} {row['example']:<37} {'; '.join(parts)}")
+        if row["variables"]:
+            print(f"{'':<11} also read: {', '.join(_told(row['variables']))}")
+
+
+def _told(variables: dict[str, bool]) -> list[str]:
+    return [f"{name} {'set' if is_set else 'not set'}" for name, is_set in variables.items()]
+
+
+def _row(name: str, needs: Needs) -> dict[str, Any]:
+    import os
+
+    def is_set(variables: tuple[str, ...]) -> dict[str, bool]:
+        return {variable: bool(os.environ.get(variable, "").strip()) for variable in variables}
+
+    return {
+        "provider": name,
+        "example": needs.example,
+        "keys": is_set(needs.keys),
+        "needs_key": needs.needs_key,
+        "variables": is_set(needs.variables),
+        "extra": needs.extra,
+        "extra_installed": all(_installed(package) for package in needs.packages),
+    }
+
+
+def _installed(package: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package that it would be in
+        return False
