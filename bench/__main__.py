@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import build_time, compose_time, geometry, memory, sens_reader, task_rates
+from bench import backend_load, build_time, compose_time, distractors_time, geometry, memory, sens_reader, task_rates
 from bench.session import Session
 from bench.table import Row, lines
 from vgbench_gen.pipeline.executors.base import one_thread
@@ -23,6 +23,8 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "workers": build_time.worker_rows,
     "memory": memory.rows,
     "compose": compose_time.rows,
+    "distractors": distractors_time.rows,
+    "backend": backend_load.rows,
 }
 
 

@@ -26,7 +26,7 @@ def rows(session: Session) -> list[Row]:
     if have < ITEMS:
         out = session.scratch / "compose"
         number = -(-ITEMS // max(have, 1))
-        _copied(built.out, out, number)
+        copied(built.out, out, number)
         recipe = recipe.model_copy(update={"items_per_cell": _UNLIMITED}) if not recipe.items else recipe
         copies = f" from {number} copies of the measured scenes under other names"
     workers = min(2, len(os.sched_getaffinity(0)))
@@ -41,7 +41,8 @@ def rows(session: Session) -> list[Row]:
     return [Row(f"composing {ITEMS:,} items anew", spent * ITEMS / max(items, 1), "s", beside, at_most=10)]
 
 
-def _copied(source: Path, out: Path, number: int) -> None:
+def copied(source: Path, out: Path, number: int) -> None:
+    """The facts of a build so many times over, each time as other scenes; images are shared."""
     out.mkdir()
     (out / "media").symlink_to(source / "media")
     shutil.copy(source / "pictures.sqlite", out)

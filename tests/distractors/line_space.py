@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
+from vgbench_gen.distractors.base import Proposal
 
 
 @dataclass
@@ -46,6 +47,15 @@ class Line:
 
     def sampled(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         return Candidate("", self.rounded(rng.uniform(0, 12, 1))) if self.sampler else None
+
+    def proposal(self, fact: Fact) -> Proposal | None:
+        return Proposal("depth", {"low": "1.00", "high": "9.00"}, ends=(1.0, 9.0))
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        return Candidate("", self.rounded(np.array(numbers)))
+
+    def rank_by(self, value: FloatArray, fact: Fact) -> float:
+        return float(value[0])
 
 
 def line_fact(values: Sequence[float], truth: int = 0) -> Fact:

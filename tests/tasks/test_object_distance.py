@@ -19,6 +19,7 @@ from vgbench_gen.pipeline.measure import confirmed, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks.base import camera_record, tasks
 from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.text.numbers import parse_numbers
@@ -280,3 +281,17 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
             assert TASK.recompute(item_evidence(fact)) == fact.truth_candidate.value
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [([100.0, 200.0], [300.0, 210.0]), ([100.0, 100.0], [140.0, 420.0]), ([50.0, 470.0], [400.0, 475.0])],
+)
+def test_the_drawn_distance_keeps_clear_of_the_names_of_the_objects(low: list[float], high: list[float]) -> None:
+    """Names stand at the ends of the line; a name is wider than many a line, so only height keeps labels apart."""
+    mark = _overlays.span(np.array([low, high]), {"height": 480, "width": 640}, "1.30 m")
+    u, v = mark.points_px[0]
+    assert u == pytest.approx((low[0] + high[0]) / 2)
+    assert min(abs(v - low[1]), abs(v - high[1])) > 0.07 * 480
+    assert 0 <= v < 480
+    assert mark.points_px[-2:] == (tuple(low), tuple(high))

@@ -34,6 +34,15 @@ ItemsPerTask = Annotated[
     int | None,
     typer.Option("--items", metavar="N", min=1, help="Items per task, for recipes without [items], such as train."),
 ]
+BankFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--bank", metavar="FILE", help="Wordings of `vgbench paraphrase` to draw from beside the shipped ones."
+    ),
+]
+WordingUse = Annotated[
+    str, typer.Option("--wording", metavar="STATUS", help="Of the bank's entries: reviewed, or proposed for all.")
+]
 AllowShort = Annotated[
     bool, typer.Option("--allow-short", help="Write what there is where the recipe's totals cannot be met.")
 ]
@@ -56,6 +65,8 @@ def build(
     address: Address = "",
     seed: Seed = None,
     items: ItemsPerTask = None,
+    bank: BankFile = None,
+    wording: WordingUse = "",
     allow_short: AllowShort = False,
     as_json: AsJson = False,
 ) -> None:
@@ -68,7 +79,7 @@ def build(
     """
     from vgbench_gen.pipeline import build as pipeline
 
-    resolved = _recipe(recipe, seed, items)
+    resolved = _worded(_recipe(recipe, seed, items), bank, wording)
     where = chosen_engine(engine, workers, address)
     with _short_told(), _bars() as (on_scene, on_question):
         report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
@@ -119,6 +130,8 @@ def compose(
         str, typer.Option("--strategy", metavar="NAME", help="Distractor strategy instead of the recipe's.")
     ] = "",
     items: ItemsPerTask = None,
+    bank: BankFile = None,
+    wording: WordingUse = "",
     allow_short: AllowShort = False,
     as_json: AsJson = False,
 ) -> None:
@@ -133,7 +146,7 @@ def compose(
     if seed is not None:
         changes["seed"] = seed
     base = _recipe(recipe, None, items) if recipe else _with_items(pipeline.built_recipe(out), items)
-    resolved = base.model_copy(update=changes)
+    resolved = _worded(base.model_copy(update=changes), bank, wording)
     where = chosen_engine(engine, workers, address)
     with _short_told(), _bars() as (_, on_question):
         report = pipeline.recompose(resolved, out, where, on_question, allow_short)
@@ -147,6 +160,20 @@ def _recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
 
     recipe = _with_items(load_recipe(name), items)
     return recipe if seed is None else recipe.model_copy(update={"seed": seed})
+
+
+def _worded(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
+    from vgbench_gen.core.config import parse_config
+    from vgbench_gen.core.errors import ConfigError
+    from vgbench_gen.pipeline.recipe import Words
+
+    changes = ({"bank": str(bank)} if bank is not None else {}) | ({"use": use} if use else {})
+    if not changes:
+        return recipe
+    words = parse_config(recipe.wording.model_dump() | changes, Words, "--wording" if use else "--bank")
+    if not words.bank:
+        raise ConfigError(f"--wording {use}: found no bank in the recipe; expected --bank FILE.")
+    return recipe.model_copy(update={"wording": words})
 
 
 def _with_items(recipe: Recipe, items: int | None) -> Recipe:

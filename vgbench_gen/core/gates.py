@@ -133,8 +133,8 @@ class DistanceMargins(Config):
     ratio_max: float = 3.0
     # What the text alone tells of the answer: u = pixels between the rectangles / fx, at a typical depth. The logarithm
     # is off by a Student t, whose scale is guess_log_sd where u = 1/3 and falls with guess_log_sd_power of u. Options
-    # are balanced for a reader who knows this. Fitted by likelihood to 769 facts of the sample scenes; to be fitted
-    # again where captures differ much.
+    # are balanced for a reader who knows this where a build has too few facts to say more (`tasks._known`). Fitted by
+    # likelihood to 769 facts of the sample scenes.
     guess_depth_m: float = 3.1
     guess_log_sd: float = 0.36
     guess_log_sd_power: float = -0.35
@@ -160,10 +160,10 @@ class BoxMargins(Config):
     depth_ratio_max: float = 2.2
     ladder_ratio_min: float = 1.20
     ladder_ratio_max: float = 1.30  # three steps stay within the ceiling
-    # What is known of objects before looking; options are balanced for a reader who knows it. Depth is log-normal,
-    # hardly changed by how large the object appears (slope -0.07). A box tells by its edges where down is, and most
-    # things stand on the floor or on a table: (share, mean, standard deviation) of metres from the camera down to the
-    # lowest corner. Fitted to 863 facts of the sample scenes; to be fitted again where captures differ much.
+    # What is known of objects before looking; options are balanced for a reader who knows it where a build has too few
+    # facts to say more (`tasks._known`). Depth is log-normal, hardly changed by how large the object appears (slope
+    # -0.07). A box tells by its edges where down is, and most things stand on the floor or on a table: (share, mean,
+    # standard deviation) of metres from the camera down to the lowest corner. Fitted to 863 facts of the sample scenes.
     depth_typical_m: float = 2.17
     depth_log_sd: float = 0.44
     drop_m: tuple[tuple[float, float, float], ...] = ((0.545, 1.45, 0.16), (0.377, 0.57, 0.28), (0.078, -0.44, 0.77))

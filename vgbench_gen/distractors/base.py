@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Protocol
@@ -58,6 +58,30 @@ class AnswerSpace(Protocol):
 
     def sampled(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """One wrong value by the paper's rule of random values of the same kind, or None to draw from the pool."""
+
+    def proposal(self, fact: Fact) -> Proposal | None:
+        """What to ask a language model for; None where options are images or marks, which it cannot name."""
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        """The value that a model means by these numbers, `Proposal.numbers` of them; None where it means none."""
+
+    def rank_by(self, value: FloatArray, fact: Fact) -> float:
+        """What orders options: the value itself where it is one number, else one that says how large it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a language model is asked to name for a fact; nothing of it tells the answer.
+
+    kind: key below `values` in `templates/distractors/llm.toml`. slots: its slots, ready strings. numbers: per value.
+    shape: key below `shapes`. ends: smallest and largest `AnswerSpace.rank_by` that the words allow, where they do.
+    """
+
+    kind: str
+    slots: Mapping[str, str]
+    numbers: int = 1
+    shape: str = "one"
+    ends: tuple[float, float] = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,8 +206,11 @@ def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpac
 
 def _equal_values(candidates: Sequence[Candidate]) -> BoolArray:
     """(n, n) True where two candidates have the same value, hence the same print."""
+    seen: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
     values = [(c.value.shape, tuple(c.value.ravel().tolist())) for c in candidates]
-    return np.array([[a == b and bool(a[1]) for b in values] for a in values], dtype=bool).reshape(len(values), -1)
+    names = np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.int64)
+    filled = np.array([bool(value[1]) for value in values], dtype=bool)
+    return np.asarray((names[:, None] == names) & filled[:, None])
 
 
 def valid_sets(table: BoolArray, count: int) -> IntArray:

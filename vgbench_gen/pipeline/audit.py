@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.pipeline import audit_steps as steps
-from vgbench_gen.pipeline.audit_pool import POOL, pool_of
+from vgbench_gen.pipeline.audit_pool import POOL, Cell, pool_of
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
@@ -153,9 +153,11 @@ class _Audit:
         with self._timed("read"):
             self.items = load(path)
             self.report = AuditReport(str(path), len(self.items), seconds=self.report.seconds)
+            ways: dict[Cell, set[str]] = defaultdict(set)
             for item in self.items:
                 self.release.append(question_of(item))
                 self.has_evidence |= bool(item.evidence)
+                ways[item.task, item.question_type].add(item.strategy)
         folder = next((f for f in (path, path.parent) if (f / MANIFEST).is_file()), None)
         if folder is not None:
             manifest = read_manifest(folder)
@@ -166,6 +168,11 @@ class _Audit:
         if folder is None or self.recipe is None or not (folder / "facts").is_dir():
             self.report.notes.append("No facts stand beside the questions: the rows are judged alone, without a pool.")
             return
+        strategy = self.recipe.strategy
+        alone = {cell for cell, found in ways.items() if cell[1] == "multi-choice" and found != {strategy}}
+        if alone:
+            names = ", ".join(sorted(task for task, _ in alone))
+            self.report.notes.append(f"Options by other strategies than {strategy} are judged without a pool: {names}.")
         found = pool_of(
             folder,
             self.recipe,
@@ -174,6 +181,7 @@ class _Audit:
             most,
             self.engine,
             lambda n, of: self.progress("pool", n, of),
+            alone,
         )
         self.report.seconds["pool"] = found.seconds
         self.pool = [question for members in found.questions.values() for question in members]

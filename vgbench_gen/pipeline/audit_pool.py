@@ -11,7 +11,7 @@ import itertools
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks, learnt
 from vgbench_gen.pipeline.measure import chosen_tasks, shard_path
 from vgbench_gen.pipeline.plan import Card, Planned, truth_at
 from vgbench_gen.pipeline.recipe import Recipe
@@ -67,11 +68,12 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class AskJob:
-    """Facts of one scene to ask; crosses process borders."""
+    """Facts of one scene to ask; crosses process borders. known: see `pipeline.known`."""
 
     path: Path
     recipe: Recipe
     asks: tuple[Ask, ...]
+    known: KnownFacts = field(default_factory=dict)
 
 
 class _Names(PictureCache):
@@ -91,7 +93,7 @@ def ask(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
         DatasetError: the shard cannot be read.
     """
     started = time.process_time()
-    by_name = {task.name: task for task in chosen_tasks(job.recipe)}
+    by_name = knowing_tasks(job.recipe, job.known)
     facts = facts_at(job.path, {entry.row for entry in job.asks})
     names = _Names()
     asked = [_asked(facts[e.row], e, by_name[facts[e.row].task], job.recipe, names) for e in job.asks]
@@ -100,6 +102,8 @@ def ask(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
 
 def _asked(fact: Fact, entry: Ask, task: Task, recipe: Recipe, names: PictureCache) -> tuple[Question, ...]:
     options, seed = None, recipe.distractor_seed + entry.turn
+    if entry.turn:
+        task = task.asking_again()
     if entry.form == "multi-choice":
         rng = rng_for(recipe.seed, "options", entry.group_id, recipe.strategy, str(seed))
         try:
@@ -107,7 +111,7 @@ def _asked(fact: Fact, entry: Ask, task: Task, recipe: Recipe, names: PictureCac
         except TooFewOptionsError:
             return ()
         options = truth_at(drawn, entry.letter)
-    wording = Wording(recipe.seed + entry.turn, recipe.strategy, seed)
+    wording = Wording(recipe.seed + entry.turn, recipe.strategy, seed, recipe.wording)
     rows = write(Planned(fact, entry.group_id, entry.form, "", options), task, names, wording)
     return () if isinstance(rows, Refused) else tuple(question_of(row) for row in rows)
 
@@ -120,6 +124,7 @@ def pool_of(
     most: int = POOL,
     engine: Engine | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    alone: Container[Cell] = (),
 ) -> Pool:
     """The release's questions and more of the same facts, at most `most` per task and form.
 
@@ -129,6 +134,7 @@ def pool_of(
         release: the questions of the dataset.
         scenes: (source, id) whose facts may be asked; others in the folder are left alone.
         progress: called with (questions asked, questions wanted), which grows where facts refuse.
+        alone: cells that get no more questions, because theirs were made otherwise than the recipe says.
 
     Raises:
         DatasetError: a shard cannot be read.
@@ -140,7 +146,8 @@ def pool_of(
         path = shard_path(folder, "facts", source, scene_id)
         if path.is_file():
             shards[source, scene_id] = path
-            desk.add(cards_of(path, chosen_tasks(recipe), recipe))
+            desk.add(cards_of(path, chosen_tasks(recipe), recipe), alone)
+    known = learnt(shards.values(), recipe)
     done = 0
     for _ in range(_ROUNDS):
         wanted = desk.next_round()
@@ -150,7 +157,7 @@ def pool_of(
         jobs, members = [], []
         for scene, group in itertools.groupby(wanted, key=lambda pair: (pair[0].source, pair[0].scene_id)):
             members.append(list(group))
-            jobs.append(AskJob(shards[scene], recipe, tuple(entry for _, entry in members[-1])))
+            jobs.append(AskJob(shards[scene], recipe, tuple(entry for _, entry in members[-1]), known))
         outcomes = {}
         before = done
         for index, (answers, seconds) in run(ask, jobs, engine if len(wanted) > _FEW else Engine(), [folder]):
@@ -192,11 +199,12 @@ class _Desk:
                 self._seen.add(_content(question))
             self._asked |= {(question.group, question.form) for question in members}
 
-    def add(self, cards: Iterable[Card]) -> None:
-        """Facts that may be asked."""
+    def add(self, cards: Iterable[Card], alone: Container[Cell]) -> None:
+        """Facts that may be asked, but in the cells that stay alone."""
         for card in cards:
             for form in card.forms:
-                self._cards[card.task, form].append(card)
+                if (card.task, form) not in alone:
+                    self._cards[card.task, form].append(card)
 
     def next_round(self) -> list[tuple[Card, Ask]]:
         """What to ask next; empty when every cell is full or has nothing left."""

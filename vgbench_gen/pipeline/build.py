@@ -15,6 +15,7 @@ from vgbench_gen.pipeline.compose import ComposeReport, compose, fact_shards
 from vgbench_gen.pipeline.executors import Engine, engines, run
 from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, chosen_tasks, lost_scene, measure_scene, shard_reports
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.words import worded
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
@@ -93,7 +94,8 @@ def check_names(recipe: Recipe) -> None:
 
     Raises:
         UnknownNameError: a task, strategy or source is not registered.
-        ConfigError: a task is not asked in a question type that the recipe wants.
+        ConfigError: a task is not asked in a question type that the recipe wants; a bank of wordings cannot be read; or
+            a headline recipe asks for words or options that have no place in one.
     """
     for task in chosen_tasks(recipe):
         for form, count in recipe.items.get(task.name, {}).items():
@@ -107,6 +109,12 @@ def check_names(recipe: Recipe) -> None:
     for source in [*recipe.sources, *(source for named in recipe.only_from.values() for source in named)]:
         loaders[source]
     strategies[recipe.strategy]
+    if recipe.headline and recipe.strategy == "llm":
+        raise ConfigError(
+            'strategy: found "llm" in a headline recipe; expected another: options of a language model give the '
+            "truth away. Set headline = false in a copy of the recipe."
+        )
+    worded(recipe, chosen_tasks(recipe))
 
 
 def recompose(
@@ -209,6 +217,7 @@ def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
         "difficulty": report.composed.difficulty,
         "pairs": report.composed.pairs,
         "unpaired": report.composed.unpaired,
+        **({"wording": report.composed.wording} if report.composed.wording else {}),
         "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
         "scenes": [_scene_record(scene) for scene in report.scenes],
     }

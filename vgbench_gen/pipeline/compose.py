@@ -7,15 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item, QuestionType
 from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks, learnt
 from vgbench_gen.pipeline.measure import SceneReport, chosen_tasks, shard_path
 from vgbench_gen.pipeline.plan import Card, Chosen, difficulty_counts, letter_counts, pair_counts, planned
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, advice, missing_items, shortfalls
 from vgbench_gen.pipeline.survey import Outcome, SurveyJob, Trial, cards_of, facts_at, forms_of, settled, survey
+from vgbench_gen.pipeline.words import worded
 from vgbench_gen.pipeline.write import Refused, Wording, write
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -30,14 +33,15 @@ CHUNK = 128  # most questions per job, so that one rich scene does not keep a si
 class _Job:
     """Questions about one scene.
 
-    shard: its facts. remember: keep the names of drawn pictures in a file, which only the processes of one machine may
-    share.
+    shard: its facts. known: see `pipeline.known`. remember: keep the names of drawn pictures in a file, which only the
+    processes of one machine may share.
     """
 
     out: Path
     shard: Path
     entries: tuple[Chosen, ...]
     recipe: Recipe
+    known: KnownFacts
     remember: bool
 
 
@@ -48,6 +52,7 @@ class ComposeReport:
     items: per "task/form/source". unasked: per "task/form/source/reason". letters: per "task/source". difficulty: items
     per level, per "task/form". pairs: consistency pairs per "task/form"; unpaired: facts that could not stand in one,
     per "task/form/source/reason". short: totals of the recipe that are not met; advice: what would help, for a person.
+    wording: which bank was drawn from, its digest and what of it was left out; empty without one.
     """
 
     fingerprint: str = ""
@@ -60,6 +65,7 @@ class ComposeReport:
     unpaired: dict[str, int] = field(default_factory=dict)
     short: list[Shortfall] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
+    wording: dict[str, Any] = field(default_factory=dict)
 
 
 def fact_shards(out: Path) -> list[Path]:
@@ -100,13 +106,16 @@ def compose(
     """
     engine = engine or Engine()
     tasks = chosen_tasks(recipe)
+    recipe, wording = worded(recipe, tasks)
     wanted = {shard_path(out, "facts", report.dataset, report.scene_id) for report in reports}
     shards = [path for path in fact_shards(out) if path in wanted]
     by_shard = {path: cards_of(path, tasks, recipe) for path in shards}
     cards = [card for path in shards for card in by_shard[path]]
     shard_of = {(card.source, card.scene_id): path for path, members in by_shard.items() for card in members}
-    plan = settled(cards, recipe, forms_of(tasks), lambda batch: _attempts(batch, shard_of, recipe, engine, out))
+    known = learnt(shards, recipe)
+    plan = settled(cards, recipe, forms_of(tasks), lambda batch: _attempts(batch, shard_of, recipe, known, engine, out))
     report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
+    report.wording = wording
     report.pairs = pair_counts(plan.chosen)
     unpaired = Counter(f"{u.task}/{u.question_type}/{u.source}/{u.reason}" for u in plan.unpaired)
     report.unpaired = dict(sorted(unpaired.items()))
@@ -117,7 +126,7 @@ def compose(
             raise QuotasNotMet(missing_items(plan), plan.targets.total, report.short, report.advice)
     unasked = Counter(f"{u.task}/{u.question_type}/{u.source}/{u.reason}" for u in plan.unchosen)
     items: list[Item] = []
-    for outcome in _written(out, plan.chosen, shard_of, recipe, engine, progress):
+    for outcome in _written(out, plan.chosen, shard_of, recipe, known, engine, progress):
         if isinstance(outcome, Refused):
             unasked[f"{outcome.task}/{outcome.question_type}/{outcome.source}/{outcome.reason}"] += 1
         else:
@@ -134,6 +143,7 @@ def _attempts(
     batch: Sequence[tuple[Card, QuestionType]],
     shard_of: Mapping[tuple[str, str], Path],
     recipe: Recipe,
+    known: KnownFacts,
     engine: Engine,
     out: Path,
 ) -> list[Outcome]:
@@ -141,7 +151,7 @@ def _attempts(
     jobs = []
     for scene, members in itertools.groupby(batch, key=lambda pair: (pair[0].source, pair[0].scene_id)):
         trials = tuple(Trial(card.row, card.group_id, form) for card, form in members)
-        jobs.append(SurveyJob(shard_of[scene], recipe, trials))
+        jobs.append(SurveyJob(shard_of[scene], recipe, trials, known))
     # Workers take longer to start than a few trials take.
     where = engine if len(batch) > FEW else Engine()
     outcomes = dict(run(survey, jobs, where, [out]))
@@ -153,6 +163,7 @@ def _written(
     chosen: Sequence[Chosen],
     shard_of: Mapping[tuple[str, str], Path],
     recipe: Recipe,
+    known: KnownFacts,
     engine: Engine,
     progress: Callable[[int, int], None],
 ) -> Iterator[Item | Refused]:
@@ -166,7 +177,9 @@ def _written(
         chunks += _batched(list(members))
     chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts one when the others are done
     jobs = [
-        _Job(out, shard_of[_scene(chosen[chunk[0]])], tuple(chosen[n] for n in chunk), recipe, not engine.address)
+        _Job(
+            out, shard_of[_scene(chosen[chunk[0]])], tuple(chosen[n] for n in chunk), recipe, known, not engine.address
+        )
         for chunk in chunks
     ]
     rows: dict[int, list[Item] | Refused] = {}
@@ -189,8 +202,8 @@ def _scene(entry: Chosen) -> tuple[str, str]:
 def _write_chunk(job: _Job) -> list[list[Item] | Refused]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name = {task.name: task for task in chosen_tasks(job.recipe)}
-    wording = Wording(job.recipe.seed, job.recipe.strategy, job.recipe.distractor_seed)
+    by_name = knowing_tasks(job.recipe, job.known)
+    wording = Wording.of(job.recipe)
     facts = facts_at(job.shard, {entry.card.row for entry in job.entries})
     with media.batch():
         outcomes = []

@@ -7,12 +7,14 @@ import hashlib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import QuestionType
+from vgbench_gen.text.bank import MAX_PER_CELL, Status
+from vgbench_gen.text.render import Phrasing
 
 _FOLDER = Path(__file__).resolve().parent.parent / "recipes"
 
@@ -61,6 +63,34 @@ class Difficulty(Config):
         return {"easy": self.easy, "medium": self.medium, "hard": self.hard}
 
 
+class Words(Config):
+    """Wordings that questions are drawn from beside the shipped ones; by default none.
+
+    bank: file that `vgbench paraphrase` made; relative to the recipe's own folder where a file says so. use: "reviewed"
+    for entries that a person has accepted, "proposed" for all. language: of the entries. In English the shipped
+    phrasings fill what the bank leaves of the `most` wordings of a task and question type; in other languages the bank
+    is all there is, and the names of things that are filled in stay English.
+    """
+
+    bank: str = ""
+    use: Status = "reviewed"
+    language: str = "en"
+    most: int = Field(default=MAX_PER_CELL, ge=1)
+    # Travels with the recipe to other processes and machines, which may not have the file; never written to a manifest.
+    _phrasings: tuple[Phrasing, ...] = PrivateAttr(default=())
+
+    @property
+    def phrasings(self) -> tuple[Phrasing, ...]:
+        """What `with_phrasings` was given."""
+        return self._phrasings
+
+    def with_phrasings(self, phrasings: tuple[Phrasing, ...]) -> Words:
+        """These settings with the bank's wordings at hand."""
+        words = self.model_copy()
+        words._phrasings = phrasings
+        return words
+
+
 class Recipe(Config):
     """A build's settings.
 
@@ -75,10 +105,13 @@ class Recipe(Config):
 
     pairs: share of the multi-choice and of the open-ended items of each task that stand in consistency pairs, one truth
     asked from two sides (`Task.partner`); 0 for none. Both halves count as items: no total changes by it.
+
+    headline: results on it are quoted, so words come from reviewed wordings alone and no option from a language model
+    (`benchmark-validity` 3.1, 3.3).
     """
 
     seed: int = Field(default=20260, ge=0)
-    facts_per_scene: int = Field(default=24, ge=1)
+    facts_per_scene: int = Field(default=36, ge=1)
     tasks: tuple[str, ...] = ()
     strategy: str = "set_first"
     distractor_seed: int = Field(default=0, ge=0)
@@ -91,6 +124,8 @@ class Recipe(Config):
     only_from: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     only_splits: tuple[str, ...] = ()
     pairs: float = Field(default=0.15, ge=0, le=1)
+    headline: bool = False
+    wording: Words = Words()
     limits: Limits = Limits()
     difficulty: Difficulty | None = None
     gates: Gates = Gates()
@@ -102,6 +137,11 @@ class Recipe(Config):
                 raise ValueError(f"items.{task}.judgment to be even, because judgments come as twins")
             if self.tasks and task not in self.tasks:
                 raise ValueError(f"items.{task} to be one of tasks = {list(self.tasks)}")
+        if self.strategy == "llm":
+            raise ValueError(
+                'strategy without a model, such as "set_first"; options from a language model never enter a headline '
+                "set, and a finished dataset gets them by `vgbench distractors --strategy llm`"
+            )
         if self.items and self.items_per_task:
             raise ValueError("either items or items_per_task, not both")
         for name in ("sources", "splits"):
@@ -145,4 +185,8 @@ def load_recipe(name_or_path: str | Path) -> Recipe:
             raise ConfigError(
                 f"no recipe is called {str(name_or_path)!r}.{hint} Shipped: {', '.join(shipped)}. Or give a .toml file."
             )
-    return load_toml(path, Recipe)
+    recipe = load_toml(path, Recipe)
+    if recipe.wording.bank and not Path(recipe.wording.bank).is_absolute():
+        words = recipe.wording.model_copy(update={"bank": str(path.parent / recipe.wording.bank)})
+        recipe = recipe.model_copy(update={"wording": words})
+    return recipe

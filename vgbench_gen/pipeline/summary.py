@@ -45,9 +45,19 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
     return lines
 
 
+def _wording_lines(report: BuildReport) -> list[str]:
+    note = report.composed.wording
+    if not note:
+        return []
+    line = f"wording {note['phrasings']} wordings from {note['bank']} ({note['use']}, {note['language']})"
+    if note["stale"]:
+        line += f"; left out, because their templates changed: {', '.join(note['stale'])}"
+    return [line]
+
+
 def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
     """What is short of the recipe's totals and would help; and where difficulty is off its shares."""
-    lines = [f"short   {line}" for line in report.composed.advice]
+    lines = [*_wording_lines(report), *(f"short   {line}" for line in report.composed.advice)]
     if recipe.difficulty is None:
         return lines
     for cell, counts in report.composed.difficulty.items():

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
-from vgbench_gen.core.types import LETTERS, Fact, QuestionType
+from vgbench_gen.core.types import LETTERS, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
-from vgbench_gen.pipeline.measure import chosen_tasks
+from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks
 from vgbench_gen.pipeline.plan import (
     Card,
     Forms,
@@ -70,11 +70,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class SurveyJob:
-    """Trials on one scene's facts; crosses process borders."""
+    """Trials on one scene's facts; crosses process borders. known: see `pipeline.known`."""
 
     path: Path
     recipe: Recipe
     trials: tuple[Trial, ...]
+    known: KnownFacts = field(default_factory=dict)
 
 
 def survey(job: SurveyJob) -> list[Outcome]:
@@ -84,7 +85,7 @@ def survey(job: SurveyJob) -> list[Outcome]:
         DatasetError: the shard cannot be read.
     """
     facts = facts_at(job.path, {trial.row for trial in job.trials})
-    by_name = {task.name: task for task in chosen_tasks(job.recipe)}
+    by_name = knowing_tasks(job.recipe, job.known)
     return [_tried(facts[trial.row], trial, by_name[facts[trial.row].task], job.recipe) for trial in job.trials]
 
 
@@ -213,11 +214,11 @@ def _tried(fact: Fact, trial: Trial, task: Task, recipe: Recipe) -> Outcome:
     options: OptionSet | None = None
     if trial.form == "multi-choice":
         try:
-            options = _options(fact, trial.group_id, task, recipe)
+            options = drawn_options(fact, trial.group_id, task, recipe)
         except TooFewOptionsError as error:
             return Outcome(error.reason)
     entry = Planned(fact, trial.group_id, trial.form, "", options)
-    reason = refusal(entry, task, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed), recipe.margins)
+    reason = refusal(entry, task, Wording.of(recipe), recipe.margins)
     if reason:
         return Outcome(reason)
     may_pair = _may_pair(trial.form, task, recipe)
@@ -229,9 +230,12 @@ def _tried(fact: Fact, trial: Trial, task: Task, recipe: Recipe) -> Outcome:
 
 
 def _content(entry: Planned, task: Task) -> str:
+    return content_of([option.value for option in entry.options.options] if entry.options else [], task)
+
+
+def content_of(values: Sequence[FloatArray], task: Task) -> str:
     """Digest of the options' printed values, in any order."""
-    members = entry.options.options if entry.options else ()
-    return stable_hash(task.name, *sorted(canonical_json(task.rounded(o.value).tolist()) for o in members))
+    return stable_hash(task.name, *sorted(canonical_json(task.rounded(value).tolist()) for value in values))
 
 
 def _may_pair(form: QuestionType, task: Task, recipe: Recipe) -> bool:
@@ -242,6 +246,14 @@ def _may_pair(form: QuestionType, task: Task, recipe: Recipe) -> bool:
 def _unpaired(entry: Planned, task: Task, recipe: Recipe) -> str:
     """Why the question cannot be asked from the other side, under the rules that hold for the first one; or ""."""
     other = partner_of(entry, task)
+    problem = side_problem(other, task, recipe)
+    if problem or other is None:
+        return problem
+    return refusal(other, task, Wording.of(recipe), recipe.margins)
+
+
+def side_problem(other: Planned | None, task: Task, recipe: Recipe) -> str:
+    """Why a question as `partner_of` turns it may not be asked, by its values alone; or ""."""
     if other is None:
         return "no_partner"
     fact = other.fact
@@ -253,7 +265,7 @@ def _unpaired(entry: Planned, task: Task, recipe: Recipe) -> str:
         return "invalid_truth"
     if not task.agreement(fact.second_value, fact) <= 1:
         return "second_route_disagrees"
-    return refusal(other, task, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed), recipe.margins)
+    return ""
 
 
 def _unwanted(raw: Mapping[str, Any], form: QuestionType, recipe: Recipe) -> str:
@@ -266,7 +278,12 @@ def _unwanted(raw: Mapping[str, Any], form: QuestionType, recipe: Recipe) -> str
     return ""
 
 
-def _options(fact: Fact, name: str, task: Task, recipe: Recipe) -> OptionSet:
+def drawn_options(fact: Fact, name: str, task: Task, recipe: Recipe) -> OptionSet:
+    """Options of the fact of this group by the recipe's strategy and seed.
+
+    Raises:
+        TooFewOptionsError: there is no set that could be asked.
+    """
     rng = rng_for(recipe.seed, "options", name, recipe.strategy, str(recipe.distractor_seed))
     return strategies[recipe.strategy].options(fact, task, rng, len(LETTERS), recipe.margins)
 

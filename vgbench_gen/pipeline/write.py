@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for, stable_hash
-from vgbench_gen.core.types import LETTERS, Candidate, Distractor, Fact, Item
-from vgbench_gen.distractors.base import Margins
+from vgbench_gen.core.types import LETTERS, Candidate, Distractor, Fact, Item, QuestionType
+from vgbench_gen.distractors.base import Margins, OptionSet
 from vgbench_gen.pipeline.plan import Planned
+from vgbench_gen.pipeline.recipe import Recipe, Words
 from vgbench_gen.quality.noise import kept_share
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
@@ -25,11 +26,25 @@ BENCHMARK = "VGBench"
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Settings that words and ids depend on."""
+    """Settings that words and ids depend on. words: a bank that is drawn from beside the shipped phrasings."""
 
     seed: int
     strategy: str
     distractor_seed: int
+    words: Words = field(default_factory=Words)
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Wording:
+        """Those of a recipe."""
+        return cls(recipe.seed, recipe.strategy, recipe.distractor_seed, recipe.wording)
+
+    def drawn_from(self, task: str, form: QuestionType) -> Sequence[Phrasing]:
+        """What a question of this kind is worded by: the bank's wordings first, as many as are allowed."""
+        extra = [p for p in self.words.phrasings if p.task == task and p.question_type == form]
+        if not extra:
+            return phrasings(task, form)
+        more = phrasings(task, form) if self.words.language == "en" else ()
+        return [*extra, *more][: self.words.most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +102,25 @@ def _drawn(entry: Planned, wording: Wording) -> tuple[np.random.Generator, Phras
     Drawn from the group, so that the wording knows nothing of the answer and twins share it.
     """
     form = entry.question_type
-    bank = phrasings(entry.fact.task, form)
+    bank = wording.drawn_from(entry.fact.task, form)
     phrasing = bank[int(rng_for(wording.seed, "phrasing", entry.group_id, form).integers(len(bank)))]
-    return rng_for(wording.seed, "present", entry.group_id, form), phrasing
+    return presentation_rng(wording.seed, entry.group_id, form), phrasing
+
+
+def presentation_rng(seed: int, group_id: str, form: QuestionType) -> np.random.Generator:
+    """Generator of what a question shows, such as the numbers of its marks; the same whatever its options are."""
+    return rng_for(seed, "present", group_id, form)
+
+
+def identity_of(entry: Planned, template_id: str, strategy: str, seed: int, options: Sequence[str]) -> tuple[str, ...]:
+    """What makes a question another one, as names to hash: truth, form, words, wrong options, side."""
+    identity = (entry.group_id, entry.question_type, template_id, strategy, str(seed), *options)
+    return (*identity, entry.side) if entry.side else identity
+
+
+def item_id(identity: Sequence[str], polarity: str = "") -> str:
+    """Id of the row with this identity; polarity: "true" or "false" for the halves of a judgment, else ""."""
+    return stable_hash("item", *identity, polarity, size=12)
 
 
 def write(entry: Planned, task: Task, cache: PictureCache, wording: Wording) -> list[Item] | Refused:
@@ -119,11 +150,6 @@ def _choice(
     options = entry.options
     if options is None:
         raise ValueError(f"{entry.group_id}: a multi-choice question without options")
-    distractors = tuple(
-        Distractor(options.strategy, option.key, separation)
-        for place, (option, separation) in enumerate(zip(options.options, options.separations, strict=True))
-        if place != options.truth
-    )
     return _row(
         entry,
         task,
@@ -134,8 +160,17 @@ def _choice(
         slots=shown.slots,
         options=shown.options,
         answer=LETTERS[options.truth],
-        distractors=distractors,
+        distractors=distractors_of(options),
         extra={"options": [candidate_record(option) for option in options.options]},
+    )
+
+
+def distractors_of(options: OptionSet) -> tuple[Distractor, ...]:
+    """How each wrong option was made, in the order of the letters."""
+    return tuple(
+        Distractor(options.strategy, option.key, separation)
+        for place, (option, separation) in enumerate(zip(options.options, options.separations, strict=True))
+        if place != options.truth
     )
 
 
@@ -195,12 +230,10 @@ def _row(
     question, context = render(phrasing, slots)
     images = tuple(cache.name(picture) for picture in pictures)
     truth = fact.truth_candidate
-    identity = (entry.group_id, form, phrasing.id, strategy, str(distractor_seed), *options)
-    if entry.side:
-        identity += (entry.side,)
-    shown_frames = _shown_frames(fact, pictures)
+    identity = identity_of(entry, phrasing.id, strategy, distractor_seed, options)
+    shown_frames = frames_shown(fact, pictures)
     return Item(
-        id=stable_hash("item", *identity, polarity, size=12),
+        id=item_id(identity, polarity),
         index=-1,
         group_id=entry.group_id,
         twin_id=stable_hash("twin", *identity, size=12) if polarity else "",
@@ -245,7 +278,7 @@ def _row(
             **(extra or {}),
         },
         template_id=phrasing.id,
-        paraphrase="",
+        paraphrase=phrasing.paraphrase,
         strategy=strategy,
         distractor_seed=distractor_seed,
         difficulty=entry.difficulty,
@@ -254,7 +287,8 @@ def _row(
     )
 
 
-def _shown_frames(fact: Fact, pictures: tuple[Picture, ...]) -> tuple[str, ...]:
+def frames_shown(fact: Fact, pictures: tuple[Picture, ...]) -> tuple[str, ...]:
+    """Frames whose images the pictures are made from, in order of first use."""
     frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
     return tuple(dict.fromkeys(frame_of[picture.base] for picture in pictures))
 

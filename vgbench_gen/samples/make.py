@@ -32,7 +32,7 @@ from vgbench_gen.scenes.licence import SAMPLES_FILE
 from vgbench_gen.store.files import clean_temporary, replacing, sync, sync_all, temporary_name, write_bytes
 from vgbench_gen.store.provenance import BuildLock
 
-SAMPLES_VERSION = 2
+SAMPLES_VERSION = 3
 """Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
 LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}

@@ -6,6 +6,7 @@ name is never read; `clean_temporary` removes those whose process is gone.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -81,6 +82,35 @@ def replace_folder(filled: Path, target: Path) -> None:
     sync(target.parent)
     if had_old:
         shutil.rmtree(aside)
+
+
+def link_files(source: Path, target: Path) -> None:
+    """Show every file below `source` below `target` as well: linked, or copied where the disk cannot link.
+
+    For files that are replaced and never changed in place. Files that `target` has besides stay.
+    """
+    for parent, folders, names in os.walk(source):
+        folders[:] = [name for name in folders if not _TEMPORARY.match(name)]
+        beside = target / Path(parent).relative_to(source)
+        beside.mkdir(parents=True, exist_ok=True)
+        have = {entry.name for entry in os.scandir(beside)}
+        for name in names:
+            if not _TEMPORARY.match(name):
+                _link(Path(parent, name), beside / name, name in have)
+
+
+def _link(file: Path, name: Path, there: bool) -> None:
+    if there and name.samefile(file):
+        return
+    try:
+        if there:
+            name.unlink()
+        name.hardlink_to(file)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
+            raise
+        with replacing(name, durable=False) as temporary:
+            shutil.copyfile(file, temporary)
 
 
 def clean_temporary(folder: Path) -> list[Path]:

@@ -82,24 +82,35 @@ def _source_files() -> Iterator[tuple[str, Path]]:
 
 def row_fingerprint(item: Item) -> str:
     """Digest of everything an item says and shows; images count by their names, which are digests of their bytes."""
-    row = item_row(item)
-    row["images"] = list(item.images)
+    return _digest(item_row(item))
+
+
+def rows_fingerprint(rows: Iterable[Row]) -> str:
+    """`dataset_fingerprint` of items by their rows (`item_row`)."""
+    return _joint(map(_digest, rows))
+
+
+def _digest(item_row: Row) -> str:
+    row = {**item_row, "images": [image["path"] for image in item_row["images"]]}
     # Hexadecimal floats: canonical JSON has no NaN.
     for column in ITEM_COLUMNS:
         if column.type == "float64":
             row[column.name] = float(row[column.name]).hex()
         elif column.type == "float64s":
             row[column.name] = [float(v).hex() for v in row[column.name]]
-    for distractor in row["distractors"]:
-        distractor["separation"] = float(distractor["separation"]).hex()
+    row["distractors"] = [{**d, "separation": float(d["separation"]).hex()} for d in row["distractors"]]
     return hashlib.blake2b(canonical_json(row).encode(), digest_size=16).hexdigest()
 
 
 def dataset_fingerprint(items: Iterable[Item]) -> str:
     """Digest of all items in order, whatever files, encoding or pyarrow release hold them."""
+    return _joint(map(row_fingerprint, items))
+
+
+def _joint(digests: Iterable[str]) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    for item in items:
-        digest.update(bytes.fromhex(row_fingerprint(item)))
+    for each in digests:
+        digest.update(bytes.fromhex(each))
     return digest.hexdigest()
 
 

@@ -28,7 +28,7 @@ from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, Row, Table, item_row
 
 __all__ = [
     "check_schema", "clean_temporary", "damaged", "iter_rows", "open_parquet", "read_metadata", "read_shard",
-    "write_items", "write_rows", "write_shard",
+    "write_item_rows", "write_items", "write_rows", "write_shard",
 ]  # fmt: skip
 
 GROUP_ROWS = 100
@@ -84,13 +84,25 @@ def write_items(
     Raises:
         DatasetError: an image is missing or damaged; `folder` stays as it was.
     """
+    return write_item_rows(folder, map(item_row, items), media, rows_per_shard, bytes_per_shard, metadata)
+
+
+def write_item_rows(
+    folder: Path,
+    rows: Iterable[Row],
+    media: MediaStore,
+    rows_per_shard: int | None = None,
+    bytes_per_shard: int = SHARD_BYTES,
+    metadata: Mapping[str, Any] | None = None,
+) -> list[Path]:
+    """`write_items` for rows of `item_row`; the bytes of their images are set here."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     filling = temporary_name(folder)
     filling.mkdir()
     parts: list[Path] = []
     writer: _Writer | None = None
     try:
-        for item, images in _with_images(items, media):
+        for row, images in _with_images(rows, media):
             full = writer is not None and (writer.rows == rows_per_shard or writer.size >= bytes_per_shard)
             if writer is not None and full:
                 writer.close()
@@ -98,10 +110,7 @@ def write_items(
             if writer is None:
                 parts.append(filling / f"{len(parts):05d}")
                 writer = _Writer(parts[-1], ITEMS, metadata)
-            row = item_row(item)
-            for image in row["images"]:
-                image["bytes"] = images[image["path"]]
-            writer.add(row)
+            writer.add({**row, "images": [{"bytes": images[name], "path": name} for name in _shown(row)]})
         if writer is None:
             parts.append(filling / "00000")
             writer = _Writer(parts[-1], ITEMS, metadata)
@@ -121,14 +130,14 @@ def write_items(
     return [folder / name for name in names]
 
 
-def _with_images(items: Iterable[Item], media: MediaStore) -> Iterator[tuple[Item, dict[str, bytes]]]:
-    """Every item with its images by name; the next ones are read and checked while the last ones are written."""
-    ahead: deque[tuple[list[Item], dict[str, Future[bytes]]]] = deque()
+def _with_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row, dict[str, bytes]]]:
+    """Every row with its images by name; the next ones are read and checked while the last ones are written."""
+    ahead: deque[tuple[list[Row], dict[str, Future[bytes]]]] = deque()
     rows = iter(items)
     # Reading, digests and pyarrow's writing all let go of the interpreter.
     with ThreadPoolExecutor(1) as reader:
         while batch := list(islice(rows, READ_AHEAD)):
-            names = dict.fromkeys(name for item in batch for name in item.images)
+            names = dict.fromkeys(name for row in batch for name in _shown(row))
             ahead.append((batch, {name: reader.submit(media.get, name) for name in names}))
             if len(ahead) > 1:
                 yield from _read(*ahead.popleft())
@@ -136,9 +145,13 @@ def _with_images(items: Iterable[Item], media: MediaStore) -> Iterator[tuple[Ite
             yield from _read(batch, reading)
 
 
-def _read(batch: Sequence[Item], reading: Mapping[str, Future[bytes]]) -> Iterator[tuple[Item, dict[str, bytes]]]:
-    for item in batch:
-        yield item, {name: reading[name].result() for name in item.images}
+def _read(batch: Sequence[Row], reading: Mapping[str, Future[bytes]]) -> Iterator[tuple[Row, dict[str, bytes]]]:
+    for row in batch:
+        yield row, {name: reading[name].result() for name in _shown(row)}
+
+
+def _shown(row: Row) -> list[str]:
+    return [image["path"] for image in row["images"]]
 
 
 def read_shard(path: Path, table: Table[R]) -> list[R]:
@@ -244,7 +257,7 @@ def damaged(path: Path, error: Exception) -> DatasetError:
 
 
 class _Writer:
-    """One parquet file, written row group by row group.
+    """One parquet file, written row group by row group: one is written while the rows of the next are gathered.
 
     rows: rows added. size: bytes of text and images added.
     """
@@ -266,6 +279,8 @@ class _Writer:
             write_page_index=True,
         )
         self._pending: list[Row] = []
+        self._beside = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
         self._shown: set[str] = set()
         self._pending_size = 0
         self.rows = self.size = 0
@@ -286,11 +301,14 @@ class _Writer:
     def close(self) -> None:
         if self._pending:
             self._flush()
+        self._settle()
+        self._beside.shutdown()
         self._parquet.close()
 
     def abandon(self) -> None:
         """Let go of the file; what is on the disk is of no use."""
         self._pending.clear()
+        self._beside.shutdown()
         with suppress(OSError):  # closing writes a footer, and the disk may be full
             self._parquet.close()
 
@@ -304,10 +322,19 @@ class _Writer:
             self.abandon()
 
     def _flush(self) -> None:
-        table = pa.Table.from_pylist(self._pending, schema=self._schema)
-        self._parquet.write_table(table, row_group_size=len(self._pending))
+        self._settle()
+        self._writing = self._beside.submit(self._write, self._pending)
         self._pending, self._pending_size = [], 0
         self._shown.clear()
+
+    def _settle(self) -> None:
+        """Wait for the row group that is being written. Raises what writing it raised."""
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
+
+    def _write(self, rows: list[Row]) -> None:
+        self._parquet.write_table(pa.Table.from_pylist(rows, schema=self._schema), row_group_size=len(rows))
 
 
 def _row_size(value: Any) -> int:

@@ -4,8 +4,9 @@ Where things lie in images goes with how far away they are: farther ones higher 
 the border. A set drawn freely therefore tells its answer. Here every set of every image of a scene has a weight, and
 the weights are those nearest to equal ones (exponential tilting, as in Hainmueller's entropy balancing, 2012) under
 which, averaged over the images, the right region is like the others in height, left to right, distance from the centre,
-size and isolation, as numbers, as ranks and in pairs of ranks. Sets are then drawn by weight, each image on its own, so
-any part of what is drawn is balanced in expectation (`benchmark-validity` 3.4 row 3).
+size, shape and isolation: as numbers, as ranks, in pairs, and band by band, since equal means and variances leave a
+forest enough to learn from. Sets are then drawn by weight, each image on its own, so any part of what is drawn is
+balanced in expectation (`benchmark-validity` 3.4 row 3).
 """
 
 from __future__ import annotations
@@ -17,10 +18,26 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 
 SETS = 1500  # looked at per image; of most images there are thousands
-_RIDGE = 0.005  # keeps weights near equal where only few images speak for a trait
-_STEPS = 60
-# Of `traits`: ranks one by one, products of two ranks, numbers. Where an image cannot have all, ranks come first.
-_EMPHASIS = np.repeat([2.0, 0.5, 1.0], [18, 15, 12])
+_RIDGE = 0.002  # keeps weights near equal where only few images speak for a trait
+_STEPS = 100
+# Of the first `traits`: ranks one by one, products of two ranks. Where an image cannot have all, ranks come first.
+_EMPHASIS = np.repeat([2.0, 0.5], [18, 15])
+# Bands, as shares of the image (of its diagonal for distances from the centre, of both sides for distances between
+# regions): of a quantity by itself, and of its difference from the mean of the set.
+_BANDS = {
+    "height": (-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3),
+    "across": (-0.3, -0.15, 0.0, 0.15, 0.3),
+    "off": (0.1, 0.17, 0.24, 0.31, 0.38),
+    "log_aspect": (-0.5, -0.2, 0.2, 0.5),
+}
+_BANDS_BESIDE = {
+    "height": (-0.25, -0.15, -0.07, 0.0, 0.07, 0.15, 0.25),
+    "across": (-0.3, -0.15, 0.0, 0.15, 0.3),
+    "off": (-0.1, -0.05, 0.0, 0.05, 0.1),
+    "nearest": (-0.1, -0.03, 0.03, 0.1),
+    "apart": (-0.1, -0.03, 0.03, 0.1),
+}
+_AREA_UNIT = 0.05  # of the image: brings areas to the size of the other quantities
 
 
 def drawn_sets(allowed: BoolArray, decoys: int, rng: np.random.Generator) -> IntArray:
@@ -52,21 +69,55 @@ def traits(rects: FloatArray, size: tuple[int, int]) -> FloatArray:
     placed = rects / np.array([*size, *size], dtype=np.float64)
     middle = (placed[..., :2] + placed[..., 2:]) / 2 - 0.5
     sides = placed[..., 2:] - placed[..., :2]
-    apart = np.linalg.norm(placed[:, :, None] - placed[:, None], axis=-1)
-    nearest = np.where(np.eye(k, dtype=bool), np.inf, apart).min(axis=2)
-    off = np.linalg.norm(middle * size, axis=-1) / np.linalg.norm(size)
-    ranked = np.stack([middle[..., 1], middle[..., 0], off, sides.prod(axis=-1), nearest, apart.sum(axis=2)], axis=-1)
-    above = (ranked[:, :, None] > ranked[:, None]).sum(axis=2)
-    below = (ranked[:, :, None] < ranked[:, None]).sum(axis=2)
-    rank = (above - below) / (k - 1)
-    places = [np.abs(rank - level) < 1e-9 for level in np.linspace(-1, 1, k)[1:]]
-    pairs = np.triu_indices(rank.shape[-1], 1)
-    numbers = np.concatenate(
-        [middle, middle**2, middle**3, off[..., None], off[..., None] ** 2, sides, sides**2], axis=-1
+    gaps = np.linalg.norm(placed[:, :, None] - placed[:, None], axis=-1)
+    place = {
+        "height": middle[..., 1],
+        "across": middle[..., 0],
+        "off": np.linalg.norm(middle * size, axis=-1) / np.linalg.norm(size),
+        "area": sides.prod(axis=-1) / _AREA_UNIT,
+        "nearest": np.where(np.eye(k, dtype=bool), np.inf, gaps).min(axis=2),
+        "apart": gaps.sum(axis=2) / (k - 1),
+    }
+    other = {
+        "wide": sides[..., 0],
+        "tall": sides[..., 1],
+        "furthest": gaps.max(axis=2),
+        "log_aspect": np.log(sides[..., 0] / sides[..., 1]),
+    }
+    every = place | other
+    quantities = np.stack(list(place.values()), axis=-1)
+    beside = quantities - quantities.mean(axis=1, keepdims=True)
+    rank = np.sign(np.round(quantities[:, :, None] - quantities[:, None], 12)).sum(axis=2) / (k - 1)
+    by_rank = [np.abs(rank - level) < 1e-9 for level in np.linspace(-1, 1, k)[1:]]
+    numbers = [values**power for values in every.values() for power in (1, 2)]
+    numbers += [every[name] ** 3 for name in ("height", "across")]
+    bands = [b for name, edges in _BANDS.items() for b in _banded(every[name], edges)]
+    for name, edges in _BANDS_BESIDE.items():
+        bands += _banded(every[name] - every[name].mean(axis=1, keepdims=True), edges)
+    told = np.concatenate(
+        [
+            *by_rank,
+            _products(rank, 1),
+            _products(quantities, 1),
+            _products(beside, 0),
+            np.stack([*numbers, *bands], axis=-1),
+        ],
+        axis=-1,
     )
-    told = np.concatenate([*places, rank[..., pairs[0]] * rank[..., pairs[1]], numbers], axis=-1)
     differs: FloatArray = told[:, 0] - told.mean(axis=1)
     return differs
+
+
+def _products(values: FloatArray, apart: int) -> FloatArray:
+    """(S, k, d) products of two of the last axis, with themselves where `apart` is 0."""
+    first, second = np.triu_indices(values.shape[-1], apart)
+    return np.asarray(values[..., first] * values[..., second])
+
+
+def _banded(values: FloatArray, edges: Sequence[float]) -> list[BoolArray]:
+    """Which values lie in each band but the first, which follows from the others."""
+    band = np.digitize(values, edges)
+    return [band == n for n in range(1, len(edges) + 1)]
 
 
 def weights(images: Sequence[FloatArray]) -> list[FloatArray]:
@@ -80,8 +131,9 @@ def weights(images: Sequence[FloatArray]) -> list[FloatArray]:
         return []
     every = np.concatenate(images)
     scale = every.std(axis=0)
-    scaled = every[:, scale > 1e-9] / scale[scale > 1e-9]
-    scaled *= _EMPHASIS[scale > 1e-9]
+    emphasis = np.ones(len(scale))
+    emphasis[: len(_EMPHASIS)] = _EMPHASIS
+    scaled = every[:, scale > 1e-9] * (emphasis / np.maximum(scale, 1e-9))[scale > 1e-9]
     counts = np.array([len(image) for image in images])
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
 

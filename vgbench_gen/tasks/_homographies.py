@@ -19,9 +19,11 @@ from vgbench_gen.core.gates import HomographyGates
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._proposals import moved
 from vgbench_gen.tasks.base import Margins, Task, reject, with_margins
 from vgbench_gen.text import lint, numbers
 
@@ -340,6 +342,34 @@ class HomographyTask(Task):
         moved_px = moved[..., :2] / moved[..., 2:]
         told_px = [corners_px(option.value, width, height) for option in options]
         return np.stack([np.linalg.norm(moved_px - told, axis=2).mean(axis=1) for told in told_px])
+
+    def proposal(self, fact: Fact) -> Proposal:
+        """Components: numbers of which most are a fair warp, as those of a matrix are not."""
+        width, height = fact.evidence["size"]
+        slots = {
+            "width": str(width),
+            "height": str(height),
+            "high": f"{ANGLE_MAX_DEG:g}",
+            "scale_low": f"{SCALE_MIN:g}",
+            "scale_high": f"{SCALE_MAX:g}",
+            "shift": f"{SHIFT_MAX_D * float(np.hypot(width, height)):.0f}",
+            "perspective": f"{PERSPECTIVE_MAX:g}",
+        }
+        return Proposal("homography", slots, 6, "homography")
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        """The warp; a component that is named absent stays absent."""
+        values = [x if x in (0.0, 1.0) else near for x, near in zip(numbers, moved(numbers, rng), strict=True)]
+        components, (width, height) = Components(*values), fact.evidence["size"]
+        try:
+            H = printed_matrix(components.matrix(width, height))
+        except GeometryError:
+            return None
+        return Candidate("", H, show={"H": H.ravel().tolist()})
+
+    def rank_by(self, value: FloatArray, fact: Fact) -> float:
+        """How far the corners move on average, pixels."""
+        return float(homography.corner_moves_px(value, *fact.evidence["size"]))
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler."""

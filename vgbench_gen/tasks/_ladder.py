@@ -4,15 +4,18 @@ A ladder drawn without looking at the answer leaks: rungs above the largest answ
 usual ones, are known to be wrong. So sets are weighed, not ranks: with density p of answers on a logarithmic scale,
 find weights W >= 0 of sets such that every value x has sum of W over the sets that hold x equal to a(x) p(x), a <= 1.
 A fact of value x is asked with probability a(x), by a set drawn in proportion to W; then P(truth = i | set) is
-W / W, the same for all members. `benchmark-validity` 3.3.1; the weights are found by the multiplicative update of
-Richardson (1972) and Lucy (1974), whose limit fits p by sums of non-negative weights.
+W / W, the same for all members. `benchmark-validity` 3.3.1; the weights are found by multiplicative updates after
+Richardson (1972) and Lucy (1974), with a harmonic power mean whose exponent grows in place of their mean: they go where
+p is least used up. With a mean alone, a seventh fewer facts can be asked (a linear program finds 3 percent more).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -20,7 +23,23 @@ from vgbench_gen.core.types import FloatArray, IntArray
 
 _CELL = 0.02  # of the logarithm; a tenth of the smallest step, and p is near constant within it
 _STEPS = 8  # kinds of step between the smallest and the largest
-_ROUNDS = 80  # more gain less than a point of the facts
+_ROUNDS, _FILLING = 80, 10  # more gain less than a point of the facts
+_EVEN, _STRICT = 1.0, 8.0  # exponents of the mean in the first and in the last round
+
+
+class Density(Hashable, Protocol):
+    """How the logarithm of an answer is spread between `low` and `high`. Hashable: weights of sets are kept by it."""
+
+    @property
+    def low(self) -> float:
+        """Logarithm of the smallest answer that may be asked."""
+
+    @property
+    def high(self) -> float:
+        """Logarithm of the largest answer that may be asked."""
+
+    def density(self, x: FloatArray) -> FloatArray:
+        """At logarithms x, up to a factor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +74,7 @@ class Rungs:
 
 def draw_rungs(
     value: float,
-    prior: Prior,
+    prior: Density,
     steps: tuple[float, float],
     count: int,
     rng: np.random.Generator,
@@ -71,12 +90,13 @@ def draw_rungs(
         count: of members.
         rng: three numbers are drawn, whatever comes of it.
         gap: least difference of the two smallest members, in the unit of the value.
-        odds: most that one member of a set may be likelier than another; more facts can be asked then.
+        odds: most that one member of a set may be likelier than another; more facts can be asked then. Infinite for a
+            fact that was chosen by its chance before (`Task.again`): only which set is drawn then.
     """
     chances = rng.random(3)
     sets = _sets(prior, steps, count, gap)
     cell = round((math.log(value) - prior.low) / _CELL)
-    if not 0 <= cell < len(sets.asked) or chances[0] >= odds * sets.asked[cell]:
+    if not 0 <= cell < len(sets.asked) or not chances[0] < odds * float(sets.asked[cell]):
         return None
     rows, ranks = np.nonzero(sets.cells == cell)
     weights = np.cumsum(sets.weights[rows])
@@ -97,11 +117,32 @@ class _Sets:
 
 
 @lru_cache(maxsize=512)
-def _sets(prior: Prior, steps: tuple[float, float], count: int, gap: float) -> _Sets:
-    size = max(int((prior.high - prior.low) / _CELL) + 1, 1)
-    grid = np.asarray(prior.low + _CELL * np.arange(size), dtype=np.float64)
+def _sets(prior: Density, steps: tuple[float, float], count: int, gap: float) -> _Sets:
+    grid, cells, lowest = _places(prior.low, prior.high, steps, count, gap)
     density = prior.density(grid)
     density = np.maximum(density, 1e-12 * density.max())  # nothing is impossible, and nothing divides by zero
+    flat, by_rank = cells.ravel(), np.ascontiguousarray(cells.T)
+    weights = np.ones(len(cells))
+
+    def held() -> FloatArray:
+        return np.bincount(flat, np.repeat(weights, count), minlength=len(grid))
+
+    for exponent in np.linspace(_EVEN, _STRICT, _ROUNDS):
+        room = np.clip(density / np.maximum(held(), 1e-300), 1e-30, 1e30)
+        weights *= ((room**-exponent)[by_rank].sum(axis=0) / count) ** (-1 / exponent)
+    # From here on nowhere more sets than facts: each round fills what the one before left. The rest is not asked.
+    for _ in range(_FILLING):
+        weights *= (density / np.maximum(held(), 1e-300))[by_rank].min(axis=0, initial=np.inf)
+    return _Sets(cells, lowest, weights, held() / density)
+
+
+@lru_cache(maxsize=512)
+def _places(
+    lowest: float, highest: float, steps: tuple[float, float], count: int, gap: float
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """(grid of logarithms, cells and steps as in `_Sets`) of all sets between two ends."""
+    size = max(int((highest - lowest) / _CELL) + 1, 1)
+    grid = np.asarray(lowest + _CELL * np.arange(size), dtype=np.float64)
     width = (steps[1] - steps[0]) / _STEPS
     members, lows = [], []
     for low in steps[0] + width * np.arange(_STEPS):
@@ -109,19 +150,8 @@ def _sets(prior: Prior, steps: tuple[float, float], count: int, gap: float) -> _
         # Values and steps lie anywhere within their cells; every set drawn must pass.
         slack = _CELL + (count - 1) * width / 2
         offsets = np.round(middle * np.arange(count) / _CELL).astype(np.int64)
-        fits = (grid + (count - 1) * high + slack <= prior.high) & (grid - slack >= prior.low)
+        fits = (grid + (count - 1) * high + slack <= highest) & (grid - slack >= lowest)
         fits &= np.exp(grid - slack) * np.expm1(low) >= gap
         members.append(np.flatnonzero(fits)[:, None] + offsets)
         lows.append(np.full(int(fits.sum()), low))
-    cells, lowest = np.concatenate(members), np.concatenate(lows)
-    weights = np.ones(len(cells))
-
-    def held() -> FloatArray:
-        return np.maximum(np.bincount(cells.ravel(), np.repeat(weights, count), minlength=size), 1e-300)
-
-    for _ in range(_ROUNDS):
-        weights *= (density / held())[cells].mean(axis=1)
-    # Now nowhere more sets than facts: what is left over is not asked.
-    weights *= (density / held())[cells].min(axis=1, initial=np.inf)
-    asked = np.bincount(cells.ravel(), np.repeat(weights, count), minlength=size) / density
-    return _Sets(cells, lowest, weights, asked)
+    return grid, np.concatenate(members), np.concatenate(lows)

@@ -13,6 +13,7 @@ from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks.base import Mark, camera_from_record
 
 _SHOWN = 8  # numbered points: enough to judge by eye, few enough to read
+_CLEAR = 0.08  # of the image height: two labels so far below one another do not touch
 
 
 def moved_points(
@@ -35,6 +36,17 @@ def wireframe(corners_m: FloatArray, camera: Mapping[str, Any], label: str = "",
         return []
     edges = [Mark("line", (_pair(uv_px[a]), _pair(uv_px[b])), right=right) for a, b in boxes.EDGES]
     return [*edges, Mark("point", (_pair(uv_px.mean(axis=0)),), label, right)]
+
+
+def span(uv_px: FloatArray, camera: Mapping[str, Any], label: str) -> Mark:
+    """A line between two points (2, 2) that bear labels themselves, and its own label clear of theirs: in the middle
+    of the line, or at the end of a stroke from there where both points are at about the same height."""
+    middle, height = uv_px.mean(axis=0), float(camera["height"])
+    clear, (upper, lower) = _CLEAR * height, np.sort(uv_px[:, 1])
+    at = middle
+    if lower - upper < 2 * clear:
+        at = np.array([middle[0], lower + clear if lower + clear < height else upper - clear])
+    return Mark("line", (_pair(at), _pair(middle), _pair(uv_px[0]), _pair(uv_px[1])), label)
 
 
 def warped_grid(H: FloatArray, size: tuple[int, int]) -> tuple[list[Mark], list[Mark]]:

@@ -11,6 +11,7 @@ import numpy as np
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._proposals import moved
 from vgbench_gen.tasks.base import Claim, Presentation, Task, Twins
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
@@ -110,6 +111,10 @@ class ScalarTask(Task):
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Positive and finite."""
         return candidate.value.shape == (1,) and bool(np.isfinite(candidate.value[0]) and candidate.value[0] > 0)
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        """One number, in the task's unit."""
+        return Candidate("", self.rounded(np.array(moved(numbers, rng))))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """The value before rounding, from a candidate's evidence; of a computed one, as printed."""

@@ -3,7 +3,8 @@
 A reader of the text knows the query's pixel and those of the options, and tracked points move by laws of their own: not
 far, seldom up or down, towards the middle from the border. So each wrong option is the query moved as a tracked point
 of another pair of the scene moved that started near the query's pixel: right and wrong answers are then draws from one
-law (`benchmark-validity` 3.3.1), each from a pair of its own.
+law (`benchmark-validity` 3.3.1), each from a pair of its own. Around such a target it stands where image 2 looks as
+much like the query as another tracked point looks like its own (`_track_looks`).
 """
 
 from __future__ import annotations
@@ -17,22 +18,45 @@ from vgbench_gen.core.gates import TrackGates
 from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import _track_back
-from vgbench_gen.tasks._tracks import Tracks, standing
+from vgbench_gen.tasks import _track_back, _track_looks
+from vgbench_gen.tasks._tracks import Tracks
 
 _KEPT = 100  # motions of a pair and direction
 _RING_D = 6.0  # starts this much nearer to the query, in D%, come first; within a ring by chance
 _MIRRORED_RINGS = 2  # behind starts of so many rings; people film to the left as often as to the right
-_LOOKED_AT = 1000  # motions, those that start nearest
+_ENOUGH = 6  # places at which no other point is tried
+_ELSEWHERE = 60  # looks of points of other pairs, after those of the pair's own
+_CHOICE = 24  # fitting places around the first targets, of which the closest look is taken
+_LOOKED_AT = 400  # motions, those that start nearest
 _TRIES = 6  # places tried around each target, the target itself first
 _ASIDE_D = 2.5  # how far from it
 _TARGETS_PER_PLACE = 2
 # More would come from pairs that hardly show the query's surroundings, which are those with large motions.
-_DECOYS = 6
+_DECOYS = 9
 _FEWEST_BACK = 4  # places in image 1; with fewer the question is not asked back
 
 _Sizes = tuple[tuple[int, int], tuple[int, int]]
 _NONE = (np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """How the confirmed points of a pair look in the second image. rows: of its tracks. looks: one (7,) per row."""
+
+    rows: IntArray
+    looks: FloatArray
+
+    @classmethod
+    def at(cls, tracks: Tracks, rows: Sequence[int], view: SceneView) -> Looked:
+        """Of these rows."""
+        first, second = (_track_looks.ground(frame, view) for frame in (tracks.first, tracks.second))
+        uv_b = np.floor(tracks.uv_b[rows] + 0.5) + 0.0
+        return cls(np.array(rows), _track_looks.looks(first, tracks.uv_a[rows], second, uv_b))
+
+    def split(self, k: int, to: int) -> tuple[FloatArray, FloatArray]:
+        """((7,) look of row `k`, (n - 1, 7) looks of the others), seen in image 1 + `to`."""
+        looks = self.looks if to == 1 else _track_looks.turned(self.looks)
+        return looks[self.rows == k][0], looks[self.rows != k]
 
 
 @dataclass(slots=True)
@@ -40,10 +64,11 @@ class Motions:
     """How the tracked points of a scene moved, in both directions of each pair.
 
     found: by the sizes of the two images, the start (n, 2) and the end (n, 2) in them, pixels, and the number of the
-    pair (n,).
+    pair (n,). looked: by the number of the pair.
     """
 
     found: dict[_Sizes, tuple[FloatArray, FloatArray, IntArray]] = field(default_factory=dict)
+    looked: dict[int, Looked] = field(default_factory=dict)
 
     def add(self, number: int, tracks: Tracks, tried: Sequence[int], held: Sequence[int]) -> None:
         """Tracked points of pair `number`, there and back.
@@ -63,25 +88,23 @@ class Motions:
             starts, ends, pairs = (np.concatenate(parts) for parts in zip(known, more, strict=True))
             self.found[sizes] = starts, ends, pairs
 
-    def places(
-        self,
-        own: int,
-        query_px: FloatArray,
-        frames: Sequence[ViewFrame],
-        view: SceneView,
-        rng: np.random.Generator,
-        count: int,
+    def looks(self, own: int, to: int) -> FloatArray:
+        """(n, 7) looks of confirmed points of the other pairs, seen in image 1 + `to`."""
+        found = [looked.looks for number, looked in self.looked.items() if number != own]
+        looks = np.concatenate(found) if found else np.zeros((0, 7))
+        return looks if to == 1 else _track_looks.turned(looks)
+
+    def targets(
+        self, own: int, query_px: FloatArray, frames: Sequence[ViewFrame], rng: np.random.Generator
     ) -> FloatArray:
-        """(n, 2) different integer pixels of the second frame that a target may have, at most `count`, in random order
-        but for the pairs: as long as there are others, no pair gives two.
+        """(n, 2) pixels of the second frame that a target may have, those that start nearest, in random order but for
+        the pairs: as long as there are others, no pair gives two.
 
         Args:
             own: number of the pair that is asked about, which gives none.
             query_px: (2,) pixel of the first frame.
             frames: first and second.
-            view: of the frames.
             rng: source of order.
-            count: most places.
         """
         first, second = frames
         move, ring, pair = self._starts(own, query_px, first, second)
@@ -91,16 +114,7 @@ class Motions:
         leads = np.unique(pair[order], return_index=True)[1]
         later = np.ones(len(order), dtype=bool)
         later[leads] = False
-        order = np.concatenate([order[np.sort(leads)], order[later]])[: _TARGETS_PER_PLACE * count]
-        aside = rng.random((len(order), _TRIES, 2)) * 2 - 1
-        aside[:, 0] = 0
-        tried = query_px + move[order][:, None] + aside * (_ASIDE_D / 100 * second.camera.diagonal_px)
-        tried = np.floor(tried + 0.5) + 0.0
-        stands = standing(second, tried.reshape(-1, 2), view).reshape(tried.shape[:2])
-        best = stands.argmax(axis=1)
-        found = tried[np.arange(len(order)), best][stands.any(axis=1)]
-        distinct = np.sort(np.unique(found, axis=0, return_index=True)[1])[:count]
-        return np.asarray(found[distinct], dtype=np.float64)
+        return np.asarray(query_px + move[np.concatenate([order[np.sort(leads)], order[later]])])
 
     def _starts(
         self, own: int, query_px: FloatArray, first: ViewFrame, second: ViewFrame
@@ -134,15 +148,20 @@ class Wrong:
     fits: bool
 
 
+_NOWHERE = Wrong(np.zeros((0, 2)), np.zeros((0, 3)), False)
+
+
 def wrong_places(
     tracks: Tracks,
     k: int,
     to: int,
     number: int,
     motions: Motions,
+    looked: Looked,
     view: SceneView,
     gates: TrackGates,
     rng: np.random.Generator,
+    loose: float = 1.0,
 ) -> Wrong:
     """Places beside point `k`, at most `_DECOYS`, each of which keeps the margins to it.
 
@@ -156,21 +175,79 @@ def wrong_places(
         view: of the frames.
         gates: margins.
         rng: source of order.
+        loose: how much wider than usual looks may differ.
     """
     frames = tracks.first, tracks.second
     ends = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
     frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
-    uv = motions.places(number, start, (frames[1 - to], frame), view, rng, 2 * _DECOYS)
-    depth_m = np.concatenate([[z_m], frame.depth_at(uv)])
-    uv = np.concatenate([ends[to][None], uv])
-    points_m = projection.back_project(frame.camera, uv, depth_m)
-    may_stand = _apart(uv, points_m, frame.camera.diagonal_px, gates)
-    moved_d = 100 * np.linalg.norm(uv - start, axis=1) / frame.camera.diagonal_px
+    here = _track_looks.ground(frames[1 - to], view)
+    there = _track_looks.ground(frame, view)
+    targets = motions.targets(number, start, (frames[1 - to], frame), rng)
+    rank = _nearest(there, targets)
+    truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
+    diagonal_px = frame.camera.diagonal_px
+    rows = np.flatnonzero(rank < len(targets))
+    rank = rank[rows]
+    seen = _track_looks.Around(here, start, there, rows)
+    own, others = looked.split(k, to)
+    elsewhere = motions.looks(number, to)
+    # The point is held to what its rivals are: its look must be one that other places can have.
+    away = 100 * np.linalg.norm(there.uv_px[rows] - ends[to], axis=1) >= gates.gap_min_d * diagonal_px
+    if not away[seen.alike(own, loose)[0]].any():
+        return _NOWHERE
+    wanted = np.concatenate([rng.permutation(others), rng.permutation(elsewhere)[:_ELSEWHERE]])
+    picked = [int(rows[n]) for n in _picked(seen, wanted, rank, loose)]
+    if not picked:
+        return _NOWHERE
+    uv = np.concatenate([ends[to][None], there.uv_px[picked]])
+    points_m = np.concatenate([truth_m[None], there.points_m[picked]])
+    may_stand = _apart(uv, points_m, diagonal_px, gates)
+    moved_d = 100 * np.linalg.norm(uv - start, axis=1) / diagonal_px
     may_stand[:, moved_d < gates.motion_min_d] = False
     good = 1 + np.flatnonzero(may_stand[0, 1:])
     good = (good if to == 1 else _together(good, may_stand))[:_DECOYS]
-    fits = len(uv) > 3 and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
+    # Not the first three that may stand beside the point, but the first three: where places crowd, right answers do.
+    fits = len(uv) >= _ENOUGH and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
     return Wrong(uv[good], points_m[good], fits)
+
+
+def _picked(seen: _track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
+    """Rows of `seen`, each with one of the looks wanted (n, 7) in turn, each around a target of its own.
+
+    rank: the first target around each row; earlier ones are preferred.
+    """
+    picked: list[int] = []
+    taken = np.zeros(rank.max(initial=0) + 1, dtype=bool)
+    waiting = list(wanted)
+    while waiting and len(picked) < 2 * _DECOYS:
+        found = []
+        for look in waiting:
+            fitting, off = seen.alike(look, loose)
+            free = ~taken[rank[fitting]]
+            fitting, off = fitting[free], off[free]
+            if not len(fitting):
+                continue
+            first = np.argsort(rank[fitting], kind="stable")[:_CHOICE]
+            one = int(fitting[first[np.argmin(off[first])]])
+            picked.append(one)
+            taken[rank[one]] = True
+            found.append(look)
+        waiting = found
+    return picked[: 2 * _DECOYS]
+
+
+def _nearest(there: _track_looks.Ground, targets_px: FloatArray) -> IntArray:
+    """(n,) the first target around each place of the ground; their number where there is none."""
+    columns, rows = there.size
+    scale = columns / there.frame.camera.width
+    reach = _ASIDE_D / 100 * there.frame.camera.diagonal_px * scale
+    center = (targets_px + 0.5) * scale - 0.5
+    low = np.maximum(np.ceil(center - reach).astype(int), 0)
+    high = np.maximum(np.floor(center + reach).astype(int) + 1, 0)
+    first = np.full((rows, columns), len(targets_px))
+    for k, (left, top, right, bottom) in reversed(list(enumerate(np.concatenate([low, high], axis=1).tolist()))):
+        first[top:bottom, left:right] = k
+    return np.asarray(first[there.cells[:, 1], there.cells[:, 0]])
 
 
 def decoys(there: Wrong, back: Wrong) -> list[Candidate]:

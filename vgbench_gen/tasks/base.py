@@ -7,9 +7,10 @@ come from `templates/`; slots are filled with printed numbers and words looked u
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,7 +20,9 @@ from vgbench_gen.core.types import LETTERS, BoolArray, Camera, Candidate, Fact, 
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._known import Known
 from vgbench_gen.tasks._noise import NoiseTest
+from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.text.render import word
 
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (`benchmark-validity` 3.6.1)
@@ -99,13 +102,13 @@ class Margins:
         return min(self.ratios.values(), default=1.0)
 
 
-class Task(NoiseTest, abc.ABC):
+class Task(NoiseTest, Proposals, abc.ABC):
     """One kind of question.
 
     name, version: a new version means other facts and new ids. formats: question types it can take.
     unit: of `answer_value`. asks: sub-kinds. input_modality, category, subcategory, category_origin: SpatialScore's
     own columns. convention: tokens for the `convention` column. pool_size: candidates kept with a fact. partner_kind:
-    see `partner`; "" where there is none.
+    see `partner`; "" where there is none. learns: see `learn`. known: what `learn` gave for the build at hand, if any.
     """
 
     name: ClassVar[str]
@@ -119,10 +122,15 @@ class Task(NoiseTest, abc.ABC):
     category_origin: ClassVar[Mapping[str, str]]
     convention: ClassVar[Mapping[str, str]]
     needs_objects: ClassVar[bool] = False
+    learns: ClassVar[bool] = False
     partner_kind: ClassVar[str] = ""
     pool_size: ClassVar[int] = 12
 
     gates: Gates
+    known: Known | None = None
+    again: bool = False
+    """Whether the facts at hand are in a dataset already and get other options. A ladder that asks some facts only now
+    and then, so that sets stay balanced, has chosen among them before; choosing once more would tip the balance."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.gates = gates or Gates()
@@ -130,6 +138,18 @@ class Task(NoiseTest, abc.ABC):
     def with_gates(self, gates: Gates) -> Task:
         """The same task under other gates."""
         return type(self)(gates)
+
+    def knowing(self, known: Known | None) -> Self:
+        """The same task, whose wrong options and false claims are drawn for readers who know this (see `learn`)."""
+        task = copy.copy(self)
+        task.known = known
+        return task
+
+    def asking_again(self) -> Self:
+        """The same task for facts that it asked before (see `again`)."""
+        task = copy.copy(self)
+        task.again = True
+        return task
 
     def unit_for(self, fact: Fact) -> str:
         """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
@@ -232,6 +252,13 @@ class Task(NoiseTest, abc.ABC):
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """Options come from the pool unless a task says otherwise."""
+        return None
+
+    def learn(self, facts: Iterable[Fact]) -> Known | None:
+        """What all facts of a build tell a reader of the text alone about answers; called where `learns` is set.
+
+        None where they are too few, and for tasks whose options need not know.
+        """
         return None
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:

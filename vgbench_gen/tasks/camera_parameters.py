@@ -16,12 +16,13 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
+from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
 from vgbench_gen.geometry import cameras, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks._crops import Crop, ladder_crops, off_centre_crops, output_size
+from vgbench_gen.tasks._proposals import moved, ranged
 from vgbench_gen.tasks._scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks, with_margins
 from vgbench_gen.text.numbers import fixed
@@ -31,6 +32,8 @@ CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
 PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
 CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
+# What a model is told to name between: of the long side, of the side, and degrees.
+NAMED_FOCAL, NAMED_CENTRE, NAMED_DEG = (0.5, 2.5), (0.15, 0.85), (20.0, 100.0)
 _RECHECK_COLUMNS = 48
 
 
@@ -196,6 +199,30 @@ class CameraParameters(ScalarTask):
         noise = float(rng.uniform(PAPER_NOISE_MIN, PAPER_NOISE_MAX)) * (1 if rng.random() < 0.5 else -1)
         value = rounded_as(float(fact.truth_candidate.value[0]) * (1 + noise), fact.ask)
         return Candidate(f"perturbed:{value[0]:g}", value)
+
+    def proposal(self, fact: Fact) -> Proposal:
+        """Any that a crop of a wide or a long lens has."""
+        width, height = fact.evidence["size"]
+        side, size = (width, height)[ASK_AXIS[fact.ask]], {"width": str(width), "height": str(height)}
+        if fact.ask in ANGLES:
+            return ranged("angle", NAMED_DEG[0], NAMED_DEG[1], 1, **size)
+        kind, shares = ("centre", NAMED_CENTRE) if fact.ask in CENTRES else ("focal", NAMED_FOCAL)
+        # The long side gives the focal length of both axes: pixels are square.
+        whole = side if fact.ask in CENTRES else max(width, height)
+        return ranged(kind, shares[0] * whole, shares[1] * whole, 0, **size)
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        """With the focal length that goes with it, by which the ceiling is measured."""
+        (value,) = moved(numbers, rng)
+        if not value > 0 or (fact.ask in ANGLES and value >= 180):
+            return None
+        printed, evidence = rounded_as(value, fact.ask), {}
+        if fact.ask in ANGLES:
+            side = fact.evidence["size"][ASK_AXIS[fact.ask]]
+            evidence = {"fx": side / 2 / float(np.tan(np.radians(printed[0] / 2)))}
+        elif fact.ask not in CENTRES:
+            evidence = {"fx": float(printed[0])}
+        return Candidate("", printed, evidence=evidence)
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """See `ScalarTask`."""

@@ -21,11 +21,12 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
+from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
+from vgbench_gen.tasks._proposals import ranged
 from vgbench_gen.tasks._regions import (
     Region,
     blocks_mean_m,
@@ -61,6 +62,13 @@ class MetricDepth(ScalarTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
     partner_kind = "mirror"
+
+    def proposal(self, fact: Fact) -> Proposal:
+        """Any depth that a region may have."""
+        gates = self.gates.depth
+        # Of CA-1M alone all depth is a laser's; elsewhere regions beyond a sensor's reach are rare.
+        far_m = gates.far_laser_m if fact.dataset == "ca1m" else gates.far_sensor_m
+        return ranged("depth", gates.near_m, far_m, self.decimals)
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""

@@ -2,13 +2,14 @@
 
 Ground truth: Euclidean distance of the centres of the two oriented boxes, two decimals. The image fixes the answer,
 so options are a ladder around it, in which no rung is the likelier truth for whoever knows how far apart objects
-usually are that lie so many pixels from each other (`_ladder`).
+usually are that appear so large, so low and so many pixels from each other (`_ladder`, `_known`).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar
@@ -19,15 +20,18 @@ from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.distractors.base import OptionSet, Proposal
 from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._ladder import Prior, Rungs, draw_rungs
+from vgbench_gen.tasks._distance_clue import DistanceClue, distance_clue
+from vgbench_gen.tasks._known import Known, learn, spread_of
+from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
+from vgbench_gen.tasks._proposals import ranged
 from vgbench_gen.tasks._scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.base import (
     Margins,
@@ -88,6 +92,7 @@ class ObjectDistance(ScalarTask):
     }
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
+    learns = True
     partner_kind = "swap"
 
     def ratio_min(self, fact: Fact) -> float:
@@ -153,6 +158,10 @@ class ObjectDistance(ScalarTask):
         a, b = (np.array(evidence["truth"]["evidence"][side]["corners_m"]).mean(axis=0) for side in "ab")
         return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
 
+    def learn(self, facts: Iterable[Fact]) -> Known | None:
+        """See `Task.learn`."""
+        return learn(map(self._clue, facts))
+
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
         """A geometric ladder through the truth, by `_ladder.draw_rungs`.
 
@@ -173,19 +182,21 @@ class ObjectDistance(ScalarTask):
         return rungs, rank
 
     def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
-        gates = self.gates.distance
-        a, b = (np.array(fact.truth_candidate.show[f"rect_{side}"], dtype=np.float64).reshape(2, 2) for side in "ab")
-        apart_px = max(float(np.linalg.norm((a - b).mean(axis=0))), 1.0)
-        apart = apart_px / float(fact.cameras[fact.frame_ids[0]]["K"][0])
-        guess = float(np.log(gates.guess_depth_m * apart))
-        scale = gates.guess_log_sd * (3 * apart) ** gates.guess_log_sd_power
-        ends = np.log([gates.min_m, gates.max_m])
-        # Rounded, so that weights of sets are found once for many facts.
-        prior = Prior(round(guess, 2), round(scale, 2), float(ends[0]), float(ends[1]), gates.guess_freedom)
+        clue = self._clue(fact)
         steps = float(np.log(low)), float(np.log(high))
-        return draw_rungs(
-            float(fact.truth_candidate.value[0]), prior, steps, count, rng, gates.gap_min_m + 10.0**-self.decimals
-        )
+        gap = self.gates.distance.gap_min_m + 10.0**-self.decimals
+        odds = math.inf if self.again else 1.0
+        return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, gap, odds)
+
+    def _clue(self, fact: Fact) -> DistanceClue:
+        truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
+        rects = [truth.show["rect_a"], truth.show["rect_b"]]
+        scene = f"{fact.dataset}/{fact.scene_id}"
+        return distance_clue(float(truth.value[0]), rects, camera, self.gates, scene, fact.key)
+
+    def proposal(self, fact: Fact) -> Proposal:
+        """Any distance that may be asked."""
+        return ranged("distance", self.gates.distance.min_m, self.gates.distance.max_m, self.decimals)
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""
@@ -236,8 +247,7 @@ class ObjectDistance(ScalarTask):
             mark for box, label in zip(corners, labels, strict=True) for mark in _overlays.wireframe(box, camera, label)
         ]
         uv_px, _ = projection.project(camera_from_record(camera), centres)
-        between = Mark("line", tuple((float(u), float(v)) for u, v in uv_px), f"{truth['value'][0]:.2f} m")
-        return [[*drawn, between]]
+        return [[*drawn, _overlays.span(uv_px, camera, f"{truth['value'][0]:.2f} m")]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

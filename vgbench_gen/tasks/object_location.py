@@ -2,13 +2,14 @@
 
 The image fixes the answer. Options are the whole box scaled about the camera (`benchmark-validity` 3.4, task 7), so
 that all of them project onto the same rectangle; depths and ranks are drawn such that none is the likelier truth for
-whoever knows how deep objects usually stand (`_ladder`).
+whoever knows how deep, how large and how low objects usually stand (`_ladder`, `_known`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,17 +18,20 @@ from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.distractors.base import OptionSet, Proposal
 from vgbench_gen.geometry import boxes, mirror
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _overlays
-from vgbench_gen.tasks._ladder import Prior, Rungs, draw_rungs
+from vgbench_gen.tasks._box_clue import BoxClue, box_clue
+from vgbench_gen.tasks._known import Known, learn, spread_of
+from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import pose_errors
 from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
+from vgbench_gen.tasks._proposals import moved, ranged
 from vgbench_gen.tasks._scalar import evidence_rect
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
@@ -50,29 +54,10 @@ RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are r
 DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (`benchmark-validity` 3.6.4)
 TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
 _TRUE_NOISE = 0.03  # of the box's sides, in place and in size
-_ODDS = 1.4  # of members of a ladder; a fifth more facts, and text-only accuracy stays as it is
+_ODDS = 1.1  # of members of a ladder; more would buy facts with text-only accuracy
 _PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _BoxPrior(Prior):
-    """Of the depth of a box with its rays given. drop: from the camera down to its lowest corner, over its depth.
-    drop_m: see `BoxMargins`."""
-
-    drop: float = 0.0
-    drop_m: tuple[tuple[float, float, float], ...] = ()
-
-    def density(self, x: FloatArray) -> FloatArray:
-        """Of depth and drop together, at one ratio of both: for one drop per depth, hence the factor exp(x)."""
-        depths_m = np.exp(x)
-        drops = [share / sd * _bell((self.drop * depths_m - mean) / sd) for share, mean, sd in self.drop_m]
-        return np.asarray(Prior.density(self, x) * np.sum(drops, axis=0) * depths_m)
-
-
-def _bell(z: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(-0.5 * z**2))
 
 
 @tasks.register("object_location")
@@ -96,6 +81,7 @@ class ObjectLocation(Task):
         "regions": "xyxy_inclusive",
     }
     needs_objects = True
+    learns = True
     partner_kind = "mirror"
 
     # --- measuring -------------------------------------------------------------------------------------------------
@@ -227,6 +213,10 @@ class ObjectLocation(Task):
             return False
         return boxes.cuboid_residual_m(value) <= RESIDUAL_MAX_M
 
+    def learn(self, facts: Iterable[Fact]) -> Known | None:
+        """See `Task.learn`."""
+        return learn(map(self._clue, facts))
+
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
         """The box at `count` depths, by `_ladder.draw_rungs`.
 
@@ -236,7 +226,7 @@ class ObjectLocation(Task):
         truth = fact.truth_candidate
         exact = np.array(truth.evidence["corners_m"])
         low = max(truth.evidence["needed_ratio"], self.gates.box.ladder_ratio_min)
-        drawn = self._drawn_rungs(exact, low, self.ratio_max, count, rng)
+        drawn = self._drawn_rungs(fact, low, self.ratio_max, count, rng)
         if drawn is None:
             raise TooFewOptionsError("unbalanced", f"{fact.key} at {exact[:, 2].mean():.2f} m: the depth would tell")
         ratio, rank = float(np.exp(drawn.step)), drawn.rank
@@ -246,24 +236,32 @@ class ObjectLocation(Task):
         ]
         return rungs, rank
 
-    def _drawn_rungs(
-        self, corners: FloatArray, low: float, high: float, count: int, rng: np.random.Generator
-    ) -> Rungs | None:
-        gates, depth_m = self.gates, float(corners[:, 2].mean())
-        ends = np.log([gates.depth.near_m, gates.object.depth_max_m])
-        axes = boxes.from_corners(corners, "camera").rotation
-        upright = axes[:, np.argmax(np.abs(axes[1]))]
-        down = upright if upright[1] > 0 else -upright
-        prior = _BoxPrior(
-            float(np.log(gates.box.depth_typical_m)),
-            gates.box.depth_log_sd,
-            float(ends[0]),
-            float(ends[1]),
-            drop=round(float((corners @ down).max()) / depth_m, 2),
-            drop_m=gates.box.drop_m,
-        )
+    def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
+        clue = self._clue(fact)
         steps = float(np.log(low)), float(np.log(high))
-        return draw_rungs(depth_m, prior, steps, count, rng, odds=_ODDS if count > 2 else 1.0)
+        odds = math.inf if self.again else _ODDS if count > 2 else 1.0
+        return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, odds=odds)
+
+    def _clue(self, fact: Fact) -> BoxClue:
+        corners = np.array(fact.truth_candidate.evidence["corners_m"])
+        return box_clue(corners, self.gates, f"{fact.dataset}/{fact.scene_id}", fact.key)
+
+    def proposal(self, fact: Fact) -> Proposal:
+        """The depth of the centre: other boxes that project to the drawn rectangle are the true one, nearer or farther.
+
+        Boxes named freely would not project there, and whoever projects them would find the truth.
+        """
+        return ranged("box", self.gates.depth.near_m, self.gates.object.depth_max_m, DECIMALS)
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        """The box with its centre at that depth, seen under the same rays."""
+        exact = np.array(fact.truth_candidate.evidence["corners_m"])
+        (depth_m,) = moved(numbers, rng)
+        return Candidate("", self.rounded(exact * (depth_m / float(exact[:, 2].mean())))) if depth_m > 0 else None
+
+    def rank_by(self, value: FloatArray, fact: Fact) -> float:
+        """Depth of the centre, metres."""
+        return float(value[:, 2].mean())
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""
@@ -310,9 +308,7 @@ class ObjectLocation(Task):
         )
         low, high = truth.evidence["needed_ratio"], self.gates.box.depth_ratio_max * _PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
-        drawn = self._drawn_rungs(
-            np.array(truth.evidence["corners_m"]), 1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high, 2, rng
-        )
+        drawn = self._drawn_rungs(fact, 1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high, 2, rng)
         if drawn is None:
             return None
         scale = float(np.exp(drawn.step if drawn.rank == 0 else -drawn.step))

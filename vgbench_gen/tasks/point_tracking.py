@@ -21,7 +21,7 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror, _poses, _track_back, _track_decoys, _tracks
+from vgbench_gen.tasks import _mirror, _poses, _track_back, _track_decoys, _track_ranks, _tracks
 from vgbench_gen.tasks._noise import noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
 from vgbench_gen.tasks.base import (
@@ -47,6 +47,8 @@ TARGET_COLOR = "orange"
 # 25.8 % at these odds.
 SAME_PIXEL_ODDS = 0.1
 _DRAWN, _CONFIRMED_MIN = 16, 4  # points of a pair that go through the second route, of which about a third fails
+# A scene with fewer facts than so many also gives points whose rivals look this much less like the query.
+_LOOSER = ((12, 2.5), (5, float("inf")))
 _FEWEST_PAIRS = 12  # tracked for their motions even where fewer facts are wanted
 
 
@@ -68,7 +70,7 @@ class PointTracking(Task):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
@@ -82,6 +84,7 @@ class PointTracking(Task):
         table, motions = pair_table(view), _track_decoys.Motions()
         source = self._tracked_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
         made, known = 0, 0
+        unlike: list[_Tracked] = []
         while made < limit:
             waiting: list[_Tracked] = []
             while known < _FEWEST_PAIRS or made + len(waiting) < limit:
@@ -92,15 +95,27 @@ class PointTracking(Task):
                     yield found
                     continue
                 motions.add(found.number, found.found, found.tried, found.rows)
+                motions.looked[found.number] = _track_decoys.Looked.at(found.found, found.rows, view)
                 waiting.append(found)
                 known += 1
             if not waiting:
-                return
+                break
             for pair in waiting[: limit - made]:
-                a, b = pair.found.first, pair.found.second
-                draft = self._draft(table, view, pair, motions, rng)
-                made += isinstance(draft, Fact)
-                yield draft if isinstance(draft, Fact) else reject(self, view, f"{a.id}-{b.id}", *draft)
+                draft = self._draft(table, view, pair, motions, rng, 1.0)
+                if isinstance(draft, Fact):
+                    made += 1
+                    yield draft
+                else:
+                    unlike.append(pair)
+        for pair in unlike:
+            draft = "decoys_few", 0.0, 3.0
+            for loose in (loose for fewest, loose in _LOOSER if made < min(limit, fewest)):
+                draft = self._draft(table, view, pair, motions, rng, loose)
+                if isinstance(draft, Fact):
+                    break
+            made += isinstance(draft, Fact)
+            where = f"{pair.found.first.id}-{pair.found.second.id}"
+            yield draft if isinstance(draft, Fact) else reject(self, view, where, *draft)
 
     def _tracked_pairs(
         self, table: PairTable, view: SceneView, rng: np.random.Generator, most: int
@@ -132,13 +147,15 @@ class PointTracking(Task):
         pair: _Tracked,
         motions: _track_decoys.Motions,
         rng: np.random.Generator,
+        loose: float,
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
         gates = self.gates.track
+        looked = motions.looked[pair.number]
         most: tuple[int, _track_decoys.Wrong] | None = None
         for k in pair.rows:
-            there = _track_decoys.wrong_places(found, k, 1, pair.number, motions, view, gates, rng)
+            there = _track_decoys.wrong_places(found, k, 1, pair.number, motions, looked, view, gates, rng, loose)
             if there.fits or most is None or len(there.uv_px) > len(most[1].uv_px):
                 most = k, there
             # Where the first three drawn may stand beside it, the point is as likely to be the odd one out as they are:
@@ -148,7 +165,7 @@ class PointTracking(Task):
         if most is None:
             return "decoys_few", 0.0, 3.0
         k, there = most
-        back_places = _track_decoys.wrong_places(found, k, 0, pair.number, motions, view, gates, rng)
+        back_places = _track_decoys.wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
         decoys = _track_decoys.decoys(there, back_places)
         truth = self._candidate(found, k)
         fact = self.new_fact(
@@ -203,15 +220,13 @@ class PointTracking(Task):
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """Where the fact has a same-pixel decoy the set holds it; the others are drawn uniformly from the pool."""
         same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
-        if not same:
-            return None
         sets = valid_sets(compatibility(fact.candidates, fact, self), count)
         sets = sets[(sets == fact.truth).any(axis=1)]
-        holding = sets[(sets == same[0]).any(axis=1)]
+        holding = sets[np.isin(sets, same).any(axis=1)]
         sets = holding if len(holding) else sets
         if not len(sets):
             return None
-        members = sets[int(rng.integers(len(sets)))].tolist()
+        members = sets[_track_ranks.drawn(fact, sets, rng)].tolist()
         return [fact.candidates[k] for k in members], members.index(fact.truth)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
@@ -324,10 +339,10 @@ class PointTracking(Task):
         """Two numbered points; the true claim names the target's number, the false one the other's."""
         fits = np.flatnonzero(compatibility(fact.candidates, fact, self)[fact.truth])
         # Of two points one at the query's own pixel would give the other away.
-        decoys = [n for n in fits if n != fact.truth and "same_pixel_of" not in fact.candidates[n].show]
+        decoys = [n for n in fits.tolist() if n != fact.truth and "same_pixel_of" not in fact.candidates[n].show]
         if not decoys:
             return None
-        truth, decoy = fact.truth_candidate, fact.candidates[int(rng.choice(decoys))]
+        truth, decoy = fact.truth_candidate, fact.candidates[_track_ranks.rival(fact, decoys, rng)]
         shown, numbers = self._numbered((truth, decoy), rng)
         true, false = (
             Claim({"number": str(n)}, member.value, separation, member.key)

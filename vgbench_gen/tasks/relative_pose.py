@@ -14,13 +14,14 @@ import numpy as np
 
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility
+from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import mean_gaps_m, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
+from vgbench_gen.tasks._proposals import pose_of
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
     Claim,
@@ -244,6 +245,22 @@ class RelativePose(Task):
         )
         return float(max(gaps))
 
+    def proposal(self, fact: Fact) -> Proposal:
+        """Rotation vector and translation: numbers of which all are a pose, as those of a matrix are not."""
+        gates = self.gates.pose
+        slots = {"high": f"{gates.rotation_max_deg:g}", "far": f"{gates.norm_max_m:g}"}
+        return Proposal("pose", slots, 6, "pose")
+
+    def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
+        """The pose, measured against others by the points and the second camera of the truth."""
+        truth = fact.truth_candidate.evidence
+        seen = {name: truth[name] for name in ("points_m", "camera_2")}
+        return Candidate("", self.rounded(pose_of(numbers, rng)), evidence=seen)
+
+    def rank_by(self, value: FloatArray, fact: Fact) -> float:
+        """Angle of the rotation, degrees."""
+        return _poses.rotation_between_deg(value, np.eye(3, 4))
+
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """Those that are the motion between two frames; a computed one is not."""
         return [k for k, option in enumerate(options) if "world_from_camera" in option.evidence]
@@ -326,6 +343,8 @@ class RelativePose(Task):
         return replace(fact, candidates=known, second_value=np.concatenate([R.T, -(R.T @ t)[:, None]], axis=1))
 
     def _exchanged(self, candidate: Candidate, fact: Fact) -> Candidate | None:
+        if len(candidate.frame_ids) != 2:
+            return None  # a motion that was named, not measured: it has no cameras to exchange
         evidence, (first, second) = candidate.evidence, candidate.frame_ids
         camera = evidence.get("camera_1", fact.cameras.get(first))
         if camera is None:

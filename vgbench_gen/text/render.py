@@ -102,7 +102,7 @@ class Phrasing:
 
     id: recorded in every item as `template_id`. slots: all names that `render` accepts for this phrasing.
     states: the conventions that the filled text must state, by the names `text.lint` knows.
-    source: file it came from, for messages.
+    source: file it came from, for messages. paraphrase: model that reworded it, "" for shipped ones.
     """
 
     id: str
@@ -113,6 +113,7 @@ class Phrasing:
     slots: frozenset[str]
     states: tuple[str, ...]
     source: str
+    paraphrase: str = ""
 
 
 @cache
@@ -217,7 +218,11 @@ def word(key: str, **slots: str) -> str:
     Raises:
         PhrasingError: no such phrase, or a slot is unknown, missing, not a string or too long.
     """
-    path = _words_path()
+    return phrase(_words_path(), key, slots)
+
+
+def phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
+    """Phrase `<table>.<key>` of a words file, with exactly its slots filled. Raises PhrasingError as `word` does."""
     words = load_words(path)
     where = f"{path}, {key}"
     if key not in words:

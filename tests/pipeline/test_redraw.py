@@ -1,0 +1,197 @@
+"""Other wrong options for the same questions: the same truths, words and images, nothing measured again."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.same_bytes import content, leftovers, small_recipe
+from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.pipeline.redraw import RedrawReport, redraw
+from vgbench_gen.pipeline.redraw_sets import Settings, letters_of
+from vgbench_gen.quality.verify import verify_item, verify_set
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, write_manifest
+from vgbench_gen.store.shards import write_items
+
+Reference = tuple[Path, dict[str, str]]
+NUMBERS = ("camera_parameters", "homography_to_matrix", "metric_depth", "object_distance", "relative_pose")
+
+
+def settings(seed: int = 1, **shares: float) -> Settings:
+    return Settings(shares or {"set_first": 1.0}, seed)
+
+
+@pytest.fixture(scope="module")
+def other(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RedrawReport]:
+    out = tmp_path_factory.mktemp("redrawn") / "other"
+    return out, redraw(reference[0], settings(), out)
+
+
+def test_the_builds_own_seed_gives_the_build(reference: Reference, tmp_path: Path) -> None:
+    report = redraw(reference[0], settings(0), tmp_path / "same")
+    assert report.fingerprint == dataset_fingerprint(load(reference[0]))
+    assert not report.kept
+    assert sum(report.new.values()) > 30
+
+
+def test_only_options_and_what_shows_them_change(reference: Reference, other: tuple[Path, RedrawReport]) -> None:
+    before, (out, report) = list(load(reference[0])), other
+    after = list(load(out))
+    assert sum(report.new.values()) > 30
+    allowed = {
+        "id", "options", "answer", "distractors", "evidence", "distractor_seed", "strategy", "question", "context",
+        "images", "frame_ids",
+    }  # fmt: skip
+    changed = 0
+    for old, new in zip(before, after, strict=True):
+        same = replace(new, **{name: getattr(old, name) for name in allowed})
+        assert dataset_fingerprint([same]) == dataset_fingerprint([old])
+        if old.question_type != "multi-choice":
+            assert dataset_fingerprint([new]) == dataset_fingerprint([old])
+            continue
+        assert new.evidence["truth"] == old.evidence["truth"]
+        if new.task in NUMBERS:
+            assert (new.question, new.context, new.images) == (old.question, old.context, old.images)
+        if new.distractor_seed == 1:
+            assert new.id != old.id
+            changed += set(new.options) != set(old.options) or new.images != old.images
+    assert changed > 0.8 * sum(report.new.values())
+
+
+def test_the_new_rows_hold_and_letters_stay_even(other: tuple[Path, RedrawReport]) -> None:
+    items = load(other[0])
+    gates = small_recipe().gates
+    assert not verify_set(items)
+    assert not [
+        p for i in items for p in verify_item(i, [items.image_bytes(i, k) for k in range(len(i.images))], gates)
+    ]
+    assert all(max(counts) - min(counts) <= 1 for counts in other[1].letters.values())
+    sets = Counter(
+        (item.task, item.evidence["side"], *sorted(str(o["value"]) for o in item.evidence["options"]))
+        for item in items
+        if item.question_type == "multi-choice"
+    )
+    assert max(sets.values()) == 1
+
+
+def test_workers_change_nothing_and_all_is_there(
+    reference: Reference, other: tuple[Path, RedrawReport], tmp_path: Path
+) -> None:
+    out = tmp_path / "two"
+    assert redraw(reference[0], settings(), out, workers=2).fingerprint == other[1].fingerprint
+    assert content(out) == content(other[0])
+    assert content(reference[0]) == reference[1]
+    assert not leftovers(out)
+    assert not list(tmp_path.glob(".*"))
+    # Facts and images lie beside the rows, so everything that works on a build works on it.
+    assert redraw(out, settings(0), tmp_path / "back").fingerprint == dataset_fingerprint(load(reference[0]))
+
+
+def test_what_a_strategy_cannot_ask_keeps_its_options(reference: Reference, tmp_path: Path) -> None:
+    report = redraw(reference[0], settings(3, perturbed=1.0), tmp_path / "noisy")
+    kept = [name for name in report.kept if name.startswith("camera_parameters/perturbed/")]
+    assert kept  # 5 to 15 percent off is within the margin of a quarter
+    old = {item.id: item for item in load(reference[0])}
+    for item in load(tmp_path / "noisy"):
+        if item.task == "camera_parameters" and item.question_type == "multi-choice":
+            assert item.strategy == "set_first"
+            assert item.options == old[item.id].options
+    manifest = read_manifest(tmp_path / "noisy")
+    assert manifest["redrawn"]["from"] == dataset_fingerprint(load(reference[0]))
+    assert manifest["recipe"]["strategy"] == "perturbed"
+    assert manifest["redrawn"]["kept"] == report.kept
+
+
+def test_margins_that_are_only_recorded_make_a_stress_set(reference: Reference, tmp_path: Path) -> None:
+    noisy = Settings({"perturbed": 1.0}, 3, ("camera_parameters",), "recorded")
+    report = redraw(reference[0], noisy, tmp_path / "stress")
+    assert not report.headline
+    assert sum(report.new.values())
+    for item in load(tmp_path / "stress"):
+        made = item.task == "camera_parameters" and item.question_type == "multi-choice"
+        assert (item.difficulty == "stress") == made == (item.strategy == "perturbed")
+
+
+def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Reference, tmp_path: Path) -> None:
+    drop = Settings({"perturbed": 0.5, "sampled": 0.5}, 2, refused="drop")
+    report = redraw(reference[0], drop, tmp_path / "fewer")
+    items = list(load(tmp_path / "fewer"))
+    gone = sum(report.kept.values())
+    assert gone
+    assert len(items) == len(load(reference[0])) - gone
+    assert [item.index for item in items] == list(range(len(items)))
+    assert not verify_set(items)
+    dealt = letters_of(items, small_recipe().seed)
+    assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
+    assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
+
+
+def test_shares_are_met_within_each_task_and_source(reference: Reference, tmp_path: Path) -> None:
+    redraw(reference[0], settings(2, set_first=0.5, sampled=0.5), tmp_path / "mixed")
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    for item in load(tmp_path / "mixed"):
+        if item.question_type == "multi-choice" and item.distractor_seed == 2:
+            groups.setdefault((item.task, item.source), {})[item.group_id] = item.strategy
+    assert {name for names in groups.values() for name in names.values()} == {"set_first", "sampled"}
+    for names in groups.values():
+        found = Counter(names.values())
+        assert abs(found["set_first"] - found["sampled"]) <= 1 + len(names) // 4  # some of either are refused
+
+
+def test_a_disk_that_cannot_link_gets_copies(
+    reference: Reference, other: tuple[Path, RedrawReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "other disk")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    redraw(reference[0], settings(), tmp_path / "apart")
+    assert content(tmp_path / "apart") == content(other[0])
+    shard = next(name for name in reference[1] if name.startswith("facts/"))
+    assert not (tmp_path / "apart" / shard).samefile(reference[0] / shard)
+    assert (other[0] / shard).samefile(reference[0] / shard)
+
+
+def test_what_stands_in_the_way_is_not_replaced(reference: Reference, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep me")
+    with pytest.raises(ConfigError, match="something else"):
+        redraw(reference[0], settings(), tmp_path / "mine")
+    with pytest.raises(ConfigError, match="--model"):
+        redraw(reference[0], settings(llm=1.0), tmp_path / "new")
+    with pytest.raises(ConfigError, match="sum to 1"):
+        redraw(reference[0], settings(set_first=0.5, sampled=0.1), tmp_path / "new")
+    bare = tmp_path / "bare"
+    shutil.copytree(reference[0] / "items", bare / "items")
+    shutil.copy(reference[0] / "manifest.json", bare)
+    with pytest.raises(DatasetError, match="--build"):
+        redraw(bare, settings(), tmp_path / "new")
+    assert redraw(bare, settings(0), tmp_path / "new", build=reference[0]).total == len(load(bare))
+
+
+def test_words_of_ones_own_stay_and_a_changed_fact_is_told(reference: Reference, tmp_path: Path) -> None:
+    """A reworded row, and one whose truth the facts no longer have."""
+    folder = tmp_path / "reworded"
+    items = list(load(reference[0]))
+    mine = next(k for k, i in enumerate(items) if i.task == "camera_parameters" and i.question_type == "multi-choice")
+    items[mine] = replace(items[mine], question="My own words, in pixels or degrees?", paraphrase="me")
+    gone = next(k for k, i in enumerate(items) if i.task == "relative_depth" and not i.pair_id)
+    items[gone] = replace(items[gone], group_id="0" * 24)
+    write_items(folder / "items", items, MediaStore(reference[0] / "media"))
+    write_manifest(folder, {**read_manifest(reference[0]), "fingerprint": dataset_fingerprint(items)})
+    report = redraw(folder, settings(), tmp_path / "new", build=reference[0])
+    rows: list[Item] = list(load(tmp_path / "new"))
+    assert rows[mine].question == items[mine].question
+    assert rows[mine].paraphrase == "me"
+    assert rows[mine].answer in LETTERS
+    assert rows[mine].distractor_seed == 1
+    assert report.kept["relative_depth/set_first/fact_changed"] == 1
+    assert rows[gone].distractor_seed == 0

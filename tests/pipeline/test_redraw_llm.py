@@ -1,0 +1,116 @@
+"""Options that a model names, from a server on loopback: what survives, what it costs, and what a kill loses."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.backends.server import Play, Seen, reply, serving, wait_until
+from tests.pipeline.same_bytes import small_recipe
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.quality.verify import verify_item, verify_set
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.provenance import read_manifest
+
+NAMED = ("camera_parameters", "homography_to_matrix", "metric_depth", "object_distance", "relative_pose")
+CONCURRENCY = 3
+
+
+def plausible(seen: Seen) -> Play:
+    """What a good model would say: values all over the range it was told."""
+    rng = rng_for(seen.number, "model")
+    text = seen.text
+    values: list[Any]
+    if "rotation vector" in text:
+        turns, shifts = rng.uniform(-30, 30, (16, 3)), rng.uniform(-0.8, 0.8, (16, 3))
+        values = [[*map(float, a.round(1)), *map(float, t.round(2))] for a, t in zip(turns, shifts, strict=True)]
+    elif "was warped" in text:
+        values = [
+            [float(round(a, 1)), float(round(s, 2)), float(round(x)), float(round(y)), 0, 0]
+            for a, s, x, y in zip(
+                rng.uniform(-30, 30, 16), rng.uniform(0.6, 1.35, 16), *rng.uniform(-60, 60, (2, 16)), strict=True
+            )
+        ]
+    else:
+        found = re.search(r"from (\d+(?:\.\d+)?) to (\d+(?:\.\d+)?)", text)
+        assert found is not None
+        low, high = map(float, found.groups())
+        values = [round(low * math.exp((k + rng.random()) / 16 * math.log(high / low)), 2) for k in range(16)]
+    return reply(json.dumps(values))
+
+
+def command(dataset: Path, out: Path, url: str, *more: str) -> list[str]:
+    tasks = [part for task in (*NAMED, "point_tracking") for part in ("--task", task)]
+    options = ["--strategy", "llm", "--seed", "4", "--out", str(out), "--model", f"vllm:{url}#m", "--workers", "1"]
+    return [
+        sys.executable, "-m", "vgbench_gen.cli", "distractors", str(dataset), *options, *tasks,
+        "--concurrency", str(CONCURRENCY), "--json", *more,
+    ]  # fmt: skip
+
+
+def run(line: list[str]) -> dict[str, Any]:
+    done = subprocess.run(line, check=True, capture_output=True, text=True, timeout=120)
+    return dict(json.loads(done.stdout))
+
+
+def test_a_killed_run_goes_on_where_it_was(reference: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    def slowly(seen: Seen) -> Play:
+        return replace(plausible(seen), delay_s=0.05)
+
+    out = tmp_path / "named"
+    with serving(slowly) as server:
+        child = subprocess.Popen(command(reference[0], out, server.url), stdout=subprocess.DEVNULL)
+        wait_until(lambda: server.counts()["requests"] >= 6)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        assert not out.exists()
+        before = server.counts()["requests"]
+        report = run(command(reference[0], out, server.url))
+        total = server.counts()["requests"]
+        # All that were answered before count as asked; what was under way at the kill is asked again.
+        asked = report["words"]["replies"]["readable"]
+        assert asked > before
+        assert total <= asked + CONCURRENCY
+        again = run(command(reference[0], out, server.url))
+        assert server.counts()["requests"] == total
+        assert again["fingerprint"] == report["fingerprint"]
+    words, items = report["words"], load(out)
+    assert words["survived"] > 0
+    assert words["refused"]["options_are_images"] > 0
+    assert words["questions"] == words["survived"] + sum(words["refused"].values())
+    new = [item for item in items if item.strategy == "llm"]
+    assert {item.task for item in new} <= set(NAMED)
+    assert len(new) == sum(report["new"].values())
+    for item in new:
+        assert {d.strategy for d in item.distractors} == {"llm"}
+        assert all(d.key.startswith("llm:") for d in item.distractors)
+        assert all(d.separation >= 1 for d in item.distractors)
+    gates = small_recipe().gates
+    assert not verify_set(items)
+    assert not [p for i in new for p in verify_item(i, [items.image_bytes(i, k) for k in range(len(i.images))], gates)]
+    manifest = read_manifest(out)
+    assert not manifest["redrawn"]["headline"]
+    assert manifest["recipe"]["strategy"] == "set_first"  # nobody can ask more of the facts by this strategy
+
+
+@pytest.mark.parametrize("text", ["no", "[[1, 2]]", '{"answer": 3}'])
+def test_nonsense_costs_nothing_but_the_requests(
+    reference: tuple[Path, dict[str, str]], tmp_path: Path, text: str
+) -> None:
+    with serving(lambda seen: reply(text)) as server:
+        line = command(reference[0], tmp_path / "x", server.url)
+        done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert not report["new"]
+    assert [i.id for i in load(tmp_path / "x")] == [i.id for i in load(reference[0])]

@@ -1,0 +1,163 @@
+"""`vgbench distractors`: other wrong options for the questions of a dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from vgbench_gen.cli import _models
+from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+
+if TYPE_CHECKING:
+    from vgbench_gen.backends.base import Backend
+    from vgbench_gen.backends.spec import BackendOptions
+    from vgbench_gen.pipeline.redraw import RedrawReport
+
+_LISTED = 40
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(
+        "distractors",
+        epilog="Example: vgbench distractors build/vgbench --strategy set-first --seed 7 --out build/vgbench-7",
+    )(distractors)
+
+
+def distractors(
+    dataset: DatasetFolder,
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="set-first, sampled, perturbed or llm.")
+    ] = "set-first",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the draws; the build's own is 0.")] = 1,
+    task: Annotated[
+        list[str] | None, typer.Option("--task", metavar="TASK", help="Only this task; may be repeated.")
+    ] = None,
+    mix: Annotated[
+        str, typer.Option("--mix", metavar="SHARES", help="Several strategies, such as set-first=0.7,llm=0.3.")
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Of the new dataset; DATASET-STRATEGY-SEED if not given."),
+    ] = None,
+    build: Annotated[
+        Path | None,
+        typer.Option("--build", metavar="FOLDER", help="With facts/ and media/, where DATASET has none."),
+    ] = None,
+    margins: Annotated[
+        Literal["", "enforced", "recorded"],
+        typer.Option("--margins", metavar="NAME", help="enforced, or recorded for a labelled stress set."),
+    ] = "",
+    refused: Annotated[
+        Literal["keep", "drop"],
+        typer.Option("--refused", metavar="NAME", help="keep or drop questions that the strategy cannot ask."),
+    ] = "keep",
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="SPEC", help="For llm: who names values; several share the questions."),
+    ] = None,
+    concurrency: _models.Concurrency = _models.DEFAULT_CONCURRENCY,
+    rpm: _models.RequestsPerMinute = 0,
+    tpm: _models.TokensPerMinute = 0,
+    budget: _models.BudgetUsd = None,
+    budget_tokens: _models.BudgetTokens = None,
+    cache: _models.CacheFile = None,
+    timeout: _models.TimeoutSeconds = _models.DEFAULT_TIMEOUT_S,
+    retries: _models.Retries = _models.DEFAULT_RETRIES,
+    key_file: _models.KeyFile = None,
+    base_url: _models.BaseUrl = "",
+    prices: _models.PricesFile = None,
+    workers: Workers = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what changed as JSON.")] = False,
+) -> None:
+    """Choose wrong options anew and write a new dataset beside the old one; no raw scene is opened.
+
+    Options, letters and what shows them change, and with them the ids of multi-choice questions. Truths, groups, words,
+    judgments and open-ended questions stay. A question that the strategy cannot ask keeps its options and its strategy.
+    """
+    from tqdm import tqdm
+
+    from vgbench_gen.pipeline.redraw import redraw
+    from vgbench_gen.pipeline.redraw_ask import proposer
+    from vgbench_gen.pipeline.redraw_sets import Settings
+
+    shares = _shares(mix, strategy)
+    settings = Settings(shares, seed, tuple(task or ()), margins, refused)
+    propose = None
+    if "llm" in shares:
+        options = _models.backend_options(
+            concurrency=concurrency, rpm=rpm, tpm=tpm, budget=budget, budget_tokens=budget_tokens, cache=cache,
+            timeout=timeout, retries=retries, key_file=key_file, base_url=base_url, prices=prices,
+        )  # fmt: skip
+        specs = model or [_models.DEFAULT_MODEL]
+        propose = proposer(lambda replies: _opened(specs, options, replies), seed)
+    with tqdm(desc="options", unit="q", disable=None) as bar:
+
+        def progress(stage: str, done: int, total: int) -> None:
+            bar.set_description(stage, refresh=False)
+            bar.total = total
+            bar.n = done
+            bar.refresh()
+
+        report = redraw(
+            dataset, settings, out, build=build, workers=worker_count(workers), progress=progress, propose=propose
+        )
+    _tell(report, as_json)
+    if not report.new:
+        raise typer.Exit(1)
+
+
+def _shares(mix: str, strategy: str) -> dict[str, float]:
+    """Strategy -> share.
+
+    Raises:
+        ConfigError: not NAME=SHARE,NAME=SHARE.
+    """
+    from vgbench_gen.core.errors import ConfigError
+
+    if not mix:
+        return {strategy.replace("-", "_"): 1.0}
+    shares: dict[str, float] = {}
+    for part in mix.split(","):
+        name, _, share = part.partition("=")
+        try:
+            shares[name.strip().replace("-", "_")] = float(share)
+        except ValueError:
+            raise ConfigError(
+                f"--mix {mix}: found {part!r}; expected NAME=SHARE, as in set-first=0.7,llm=0.3."
+            ) from None
+    if len(shares) < len(mix.split(",")):
+        raise ConfigError(f"--mix {mix}: found a strategy twice; expected each once.")
+    return shares
+
+
+def _opened(specs: Sequence[str], options: BackendOptions, replies: Path) -> list[Backend]:
+    from vgbench_gen.backends.spec import open_backend
+
+    kept = options if options.cache else options.model_copy(update={"cache": replies})
+    return [open_backend(spec, kept) for spec in specs]
+
+
+def _tell(report: RedrawReport, as_json: bool) -> None:
+    if as_json:
+        told = {name: getattr(report, name) for name in ("fingerprint", "total", "passed", "new", "kept", "headline")}
+        print(json.dumps({"out": str(report.out), **told, "words": report.words}, indent=2))
+        return
+    for name, count in report.new.items():
+        print(f"{name}: {count} with new options")
+    for name, count in list(report.kept.items())[:_LISTED]:
+        print(f"{name}: {count} as they were")
+    if report.words:
+        words = report.words
+        print(f"named by {', '.join(words['models'])}: {words['survived']} of {words['questions']} questions survived")
+        for reason, count in words["refused"].items():
+            print(f"  {reason}: {count}")
+    unchanged = "" if report.headline else "; not for a headline"
+    print(
+        f"{sum(report.new.values())} questions with new options, {sum(report.kept.values())} refused, {report.passed} "
+        f"untouched; {report.total} items in {report.out}, fingerprint {report.fingerprint}{unchanged}"
+    )

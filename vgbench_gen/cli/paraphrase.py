@@ -1,0 +1,293 @@
+"""`vgbench paraphrase`: more wordings from a language model, checked, for a person to accept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.cli._models import (
+    DEFAULT_CONCURRENCY,
+    DEFAULT_MODEL,
+    DEFAULT_RETRIES,
+    DEFAULT_TIMEOUT_S,
+    BaseUrl,
+    BudgetTokens,
+    BudgetUsd,
+    CacheFile,
+    Concurrency,
+    KeyFile,
+    ModelSpec,
+    PricesFile,
+    RequestsPerMinute,
+    Retries,
+    TimeoutSeconds,
+    TokensPerMinute,
+    backend_options,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vgbench_gen.backends.base import Request
+    from vgbench_gen.text.paraphrase.rounds import Asker, Counts
+
+_BANK = Path("bank.toml")
+_SHOWN_REQUESTS = 2
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("paraphrase", epilog="Example: vgbench paraphrase --model deepseek:deepseek-chat --bank bank.toml")(
+        paraphrase
+    )
+
+
+def paraphrase(
+    model: ModelSpec = DEFAULT_MODEL,
+    n: Annotated[
+        int, typer.Option("--n", metavar="N", min=1, max=32, help="Rewordings that one request asks for.")
+    ] = 8,
+    bank: Annotated[
+        Path, typer.Option("--bank", metavar="FILE", help="Where accepted wordings are collected.")
+    ] = _BANK,
+    task: Annotated[list[str] | None, typer.Option("--task", metavar="TASK", help="May be repeated.")] = None,
+    kind: Annotated[list[str] | None, typer.Option("--type", metavar="TYPE", help="May be repeated.")] = None,
+    language: Annotated[str, typer.Option("--language", metavar="CODE", help="Of the rewordings.")] = "en",
+    judge_model: Annotated[
+        str, typer.Option("--judge-model", metavar="SPEC", help="Who says whether the meaning is the same; --model.")
+    ] = "",
+    no_judge: Annotated[bool, typer.Option("--no-judge", help="Ask nobody whether the meaning is the same.")] = False,
+    temperature: Annotated[
+        float, typer.Option("--temperature", metavar="T", help="Of the rewordings; below 0 sends none.")
+    ] = 0.8,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Sent with requests.")] = None,
+    accept: Annotated[
+        list[str] | None, typer.Option("--accept", metavar="ID", help="Mark this entry as reviewed; asks no model.")
+    ] = None,
+    accept_all: Annotated[bool, typer.Option("--accept-all", help="The same for every entry of the bank.")] = False,
+    per_item: Annotated[
+        Path | None,
+        typer.Option("--per-item", metavar="DATASET", help="Reword every row of a dataset instead of templates."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="New dataset of --per-item; DATASET-reworded.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show first requests and an estimate of tokens; ask nothing.")
+    ] = False,
+    concurrency: Concurrency = DEFAULT_CONCURRENCY,
+    rpm: RequestsPerMinute = 0,
+    tpm: TokensPerMinute = 0,
+    budget: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    cache: CacheFile = None,
+    timeout: TimeoutSeconds = DEFAULT_TIMEOUT_S,
+    retries: Retries = DEFAULT_RETRIES,
+    key_file: KeyFile = None,
+    base_url: BaseUrl = "",
+    prices: PricesFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Add reworded phrasings to a bank file, or reword every row of a dataset.
+
+    Every wording is checked: same placeholders, numbers, units, axes, polarity; then a model judges whether it means
+    the same. What fails is asked again up to three times. A bank holds at most 8 wordings of a task and question type,
+    as proposals. Read them, edit the file, and set status = "reviewed" there or with --accept ID or --accept-all.
+    `vgbench build RECIPE --bank FILE` then draws from the reviewed ones beside the shipped phrasings.
+
+    Running again goes on where it stopped: replies are kept in FILE.replies.sqlite unless --cache names another file.
+    Exits 1 if nothing could be reworded, requests failed, or the budget was spent.
+    """
+    if accept or accept_all:
+        _accept(bank, None if accept_all else accept or [])
+        return
+    from vgbench_gen.core.errors import ConfigError
+
+    if out is not None and per_item is None:
+        raise ConfigError(f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates.")
+    target = out or (None if per_item is None else per_item.resolve().with_name(f"{per_item.resolve().name}-reworded"))
+    beside = bank if target is None else target
+    options: dict[str, Any] = {
+        "concurrency": concurrency,
+        "rpm": rpm,
+        "tpm": tpm,
+        "budget": budget,
+        "budget_tokens": budget_tokens,
+        "cache": cache or beside.with_name(f"{beside.name}.replies.sqlite"),
+        "timeout": timeout,
+        "retries": retries,
+        "key_file": key_file,
+        "base_url": base_url,
+        "prices": prices,
+    }
+    judge = "" if no_judge else judge_model or model
+    warm = None if temperature < 0 else temperature
+    job = _Job(model, judge, n, warm, seed, options, task or [], kind or [], language, dry_run, as_json)
+    if target is None or per_item is None:
+        _templates(job, bank)
+    else:
+        _items(job, per_item, target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the options say about asking. judge: nobody where empty. temperature: None sends none."""
+
+    model: str
+    judge: str
+    n: int
+    temperature: float | None
+    seed: int | None
+    options: dict[str, Any]
+    tasks: list[str]
+    types: list[str]
+    language: str
+    dry_run: bool
+    as_json: bool
+
+
+def _templates(job: _Job, path: Path) -> None:
+    from vgbench_gen.text.bank import load_bank
+    from vgbench_gen.text.paraphrase.rules import language_of
+    from vgbench_gen.text.paraphrase.templates import cells, paraphrase, requests_of
+
+    language_of(job.language)
+    wanted, bank = cells(job.tasks, job.types), load_bank(path, missing_ok=True)
+    for entry in bank.stale:
+        print(f"{path}, {entry.id}: its template changed; it is kept in the file and not used", file=sys.stderr)
+    if job.dry_run:
+        _estimate(requests_of(wanted, job.n, bank, job.language, bool(job.judge)))
+        return
+    with _asker(job) as asker, _bar("template") as progress:
+        bank, report = paraphrase(asker, bank, wanted, job.language, progress)
+    if job.as_json:
+        print(json.dumps(report.as_json() | {"bank": str(path), "entries": len(bank.entries)}, indent=2))
+    else:
+        print("\n".join(_lines(report.cells, report.total, report.language, report.vocabulary, "templates")))
+        if report.full:
+            print(f"no place left in {len(report.full)} of {len(wanted)} cells; remove entries to make room")
+        print(f"{len(bank.entries)} wordings in {path}; read them and accept with --accept ID or --accept-all")
+    _end(report.stopped, report.total, nothing=not bank.entries)
+
+
+def _items(job: _Job, dataset: Path, out: Path) -> None:
+    from vgbench_gen.pipeline import reword
+    from vgbench_gen.store.dataset import load
+    from vgbench_gen.text.paraphrase.templates import cells
+
+    cells(job.tasks, job.types)
+    # One wording is wanted of each text; the others would be thrown away.
+    job = replace(job, n=min(job.n, 2))
+    if job.dry_run:
+        groups = reword.groups_of(load(dataset), job.tasks, job.types, job.language)
+        _estimate(reword.requests_of(groups, job.n, bool(job.judge)))
+        return
+    with _asker(job) as asker, _bar("text") as progress:
+        report = reword.reword_items(dataset, asker, out, job.tasks, job.types, job.language, progress)
+    if job.as_json:
+        print(json.dumps(report.as_json(), indent=2))
+    else:
+        print("\n".join(_lines(report.cells, report.total, report.language, report.vocabulary, "texts")))
+        if not report.stopped:
+            print(f"{report.new} of {report.rows} rows reworded in {out}/items, fingerprint {report.fingerprint}")
+    _end(report.stopped, report.total, nothing=not report.new)
+
+
+def _accept(path: Path, ids: list[str] | None) -> None:
+    from vgbench_gen.text.bank import accepted, load_bank, save_bank
+
+    bank, changed = accepted(load_bank(path), ids)
+    if changed:
+        save_bank(bank)
+    print(f"{len(changed)} entries of {path} are now reviewed")
+
+
+@contextmanager
+def _asker(job: _Job) -> Iterator[Asker]:
+    import asyncio
+
+    from vgbench_gen.backends.base import Settings
+    from vgbench_gen.backends.spec import open_backend
+    from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS
+    from vgbench_gen.text.paraphrase.rounds import Asker
+
+    options = backend_options(**job.options)
+    backends = {spec: open_backend(spec, options) for spec in dict.fromkeys([job.model, job.judge]) if spec}
+    try:
+        judge = backends.get(job.judge)
+        settings = Settings(temperature=job.temperature, seed=job.seed, max_tokens=MAX_TOKENS)
+        yield Asker(backends[job.model], judge, job.n, settings)
+    finally:
+
+        async def close() -> None:
+            for backend in backends.values():
+                await backend.close()
+
+        asyncio.run(close())
+
+
+def _estimate(requests: Iterable[Request]) -> None:
+    from vgbench_gen.text.paraphrase.templates import tokens_in
+
+    asked = list(requests)
+    for request in asked[:_SHOWN_REQUESTS]:
+        print(f"--- system\n{request.settings.system}")
+        for message in request.messages:
+            print(f"--- {message.role}")
+            print("".join(getattr(part, "text", "") for part in message.parts))
+    sent = sum(tokens_in(request) for request in asked)
+    most = sum(request.settings.max_tokens or 0 for request in asked)
+    print(
+        f"--- {len(asked)} requests if all goes well, the first {min(len(asked), _SHOWN_REQUESTS)} shown; about {sent} "
+        f"tokens sent and at most {most} received"
+    )
+
+
+def _lines(cells: dict[str, Counts], total: Counts, language: str, vocabulary: bool, what: str) -> Iterator[str]:
+    yield f"{'task/type':<34}{what:>10}{'reworded':>10}{'proposed':>10}{'accepted':>10}  mostly refused for"
+    for name, counts in [*sorted(cells.items()), ("all", total)]:
+        why = ", ".join(f"{reason} {count}" for reason, count in counts.refused.most_common(3))
+        yield f"{name:<34}{counts.texts:>10}{counts.reworded:>10}{counts.proposed:>10}{counts.accepted:>10}  {why}"
+    rate = f"{total.accepted / total.proposed:.0%} of the proposals accepted" if total.proposed else "no proposals"
+    cost = "unknown" if total.uncosted else f"{total.usd:.4f} USD"
+    yield (
+        f"{rate}; {total.prompt_tokens} tokens sent, {total.completion_tokens} received, cost {cost}; "
+        f"{total.cached} replies from the cache"
+    )
+    if total.failed:
+        yield "requests without a reply: " + ", ".join(f"{kind} {count}" for kind, count in total.failed.items())
+    if not vocabulary:
+        yield (
+            f"no vocabulary for the language {language}: units, axes, polarity and the like were left to the judge; "
+            "read every wording"
+        )
+
+
+def _end(stopped: str, total: Counts, nothing: bool) -> None:
+    if stopped:
+        print(f"vgbench: stopped: {stopped}", file=sys.stderr)
+    if stopped or total.failed or nothing:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _bar(unit: str) -> Iterator[Callable[[int, int], None]]:
+    from tqdm import tqdm
+
+    bar = tqdm(desc="rewording", unit=unit, disable=None)
+
+    def progress(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    try:
+        yield progress
+    finally:
+        bar.close()

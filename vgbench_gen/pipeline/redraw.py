@@ -1,0 +1,294 @@
+"""Wrong options chosen anew for a dataset that is there: other letters, another seed or strategy, the same questions.
+
+No raw scene is opened: facts hold every candidate, and what has to be drawn is drawn from stored images. A row that
+cannot be asked by the new strategy keeps its options, and its `strategy` column says whose they are. Leaving it out
+would spoil comparisons, which need the same truths on both sides, and would not even be fair: with P(t, S) the share
+of truth t and option set S among the rows, P(t, S) ~ w(S) for every t in S as set first has it, keeping what fails
+leaves w(S), whereas dropping it leaves w(S) times the share of t that passes, which differs from truth to truth.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.config import parse_config
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.distractors.base import strategies
+from vgbench_gen.pipeline.compose import fact_shards
+from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.known import learnt
+from vgbench_gen.pipeline.measure import chosen_tasks
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, lettered
+from vgbench_gen.pipeline.redraw_sets import (
+    CHUNK,
+    FEW,
+    REPLIES,
+    Asked,
+    Progress,
+    Proposals,
+    Propose,
+    Settings,
+    asked_in,
+    letters_of,
+    settle,
+)
+from vgbench_gen.pipeline.words import worded
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.files import clean_temporary, dataset_error, link_files, replace_folder
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.provenance import (
+    MANIFEST,
+    BuildLock,
+    code_version,
+    dataset_fingerprint,
+    read_manifest,
+    write_manifest,
+)
+from vgbench_gen.store.shards import write_items
+from vgbench_gen.tasks.base import tasks
+
+_LINKED = ("facts", "rejects", "media")
+
+
+@dataclass(slots=True)
+class RedrawReport:
+    """What came of it, in rows.
+
+    new: with new options, per "task/strategy". kept: with those they had, or left out, per "task/strategy/reason".
+    passed: not multi-choice, or of other tasks. letters: per "task/source". words: what a model was asked and how its
+    answers fared, where one was asked.
+    """
+
+    out: Path = Path()
+    fingerprint: str = ""
+    total: int = 0
+    passed: int = 0
+    new: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, int] = field(default_factory=dict)
+    letters: dict[str, list[int]] = field(default_factory=dict)
+    items: dict[str, int] = field(default_factory=dict)
+    headline: bool = True
+    words: dict[str, Any] = field(default_factory=dict)
+
+
+def redraw(
+    dataset: str | PathLike[str],
+    settings: Settings,
+    out: str | PathLike[str] | None = None,
+    *,
+    build: str | PathLike[str] | None = None,
+    workers: int | Engine = 1,
+    progress: Progress = lambda stage, done, total: None,
+    propose: Propose | None = None,
+) -> RedrawReport:
+    """Write the dataset with other wrong options as a new one; the old one stays as it is.
+
+    A run that was killed is taken up again by the next one of the same `out`: pictures drawn before are not drawn
+    again. Nothing is under the name `out` until all is there.
+
+    Args:
+        dataset: a folder that `vgbench build` made, or one derived from it.
+        settings: what to choose anew.
+        out: folder of the new dataset; `<dataset>-<strategy>-<seed>` beside the old one where None.
+        build: where facts and images are, if not in the folder of the dataset.
+        workers: processes, 0 for all cores; or an `Engine`. The result does not depend on it.
+        progress: called with (stage, done, in all).
+        propose: gives the values that strategy `llm` chooses from; needed for that strategy only.
+
+    Raises:
+        ConfigError: shares, tasks or `out` make no sense, or a model is needed and none is given.
+        UnknownNameError: no such strategy or task.
+        DatasetError: dataset, facts or images cannot be read.
+        BuildLocked: another process writes the same dataset.
+    """
+    folder = _folder(Path(dataset))
+    origin, manifest = Path(build) if build is not None else folder, read_manifest(folder)
+    recipe = parse_config(manifest["recipe"], Recipe, str(folder / MANIFEST))
+    recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
+    if recipe.wording.bank:
+        recipe, _ = worded(recipe, chosen_tasks(recipe))
+    _check(settings, origin, propose)
+    parent = str(manifest.get("fingerprint") or dataset_fingerprint(load(dataset)))
+    target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
+    _check_target(target, parent)
+    engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
+    work = target.with_name(f".{target.name}.partial")
+    with BuildLock(work):
+        clean_temporary(work)
+        report = _write(Path(dataset), origin, target, work, settings, recipe, engine, progress, propose)
+        write_manifest(work, _manifest(manifest, report, settings, recipe, parent))
+    replace_folder(work, target)
+    report.out = target
+    return report
+
+
+def _folder(dataset: Path) -> Path:
+    found = next((f for f in (dataset, dataset.parent) if (f / MANIFEST).is_file()), None)
+    if found is None:
+        raise dataset_error(dataset, f"no {MANIFEST}", "a folder that `vgbench build` made", "Name its folder.")
+    return found
+
+
+def _check(settings: Settings, origin: Path, propose: Propose | None) -> None:
+    for name in settings.shares:
+        strategies[name]
+    for name in settings.tasks:
+        tasks[name]
+    total = sum(settings.shares.values())
+    if min(settings.shares.values(), default=0) <= 0 or abs(total - 1) > 1e-6:
+        raise ConfigError(f"--mix: found shares {dict(settings.shares)}; expected shares above 0 that sum to 1.")
+    if "llm" in settings.shares and propose is None:
+        raise ConfigError("strategy llm: found no model; expected --model, such as --model deepseek:deepseek-chat.")
+    if not (origin / "facts").is_dir() or not (origin / "media").is_dir():
+        raise dataset_error(
+            origin, "no facts/ and media/", "those of the build, which hold all candidates",
+            "Name the build that it was made from with --build.",
+        )  # fmt: skip
+
+
+def _check_target(target: Path, parent: str) -> None:
+    """Raises ConfigError where something else than an earlier run on this dataset stands there."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if (target / MANIFEST).is_file() and read_manifest(target).get("redrawn", {}).get("from") == parent:
+        return
+    raise ConfigError(
+        f"--out {target}: found something else there; expected no folder, or one that this command made from this "
+        "dataset. Give another name."
+    )
+
+
+def _write(
+    dataset: Path,
+    origin: Path,
+    target: Path,
+    work: Path,
+    settings: Settings,
+    recipe: Recipe,
+    engine: Engine,
+    progress: Progress,
+    propose: Propose | None,
+) -> RedrawReport:
+    for name in ("facts", "rejects"):  # of an earlier run, whose build may have had other scenes
+        shutil.rmtree(work / name, ignore_errors=True)
+    for name in _LINKED:
+        if (origin / name).is_dir():
+            link_files(origin / name, work / name)
+    replies = target / REPLIES
+    if replies.is_file() and not (work / REPLIES).exists():
+        shutil.copyfile(replies, work / REPLIES)  # what an earlier run was answered is not asked again
+    cache = origin / "pictures.sqlite"
+    if cache.is_file() and not (work / cache.name).exists():
+        shutil.copyfile(cache, work / cache.name)  # a database changes in place
+    items = list(load(dataset))
+    asked = asked_in(items, work / "facts", settings)
+    by_model = [question for question in asked if question.strategy == "llm" and question.row >= 0]
+    proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else Proposals()
+    ladders = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
+    known = learnt(fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(ladders))})) if ladders else {}
+    new_rows, reasons = settle(asked, items, recipe, known, settings, proposals, work, engine, progress)
+    gone = {place for question in asked if question.group_id in reasons for place in question.places}
+    left_out = gone if settings.refused == "drop" else set()
+    rows = [new_rows.get(k, item) for k, item in enumerate(items) if k not in left_out]
+    rows = _relettered(rows, recipe, {question.task for question in asked}, work, engine)
+    if left_out:
+        rows = [replace(row, index=k) for k, row in enumerate(rows)]
+    progress("files", 0, len(rows))
+    write_items(work / "items", rows, MediaStore(work / "media"))
+    report = RedrawReport(total=len(rows), fingerprint=dataset_fingerprint(rows), words=dict(proposals.report))
+    new: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    for question in asked:
+        reason, name = reasons.get(question.group_id), f"{question.task}/{question.strategy}"
+        (kept if reason else new)[f"{name}/{reason}" if reason else name] += len(question.places)
+    report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
+    if report.words:
+        report.words |= _survival([question for question in asked if question.strategy == "llm"], reasons)
+    report.passed = len(items) - new.total() - kept.total()
+    letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
+    for row in rows:
+        if row.question_type == CHOICE:
+            letters[f"{row.task}/{row.source}"][LETTERS.index(row.answer)] += 1
+    report.letters = dict(sorted(letters.items()))
+    report.headline = not any(row.strategy == "llm" or row.difficulty == "stress" for row in rows)
+    report.items = dict(sorted(Counter(f"{r.task}/{r.question_type}/{r.source}" for r in rows).items()))
+    return report
+
+
+def _survival(named: Sequence[Asked], reasons: Mapping[str, str]) -> dict[str, Any]:
+    """How the questions fared whose options a model was to name."""
+    refused = Counter(reasons[question.group_id] for question in named if question.group_id in reasons)
+    per_task = {
+        task: {
+            "questions": len(members := [question for question in named if question.task == task]),
+            "survived": sum(question.group_id not in reasons for question in members),
+        }
+        for task in sorted({question.task for question in named})
+    }
+    survived = len(named) - refused.total()
+    return {
+        "questions": len(named),
+        "survived": survived,
+        "refused": dict(sorted(refused.items())),
+        "per_task": per_task,
+    }
+
+
+def _manifest(
+    parent: Mapping[str, Any], report: RedrawReport, settings: Settings, recipe: Recipe, fingerprint: str
+) -> dict[str, Any]:
+    """The parent's manifest with what is now another."""
+    manifest = dict(parent)
+    # Whoever asks more of the same facts, as audits do, asks by this strategy; only a model can ask by llm.
+    if len(settings.shares) == 1 and "llm" not in settings.shares:
+        changed = {"strategy": next(iter(settings.shares)), "distractor_seed": settings.seed, "margins": recipe.margins}
+        manifest["recipe"] = {**manifest["recipe"], **changed}
+    manifest["recipe"] = {**manifest["recipe"], "headline": report.headline and recipe.headline}
+    manifest["redrawn"] = {
+        "from": fingerprint,
+        "strategy": settings.name,
+        "seed": settings.seed,
+        "mix": dict(settings.shares),
+        "tasks": list(settings.tasks),
+        "margins": recipe.margins,
+        "refused": settings.refused,
+        "new": report.new,
+        "kept": report.kept,
+        "passed": report.passed,
+        "headline": report.headline,
+        "code": code_version(),
+        "words": report.words,
+    }
+    manifest["fingerprint"] = report.fingerprint
+    manifest["counts"] = {**manifest.get("counts", {}), "items": report.total}
+    manifest["items"], manifest["letters"] = report.items, report.letters
+    if settings.refused == "drop" or recipe.margins == "recorded":
+        for outdated in ("difficulty", "pairs"):
+            manifest.pop(outdated, None)
+    return manifest
+
+
+def _relettered(
+    items: Sequence[Item], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine
+) -> list[Item]:
+    """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
+    letters = letters_of(items, recipe.seed)
+    places = [k for k, n in letters.items() if items[k].answer != LETTERS[n] and items[k].task in tasks_touched]
+    draws = [Draw(-1, items[k].group_id, "", 0, 0, (items[k],), (letters[k],)) for k in places]
+    jobs = [
+        DrawJob(out, out, recipe, {}, tuple(draws[k : k + CHUNK]), not engine.address)
+        for k in range(0, len(draws), CHUNK)
+    ]
+    rows = list(items)
+    for index, found in run(lettered, jobs, engine if len(draws) > FEW else Engine(), [out]):
+        for k, outcome in zip(places[index * CHUNK :], found, strict=False):
+            rows[k] = outcome.rows[0]
+    return rows

@@ -1,0 +1,131 @@
+"""Asks language models for the values that strategy `llm` chooses from, and counts how their answers fare."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.backends.base import Backend, BackendError, Reply, Request
+from vgbench_gen.backends.batch import ask_all
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Candidate, Fact
+from vgbench_gen.distractors import llm
+from vgbench_gen.distractors.base import Proposal
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.redraw_rows import tasks_again
+from vgbench_gen.pipeline.redraw_sets import REPLIES, Asked, Progress, Proposals, Propose
+from vgbench_gen.pipeline.survey import facts_at
+from vgbench_gen.tasks.base import Task
+
+TURNS = 2  # times that a model is asked about a fact, where its first values give no set
+UNNAMED = "options_are_images"
+_AGAIN = ("not_asked", "no_set")  # what another answer may mend
+_FATAL = ("refused_key", "cancelled")
+
+
+@dataclass(slots=True)
+class _Case:
+    """One fact to name values for, and what was named so far."""
+
+    group_id: str
+    fact: Fact
+    task: Task
+    proposal: Proposal
+    model: int
+    values: list[tuple[float, ...]] = field(default_factory=list)
+    found: tuple[Candidate, ...] = ()
+    reason: str = "not_asked"
+
+
+def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Propose:
+    """Asks the models that `open_models` opens; questions are shared out among several by hash.
+
+    Args:
+        open_models: called with the file that keeps the replies where no other one was named; what stands there is not
+            asked again.
+        seed: of the draws.
+    """
+
+    def propose(asked: Sequence[Asked], recipe: Recipe, folder: Path, progress: Progress) -> Proposals:
+        cases, refused = _cases(asked, recipe, seed)
+        models = open_models(folder / REPLIES)
+        for case in cases:
+            case.model = int(stable_hash("model", str(seed), case.group_id), 16) % len(models)
+        replies: Counter[str] = Counter()
+        try:
+            for turn in range(TURNS):
+                waiting = [case for case in cases if case.reason in _AGAIN]
+                for number, model in enumerate(models):
+                    mine = [case for case in waiting if case.model == number]
+                    _turn(model, mine, turn, seed, replies, progress)
+        finally:
+            for model in models:
+                asyncio.run(model.close())
+        values = {case.group_id: case.found for case in cases if not case.reason}
+        refused |= {case.group_id: case.reason for case in cases if case.reason}
+        return Proposals(values, refused, _report(models, replies))
+
+    return propose
+
+
+def _cases(asked: Sequence[Asked], recipe: Recipe, seed: int) -> tuple[list[_Case], dict[str, str]]:
+    """(facts of which values can be named, why the others have none)."""
+    by_shard: dict[Path, list[Asked]] = defaultdict(list)
+    for question in asked:
+        by_shard[question.shard].append(question)
+    by_name, cases, refused = tasks_again(recipe, {}), [], {}
+    for shard, members in by_shard.items():
+        facts = facts_at(shard, {question.row for question in members})
+        for question in members:
+            fact, task = facts[question.row], by_name[question.task]
+            proposal = task.proposal(fact)
+            if proposal is None:
+                refused[question.group_id] = UNNAMED
+            else:
+                cases.append(_Case(question.group_id, fact, task, proposal, 0))
+    return cases, refused
+
+
+def _turn(
+    model: Backend, cases: Sequence[_Case], turn: int, seed: int, replies: Counter[str], progress: Progress
+) -> None:
+    requests: list[Request] = [llm.request(case.fact, case.proposal, case.group_id, seed, turn) for case in cases]
+    outcomes = ask_all(model, requests, progress=lambda done, total: progress("asking", done, total))
+    for case, outcome in zip(cases, outcomes, strict=True):
+        if isinstance(outcome, BackendError):
+            if outcome.kind in _FATAL:
+                raise outcome
+            case.reason = outcome.kind
+            replies[outcome.kind] += 1
+            continue
+        _take(case, outcome, seed, replies)
+
+
+def _take(case: _Case, reply: Reply, seed: int, replies: Counter[str]) -> None:
+    """What a reply says, with what earlier ones said."""
+    read = "truncated" if reply.finish_reason == "length" else "readable"
+    if read == "readable":
+        try:
+            case.values += llm.read_values(reply.text, case.proposal.numbers)
+        except llm.UnreadableReply as error:
+            read = error.reason
+    replies[read] += 1
+    case.found = llm.named(case.fact, case.task, case.proposal, case.values, case.group_id, seed)
+    pool = replace(case.fact, candidates=(case.fact.truth_candidate, *case.found), truth=0)
+    case.reason = "" if llm.has_set(pool, case.task) else "no_set"
+
+
+def _report(models: Sequence[Backend], replies: Mapping[str, int]) -> dict[str, Any]:
+    """For the manifest: who was asked, what it cost, and how many replies could be read."""
+    tallies = [model.tally for model in models]
+    return {
+        "models": [model.spec for model in models],
+        "replies": dict(sorted(replies.items())),
+        "requests": sum(tally.requests for tally in tallies),
+        "tokens": sum(tally.tokens for tally in tallies),
+        "usd": round(sum(tally.usd for tally in tallies), 6),
+    }

@@ -1,0 +1,247 @@
+"""Every row of a dataset worded anew by a language model, under the checks for filled texts; nothing else changes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.backends.base import Request, Settings
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.files import clean_temporary, dataset_error, link_files, replace_folder
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.provenance import (
+    MANIFEST,
+    BuildLock,
+    code_version,
+    dataset_fingerprint,
+    read_manifest,
+    write_manifest,
+)
+from vgbench_gen.store.shards import write_items
+from vgbench_gen.text.bank import origin_of, shipped
+from vgbench_gen.text.paraphrase import rules
+from vgbench_gen.text.paraphrase.checks import Original, Text
+from vgbench_gen.text.paraphrase.filled import filled, merged
+from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
+from vgbench_gen.text.paraphrase.rounds import Asker, Counts, Stopped, reword
+
+_LINKED = ("facts", "rejects", "media")
+_MARK = ".item-"
+
+
+@dataclass(slots=True)
+class RewordReport:
+    """What came of it.
+
+    cells: per "task/type", counted in texts, of which twins share one. rows, new: all, and those with new words.
+    unasked: rows that were left out of the choice, are not in English, or are twins that share no wording. stopped: why
+    it ended early, in which case nothing was written.
+    """
+
+    out: Path = Path()
+    fingerprint: str = ""
+    rows: int = 0
+    new: int = 0
+    unasked: int = 0
+    language: str = "en"
+    vocabulary: bool = True
+    cells: dict[str, Counts] = field(default_factory=dict)
+    stopped: str = ""
+
+    @property
+    def total(self) -> Counts:
+        """All cells together."""
+        total = Counts()
+        for counts in self.cells.values():
+            total.add(counts)
+        return total
+
+    def as_json(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "out": str(self.out),
+            "fingerprint": self.fingerprint,
+            "rows": self.rows,
+            "new": self.new,
+            "unasked": self.unasked,
+            "language": self.language,
+            "vocabulary": self.vocabulary,
+            "stopped": self.stopped,
+            "total": self.total.as_json(),
+            "cells": {name: counts.as_json() for name, counts in sorted(self.cells.items())},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rows that share one wording: a pair of twins, or one row."""
+
+    places: tuple[int, ...]
+    cell: str
+    original: Original
+
+
+def reword_items(
+    dataset: str | PathLike[str],
+    asker: Asker,
+    out: str | PathLike[str],
+    tasks: Sequence[str] = (),
+    types: Sequence[str] = (),
+    language: str = "en",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> RewordReport:
+    """Write the dataset with reworded questions and contexts as a new one; the old one stays as it is.
+
+    Twins share their wording; options, images, answers and groups stay. A row that could not be reworded keeps its
+    words and its id. Nothing is under the name `out` until all is there; what was asked before comes from the cache.
+
+    Args:
+        dataset: a folder that `vgbench build` made, or one derived from it.
+        asker: who is asked.
+        out: folder of the new dataset.
+        tasks, types: rows of these alone; all where empty.
+        language: that is asked for.
+        progress: called with (texts done, texts).
+
+    Raises:
+        ConfigError: no such language, or something else stands at `out`.
+        DatasetError: the dataset or its images cannot be read.
+        BuildLocked: another process writes there.
+    """
+    folder, target = _folder(Path(dataset)), Path(out)
+    rules.language_of(language)
+    manifest = read_manifest(folder)
+    items = list(load(dataset))
+    parent = str(manifest.get("fingerprint") or dataset_fingerprint(items))
+    _check_target(target, parent)
+    groups = groups_of(items, tasks, types, language)
+    report = RewordReport(target, rows=len(items), language=language)
+    report.vocabulary = rules.vocabulary(language) is not None
+    report.unasked = len(items) - sum(len(group.places) for group in groups)
+    wordings = _wordings(groups, asker, report, progress)
+    if report.stopped:
+        return report
+    rows = list(items)
+    for group, text in zip(groups, wordings, strict=True):
+        if text is not None:
+            for place, values in zip(group.places, group.original.samples, strict=True):
+                rows[place] = reworded(items[place], filled(text, values), asker.backend.model, language)
+                report.new += 1
+    report.fingerprint = dataset_fingerprint(rows)
+    work = target.with_name(f".{target.name}.partial")
+    with BuildLock(work):
+        clean_temporary(work)
+        for name in _LINKED:
+            shutil.rmtree(work / name, ignore_errors=True)
+            if (folder / name).is_dir():
+                link_files(folder / name, work / name)
+        write_items(work / "items", rows, MediaStore(work / "media"))
+        judge = asker.judge.model if asker.judge is not None else ""
+        note = {"from": parent, "model": asker.backend.model, "judge": judge, "language": language, "new": report.new}
+        changed = {"reworded": note | {"code": code_version()}, "fingerprint": report.fingerprint}
+        write_manifest(work, {**manifest, **changed})
+    replace_folder(work, target)
+    return report
+
+
+def reworded(item: Item, text: Text, model: str, language: str) -> Item:
+    """The row with other words. It is another question then, so its ids are others; its group stays."""
+    marked = f"{item.template_id.partition(_MARK)[0]}{_MARK}{language}"
+    return replace(
+        item,
+        id=stable_hash("reworded", item.id, model, language, text.question, text.context, size=12),
+        # Twins differ in numbers alone, which their words must not tell apart here.
+        twin_id=item.twin_id and stable_hash("reworded", item.twin_id, model, language, size=12),
+        question=text.question,
+        context=text.context,
+        template_id=marked,
+        paraphrase=model,
+    )
+
+
+def groups_of(
+    items: Sequence[Item], tasks: Sequence[str] = (), types: Sequence[str] = (), language: str = "en"
+) -> list[_Group]:
+    """What is asked about, in the order of the rows."""
+    places: dict[str, list[int]] = {}
+    for k, item in enumerate(items):
+        wanted = item.task in (tasks or (item.task,)) and item.question_type in (types or (item.question_type,))
+        if wanted and origin_of(item.template_id)[1] == "en":
+            places.setdefault(f"twin {item.twin_id}" if item.twin_id else f"row {k}", []).append(k)
+    states = {name: phrasing.states for name, phrasing in shipped().items()}
+    groups = []
+    for members in places.values():
+        first = items[members[0]]
+        found = merged([Text(items[k].question, items[k].context) for k in members])
+        if found is not None:
+            known = states.get(origin_of(first.template_id)[0], ())
+            original = Original(found[0], known, language, filled=True, samples=found[1])
+            groups.append(_Group(tuple(members), f"{first.task}/{first.question_type}", original))
+    return groups
+
+
+def requests_of(groups: Sequence[_Group], n: int, judged: bool) -> Iterator[Request]:
+    """The first request about each text, and one to the judge; for estimates."""
+    for group in groups:
+        yield asking(group.original, n, (), 0, Settings(max_tokens=MAX_TOKENS))
+        if judged:
+            yield judging(group.original, group.original.text, Settings())
+
+
+def _wordings(
+    groups: Sequence[_Group], asker: Asker, report: RewordReport, progress: Callable[[int, int], None]
+) -> list[Text | None]:
+    found: list[Text | None] = [None] * len(groups)
+    waiting, done = iter(range(len(groups))), 0
+
+    async def work() -> None:
+        nonlocal done
+        for k in waiting:  # shared by all workers
+            counts = report.cells.setdefault(groups[k].cell, Counts())
+            texts = await reword(groups[k].original, 1, asker, counts)
+            found[k] = texts[0] if texts else None
+            done += 1
+            progress(done, len(groups))
+
+    async def run() -> None:
+        workers = [asyncio.create_task(work()) for _ in range(min(max(1, asker.backend.parallel), len(groups)))]
+        try:
+            await asyncio.gather(*workers)
+        except Stopped as stop:
+            report.stopped = str(stop)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            for backend in {id(b): b for b in (asker.backend, asker.judge) if b is not None}.values():
+                await backend.rest()
+
+    asyncio.run(run())
+    return found
+
+
+def _folder(dataset: Path) -> Path:
+    for folder in (dataset, dataset.parent):
+        if (folder / MANIFEST).is_file() and (folder / "media").is_dir():
+            return folder
+    raise dataset_error(dataset, f"no {MANIFEST} with media/", "a folder that `vgbench build` made", "Name its folder.")
+
+
+def _check_target(target: Path, parent: str) -> None:
+    """Raises ConfigError where something else than an earlier run on this dataset stands there."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if (target / MANIFEST).is_file() and read_manifest(target).get("reworded", {}).get("from") == parent:
+        return
+    raise ConfigError(
+        f"--out {target}: found something else there; expected no folder, or one that this command made from this "
+        "dataset. Give another name."
+    )

@@ -1,0 +1,287 @@
+"""Bank file: rewordings of shipped phrasings that a model proposed, for a person to compare, edit and accept.
+
+TOML, sorted, one entry per wording. A bank adds to the shipped phrasings and never changes them. An entry belongs to
+one version of one template: when the template changes, its digest no longer fits and the entry is left out, with a
+notice.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import QuestionType
+from vgbench_gen.store.files import write_bytes
+from vgbench_gen.text.paraphrase.checks import Original, Text, lint_problems
+from vgbench_gen.text.paraphrase.rules import language_of
+from vgbench_gen.text.render import (
+    MAX_TEMPLATE_CHARS,
+    Phrasing,
+    PhrasingError,
+    phrasings,
+    question_types,
+    slot_names,
+    task_names,
+)
+
+MAX_PER_CELL = 8  # wordings of one task, type and language (`benchmark-validity` 3.1)
+_WIDTH = 110
+
+Status = Literal["proposed", "reviewed"]
+_Line = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEMPLATE_CHARS)]
+_Short = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+
+_HEADER = """\
+# Rewordings of the phrasings in templates/tasks, made by `vgbench paraphrase` and checked. Read each beside its
+# template, edit where need be, and set status = "reviewed" (or run `vgbench paraphrase --bank FILE --accept ID`);
+# remove those that you do not want. Sorted; the program writes this file anew and keeps no other comments.
+"""
+
+
+class Entry(Config):
+    """One wording.
+
+    id: of the template, the language and a number. template: id of the shipped phrasing. digest: of that phrasing when
+    this was made. model: that worded it, or another note on its origin. status: whether a person has accepted it.
+    """
+
+    id: Annotated[
+        str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[0-9]{1,4}\.[a-z]{2,3}[1-9][0-9]{0,3}$")
+    ]
+    template: str
+    task: str
+    type: QuestionType
+    language: str
+    model: _Short
+    status: Status
+    digest: str
+    question: _Line
+    context: _Line
+
+    @property
+    def text(self) -> Text:
+        """Question and context."""
+        return Text(self.question, self.context)
+
+    @property
+    def template_id(self) -> str:
+        """What rows are marked with; an edited wording is another one."""
+        return f"{self.id}.{stable_hash(self.question, self.context, size=4)}"
+
+
+class _BankFile(Config):
+    phrasings: tuple[Entry, ...] = Field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """Entries in their order. stale: ids of those whose template changed or is gone, which `entries` leaves out."""
+
+    path: Path
+    entries: tuple[Entry, ...] = ()
+    stale: tuple[Entry, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Of all that may be drawn from it."""
+        parts = [part for e in self.entries for part in (e.template_id, e.status, e.model)]
+        return stable_hash("bank", *parts, size=16)
+
+    def of(self, task: str, question_type: QuestionType, language: str) -> list[Entry]:
+        """Entries of one cell."""
+        return [e for e in self.entries if (e.task, e.type, e.language) == (task, question_type, language)]
+
+
+def template_digest(phrasing: Phrasing) -> str:
+    """Digest of a shipped phrasing's words and of what they must state."""
+    return stable_hash("template", phrasing.question, phrasing.context, *phrasing.states)
+
+
+def shipped() -> dict[str, Phrasing]:
+    """All shipped phrasings by id."""
+    return {p.id: p for task in task_names() for form in question_types(task) for p in phrasings(task, form)}
+
+
+def origin_of(template_id: str) -> tuple[str, str]:
+    """(id of the shipped phrasing, language) behind the `template_id` of a row, reworded or not."""
+    parts = template_id.split(".")
+    language = "en"
+    for part in parts[3:]:
+        match = re.fullmatch(r"(?:item-)?([a-z]{2,3})[0-9]*", part)
+        if match is not None:
+            language = match[1]
+    return ".".join(parts[:3]), language
+
+
+def load_bank(path: Path, missing_ok: bool = False) -> Bank:
+    """Read and check a bank file.
+
+    Raises:
+        ConfigError: no such file (an empty bank with `missing_ok`), no TOML, a key that is wrong.
+        PhrasingError: an entry is misnamed, repeated, one too many, has other placeholders than its template, or its
+            text fails the lint.
+    """
+    if missing_ok and not path.exists():
+        return Bank(path)
+    entries = load_toml(path, _BankFile).phrasings
+    known = shipped()
+    cells: Counter[tuple[str, str, str]] = Counter()
+    seen: set[str] = set()
+    good, stale = [], []
+    for entry in entries:
+        where = f"{path}, {entry.id}"
+        language_of(entry.language)
+        if entry.id in seen:
+            raise PhrasingError(where, "this id twice", "every id once")
+        seen.add(entry.id)
+        if not entry.template.startswith(f"{entry.task}.{entry.type}."):
+            raise PhrasingError(where, f"template = {entry.template!r}", f"one of {entry.task}.{entry.type}")
+        if not re.fullmatch(rf"{re.escape(entry.template)}\.{entry.language}[0-9]+", entry.id):
+            raise PhrasingError(where, "an id that does not fit", f"{entry.template}.{entry.language}<n>")
+        original = known.get(entry.template)
+        if original is None or entry.digest != template_digest(original):
+            stale.append(entry)
+            continue
+        _check_entry(entry, original, where)
+        cells[entry.task, entry.type, entry.language] += 1
+        if cells[entry.task, entry.type, entry.language] > MAX_PER_CELL:
+            cell = f"{entry.task}, {entry.type}, {entry.language}"
+            raise PhrasingError(where, f"more than {MAX_PER_CELL} wordings of {cell}", f"at most {MAX_PER_CELL}")
+        good.append(entry)
+    return Bank(path, tuple(sorted(good, key=_order)), tuple(sorted(stale, key=_order)))
+
+
+def save_bank(bank: Bank) -> None:
+    """Write a bank file whole, sorted, stale entries included: a person decides about those.
+
+    Raises:
+        ConfigError: an entry cannot be written so that it reads back the same.
+    """
+    entries = sorted([*bank.entries, *bank.stale], key=_order)
+    text = _HEADER + "".join(_written(entry) for entry in entries)
+    again = tomllib.loads(text).get("phrasings", [])
+    if again != [entry.model_dump() for entry in entries]:
+        raise ConfigError(f"{bank.path}: found a wording that TOML cannot hold; expected plain text. Remove it.")
+    write_bytes(bank.path, text.encode("utf-8"))
+
+
+def added(bank: Bank, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> Bank:
+    """The bank with further wordings of one template, as proposals with the smallest free numbers."""
+    taken = {e.id for e in (*bank.entries, *bank.stale)}
+    entries = list(bank.entries)
+    number = 1
+    for text in texts:
+        while f"{template.id}.{language}{number}" in taken:
+            number += 1
+        name = f"{template.id}.{language}{number}"
+        taken.add(name)
+        entries.append(
+            Entry(
+                id=name,
+                template=template.id,
+                task=template.task,
+                type=template.question_type,
+                language=language,
+                model=model,
+                status="proposed",
+                digest=template_digest(template),
+                question=text.question,
+                context=text.context,
+            )
+        )
+    return Bank(bank.path, tuple(sorted(entries, key=_order)), bank.stale)
+
+
+def accepted(bank: Bank, ids: Sequence[str] | None) -> tuple[Bank, list[str]]:
+    """(the bank with these entries reviewed, all of them where None; the ids that changed).
+
+    Raises:
+        ConfigError: no such entry.
+    """
+    names = {e.id for e in bank.entries}
+    unknown = sorted(set(ids or ()) - names)
+    if unknown:
+        raise ConfigError(f"{bank.path}: found no entry {', '.join(unknown)}; expected ids of the file, not stale.")
+    wanted = names if ids is None else set(ids)
+    changed = [e.id for e in bank.entries if e.id in wanted and e.status != "reviewed"]
+    entries = tuple(e.model_copy(update={"status": "reviewed"}) if e.id in changed else e for e in bank.entries)
+    return Bank(bank.path, entries, bank.stale), changed
+
+
+def phrasings_of(bank: Bank, use: Status, language: str) -> tuple[Phrasing, ...]:
+    """Entries as phrasings to draw from. use: "reviewed" for those alone, "proposed" for all."""
+    known = shipped()
+    return tuple(
+        Phrasing(
+            id=entry.template_id,
+            task=entry.task,
+            question_type=entry.type,
+            question=entry.question,
+            context=entry.context,
+            slots=known[entry.template].slots,
+            # The lint knows how English states a convention.
+            states=known[entry.template].states if language == "en" else (),
+            source=str(bank.path),
+            paraphrase=entry.model,
+        )
+        for entry in bank.entries
+        if entry.language == language and (use == "proposed" or entry.status == "reviewed")
+    )
+
+
+def _check_entry(entry: Entry, original: Phrasing, where: str) -> None:
+    for part in ("question", "context"):
+        names = slot_names(getattr(entry, part), f"{where}, {part}")
+        wanted = slot_names(getattr(original, part), original.source)
+        if names != wanted:
+            raise PhrasingError(f"{where}, {part}", f"placeholders {sorted(names)}", f"exactly {sorted(wanted)}")
+    old = Original(Text(original.question, original.context), original.states, entry.language)
+    for problem in lint_problems(entry.text, old):
+        raise PhrasingError(where, str(problem), "a text that the lint passes; edit or remove it")
+
+
+def _order(entry: Entry) -> tuple[str, str, int, str, int]:
+    number = int(entry.template.rpartition(".")[2]) if entry.template.rpartition(".")[2].isdigit() else 0
+    return entry.task, entry.type, number, entry.language, int(re.sub(r".*[a-z]", "", entry.id))
+
+
+def _written(entry: Entry) -> str:
+    lines = ["\n[[phrasings]]"]
+    for name, value in entry.model_dump().items():
+        lines.append(f"{name} = {_multi_line(value) if name in ('question', 'context') else _quoted(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(value: str) -> str:
+    return f'"{_escaped(value)}"'
+
+
+def _multi_line(value: str) -> str:
+    """A TOML string over several lines, whose line ends vanish in reading."""
+    rows = []
+    whole = re.sub(r"\{\{ (\w+) \}\}", "{{\x01\\1\x01}}", _escaped(value))  # placeholders are not broken
+    for line in whole.split("\n"):
+        # Only single spaces between words are line ends here: TOML drops all white space after the backslash.
+        wrapped = textwrap.wrap(
+            line, _WIDTH, break_long_words=False, break_on_hyphens=False, drop_whitespace=True, expand_tabs=False
+        )
+        joined = " \\\n".join(wrapped)
+        rows.append(joined if " ".join(wrapped) == line else line)
+    return '"""\\\n' + "\n".join(rows).replace("\x01", " ") + '"""'
+
+
+def _escaped(value: str) -> str:
+    return "".join(
+        {"\\": "\\\\", '"': '\\"'}.get(c, c if c == "\n" or ord(c) >= 32 else f"\\u{ord(c):04x}") for c in value
+    )

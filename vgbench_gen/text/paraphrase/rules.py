@@ -1,0 +1,247 @@
+"""The words that checks know, read from `templates/paraphrase/`: a language's vocabulary, refused texts, prompts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.text.render import templates_root
+
+Compare = Literal["count", "set", "new", "flip"]
+# A placeholder or a number; the same rule as in `text.numbers`, with placeholders beside.
+ATOM = r"(?:\{\{ [a-z][a-z0-9_]* \}\}|(?<![\w.])[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?!\w|\.[0-9]))"
+SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]*) \}\}")
+
+
+class _Same(Config):
+    find: str
+    put: str
+
+
+class _Class(Config):
+    compare: Compare
+    ordered: bool = False
+    words: Mapping[str, tuple[str, ...]]
+
+
+class _Binding(Config):
+    reason: str
+    from_: tuple[str, ...] = Field(alias="from")
+    to: tuple[str, ...]
+    after: bool = False
+
+
+class _VocabularyFile(Config):
+    language: str
+    common_share: float = Field(default=0, ge=0, le=1)
+    common: tuple[str, ...] = ()
+    same: tuple[_Same, ...] = ()
+    classes: Mapping[str, _Class]
+    bindings: tuple[_Binding, ...] = ()
+    ordinals: tuple[str, ...] = ()
+
+
+class Language(Config):
+    """How a language is written.
+
+    name: in English, for prompts. scripts: first words of the Unicode names of its letters. ends, asks: marks that end
+    a text, and those that end a question. density: characters for one of English, roughly.
+    """
+
+    name: str
+    scripts: tuple[str, ...]
+    ends: str = ".?"
+    asks: str = "?"
+    density: float = 1.0
+
+
+class _LanguagesFile(Config):
+    languages: Mapping[str, Language]
+    refused: Mapping[str, tuple[str, ...]]
+
+
+class Slots(Config):
+    """Sample values of placeholders; families whose order in a text must stay; the value of unknown ones."""
+
+    other: str
+    order: tuple[tuple[str, ...], ...]
+    samples: Mapping[str, str]
+
+
+class Prompts(Config):
+    """What a model is told: templates, and shapes of answers that are shown as they stand."""
+
+    fence: str
+    formats: Mapping[str, str]
+    prompts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class WordClass:
+    """Words of one kind. pattern: finds any of them, the group's number less one indexes `keys`.
+
+    ordered: in filled texts, where nothing else tells what goes with what, they come in the original's order.
+    """
+
+    name: str
+    compare: Compare
+    ordered: bool
+    keys: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Words that belong together; see the vocabulary file. The groups are `from` and `to`."""
+
+    reason: str
+    pattern: re.Pattern[str]
+    after: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What a rewording in one language must keep."""
+
+    language: str
+    common: frozenset[str]
+    common_share: float
+    same: tuple[tuple[re.Pattern[str], str], ...]
+    classes: tuple[WordClass, ...]
+    bindings: tuple[Binding, ...]
+    ordinals: re.Pattern[str] | None
+
+    def alike(self, text: str) -> str:
+        """The text with its ways of saying one thing written alike."""
+        for pattern, put in self.same:
+            text = pattern.sub(put, text)
+        return text
+
+
+@cache
+def vocabulary(language: str) -> Vocabulary | None:
+    """The vocabulary of a language; None where there is no file for it.
+
+    Raises:
+        ConfigError: the file breaks the rules above.
+    """
+    if language not in languages():
+        return None
+    path = _folder() / "vocabulary" / f"{language}.toml"
+    if not path.is_file():
+        return None
+    found = load_toml(path, _VocabularyFile)
+    same = tuple((_compiled(_whole(rule.find.replace("ATOM", ATOM)), path), rule.put) for rule in found.same)
+    classes = []
+    for name, group in found.classes.items():
+        # Longer ways first: "top left" is no "left". The key is told by which group matched.
+        ways = sorted(
+            ((way, key) for key, listed in group.words.items() for way in listed), key=lambda w: (-len(w[0]), w)
+        )
+        joined = "|".join(f"({way})" for way, _ in ways)
+        classes.append(
+            WordClass(
+                name, group.compare, group.ordered, tuple(key for _, key in ways), _compiled(_whole(joined), path)
+            )
+        )
+    bindings = []
+    for rule in found.bindings:
+        sides = f"(?P<from>{'|'.join(rule.from_)})|(?P<to>{'|'.join(rule.to)})"
+        bindings.append(Binding(rule.reason, re.compile(rf"(?<![\w-])(?:{sides})(?![\w-])"), rule.after))
+    ordinals = _compiled(_whole("|".join(found.ordinals)), path) if found.ordinals else None
+    return Vocabulary(
+        language, frozenset(found.common), found.common_share, same, tuple(classes), tuple(bindings), ordinals
+    )
+
+
+def english() -> Vocabulary:
+    """The vocabulary of the shipped phrasings.
+
+    Raises:
+        ConfigError: it is missing.
+    """
+    found = vocabulary("en")
+    if found is None:
+        raise ConfigError(f"{_folder()}: found no vocabulary/en.toml; expected an installation with its templates.")
+    return found
+
+
+@cache
+def languages() -> Mapping[str, Language]:
+    """Languages by their code, such as `en`."""
+    return _languages_file().languages
+
+
+def language_of(code: str) -> Language:
+    """A language by its code.
+
+    Raises:
+        ConfigError: no such language.
+    """
+    if code not in languages():
+        raise ConfigError(f"language {code!r}: found no such code; expected one of {', '.join(sorted(languages()))}.")
+    return languages()[code]
+
+
+@cache
+def refused() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+    """Reason -> patterns of texts that are refused in every language."""
+    path = _folder() / "languages.toml"
+    return {reason: tuple(_compiled(way, path) for way in ways) for reason, ways in _languages_file().refused.items()}
+
+
+@cache
+def slots() -> Slots:
+    """Sample values of placeholders, and their order."""
+    return load_toml(_folder() / "slots.toml", Slots)
+
+
+@cache
+def prompts() -> Prompts:
+    """What a model is told."""
+    return load_toml(_folder() / "prompts.toml", Prompts)
+
+
+def prompt(key: str, **values: str) -> str:
+    """The prompt of this name with its slots filled. Values are put in as they are and never read as templates.
+
+    Raises:
+        ConfigError: the template and the values do not go together.
+    """
+    template = prompts().prompts[key]
+    used = set(SLOT.findall(template))
+    if used != set(values):
+        where = _folder() / "prompts.toml"
+        raise ConfigError(
+            f"{where}, {key}: found the slots {sorted(used)}; expected {sorted(values)}. Mend the prompt."
+        )
+    return SLOT.sub(lambda match: values[match[1]], template)
+
+
+@cache
+def _languages_file() -> _LanguagesFile:
+    return load_toml(_folder() / "languages.toml", _LanguagesFile)
+
+
+def _folder() -> Path:
+    return templates_root() / "paraphrase"
+
+
+def _whole(pattern: str) -> str:
+    return rf"(?<![\w-])(?:{pattern})(?![\w-])" if pattern[0] != "\\" else pattern
+
+
+def _compiled(pattern: str, path: Path) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        place: Any = pattern[:60]
+        raise ConfigError(f"{path}: found the pattern {place!r}, which is none ({error}). Mend it.") from error
