@@ -95,6 +95,17 @@ def test_few_facts_or_scenes_teach_nothing_and_the_constants_stand() -> None:
     assert spread_of(None, clue) is USUAL
 
 
+def test_kernels_are_chosen_as_wide_as_they_are_used() -> None:
+    clues = world(np.random.default_rng(8), 10, 12)
+    known, x = learn(clues), np.linspace(*ENDS, 64)
+    assert known is not None
+    widest = replace(known, wider=_known._WIDER[0])
+    for clue in clues[:5]:
+        tried = _known._by_width(widest, clue, x)
+        for wider, shares in zip(_known._WIDER, tried, strict=True):
+            assert np.allclose(replace(known, wider=wider).learnt(clue, x), shares, rtol=1e-9)
+
+
 def test_a_fact_like_no_other_falls_back_on_the_constants() -> None:
     clues = world(np.random.default_rng(5), 10, 12)
     known = learn(clues)

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import cv2
@@ -24,7 +25,7 @@ from tests.tasks.two_view_scenes import (
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates, TrackGates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Camera
+from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
@@ -90,31 +91,41 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
     assert 0.03 < with_same / total < 0.4
 
 
-def test_right_and_wrong_options_moved_by_one_law() -> None:
-    moves: dict[str, list[np.ndarray]] = {"there": [], "back": []}
-    for seed in range(10):
-        for fact in drawn(TASK, room_view(), seed, limit=24)[0]:
-            for way, asked in (("there", fact), ("back", TASK.partner(fact))):
-                if asked is None:
-                    continue
-                plain = replace(asked, candidates=tuple(c for c in asked.candidates if "same_pixel_of" not in c.show))
-                with contextlib.suppress(TooFewOptionsError):
-                    options = SetFirst().options(plain, TASK, rng_for(seed, fact.key))
-                    move = np.array([c.value for c in options.options]) - asked.truth_candidate.show["query"]
-                    moves[way].append(move[np.argsort(np.arange(4) != options.truth, kind="stable")])
-    for of_way in moves.values():
-        assert len(of_way) >= 50
-        dx, dy = np.moveaxis(np.array(of_way), 2, 0)
-        for values in (np.hypot(dx, dy), dx, dy):
-            below = (values[:, 1:] < values[:, :1]).sum(axis=1)
-            shares = np.bincount(below, minlength=4) / len(below)
-            assert shares.max() < 0.25 + 0.16, shares
+@cache
+def facts_of(seed: int) -> tuple[Fact, ...]:
+    view = room_view()
+    return tuple(with_pictures(fact, view) for fact in drawn(TASK, view, seed, limit=24)[0])
+
+
+def test_right_and_wrong_options_moved_alike_once_the_facts_are_known() -> None:
+    facts = [fact for seed in range(4) for fact in facts_of(seed)]
+    plain = [replace(f, candidates=tuple(c for c in f.candidates if "same_pixel_of" not in c.show)) for f in facts]
+    odds = TASK.learn(facts)
+    assert odds is not None
+    assert np.allclose(odds.three, TASK.learn(facts[::-1]).three, atol=1e-5)  # whatever the order
+    task = TASK.knowing(odds)
+    moved: dict[str, list[FloatArray]] = {"set": [], "twins": []}
+    for seed, fact in ((seed, fact) for seed in range(3) for fact in plain):
+        query = np.array(fact.truth_candidate.show["query"])
+        with contextlib.suppress(TooFewOptionsError):
+            options = SetFirst().options(fact, task, rng_for(seed, fact.key))
+            order = np.argsort(np.arange(4) != options.truth, kind="stable")
+            moved["set"].append(np.array([c.value for c in options.options])[order] - query)
+        twins = task.twins(fact, rng_for(seed, fact.key))
+        if twins is not None:
+            moved["twins"].append(np.stack([twins.true.value, twins.false.value]) - query)
+    for moves in moved.values():
+        assert len(moves) >= 0.25 * 3 * len(facts)
+        distance = np.linalg.norm(np.array(moves), axis=2)
+        below = (distance[:, 1:] < distance[:, :1]).sum(axis=1)
+        shares = np.bincount(below, minlength=distance.shape[1]) / len(below)
+        assert np.abs(shares * distance.shape[1] - 1).max() < 0.35, shares
 
 
 def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
     view, ranks = room_view(), []
     for seed in range(3):
-        for fact in drawn(TASK, view, seed, limit=24)[0]:
+        for fact in facts_of(seed):
             pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
             a, b = (_track_looks.ground(view.frame(frame_id), view) for frame_id in fact.frame_ids)
             queries = np.tile(np.array(fact.truth_candidate.show["query"], dtype=np.float64), (len(pool), 1))
@@ -123,7 +134,7 @@ def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
             ranks.append((off[:, 1:] < off[:, :1]).mean(axis=1))
     # Places drawn by where they lie alone hardly ever come nearer to the query's look in this plain room.
     assert len(ranks) >= 20
-    assert (np.abs(np.mean(ranks, axis=0) - 0.5) < 0.3).all(), np.mean(ranks, axis=0)
+    assert (np.mean(ranks, axis=0) > 0.12).all(), np.mean(ranks, axis=0)
 
 
 def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:

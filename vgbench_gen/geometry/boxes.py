@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial import ConvexHull, QhullError
@@ -31,6 +33,13 @@ def corners(box: OrientedBox) -> FloatArray:
 
 def _fit(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Centre, full sizes (possibly negative) and rotation of the cuboid closest to eight ordered corners."""
+    center, size, rotation = _fitted(points.tobytes())
+    return center.copy(), size.copy(), rotation.copy()
+
+
+@lru_cache(maxsize=256)  # options are compared with each other, and every comparison needs both boxes
+def _fitted(points_bytes: bytes) -> tuple[FloatArray, FloatArray, FloatArray]:
+    points = np.frombuffer(points_bytes, dtype=np.float64).reshape(8, 3)
     center = points.mean(axis=0)
     # Columns: mean vectors from the centre to the faces +x, +y, +z.
     half = (points - center).T @ CORNER_SIGNS / 8.0

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from vgbench_gen.core.types import Fact
 from vgbench_gen.pipeline.measure import chosen_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.schema import FACTS
 from vgbench_gen.store.shards import iter_rows
-from vgbench_gen.tasks._known import Known
 from vgbench_gen.tasks.base import Task
 
 _AT_ONCE = 4096  # rows of a few short columns
-KnownFacts = Mapping[str, Known]  # by task; tasks that learn nothing are absent
+KnownFacts = Mapping[str, Any]  # what `Task.learn` gave, by task; tasks that learn nothing are absent
 
 
-def learnt(shards: Iterable[Path], recipe: Recipe) -> dict[str, Known]:
+def learnt(shards: Iterable[Path], recipe: Recipe) -> dict[str, Any]:
     """What the facts that the recipe may ask teach about each task that learns (`Task.learn`).
 
     Args:
@@ -33,7 +33,7 @@ def learnt(shards: Iterable[Path], recipe: Recipe) -> dict[str, Known]:
     learning = {task.name: task for task in chosen_tasks(recipe) if task.learns}
     facts: dict[str, list[Fact]] = {name: [] for name in learning}
     for path in shards if learning else ():
-        for fact in _facts(path, recipe, set(learning)):
+        for fact in _facts(path, recipe, learning):
             facts[fact.task].append(fact)
     found = {name: task.learn(facts[name]) for name, task in learning.items()}
     return {name: known for name, known in found.items() if known is not None}
@@ -44,15 +44,17 @@ def knowing_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
     return {task.name: task.knowing(known.get(task.name)) for task in chosen_tasks(recipe)}
 
 
-def _facts(path: Path, recipe: Recipe, names: set[str]) -> Iterator[Fact]:
-    """Those that may be asked, each with no other candidate than its truth."""
+def _facts(path: Path, recipe: Recipe, learning: Mapping[str, Task]) -> Iterator[Fact]:
+    """Those that may be asked, each with as many candidates as its task learns from."""
     rows = {
         row
         for row, raw in enumerate(iter_rows([path], ("task", "dataset", "split"), _AT_ONCE))
-        if raw["task"] in names
+        if raw["task"] in learning
         and raw["dataset"] in recipe.only_from.get(raw["task"], (raw["dataset"],))
         and (not recipe.only_splits or raw["split"] in recipe.only_splits)
     }
     for raw in iter_rows([path], [column.name for column in FACTS.columns], only=rows) if rows else ():
-        # What is learnt is said about truths; unpacking the evidence of all others takes longer than learning.
-        yield FACTS.from_row({**raw, "candidates": [raw["candidates"][raw["truth"]]], "truth": 0})
+        if learning[raw["task"]].learns == "truths":
+            # Unpacking the evidence of all others takes longer than learning.
+            raw = {**raw, "candidates": [raw["candidates"][raw["truth"]]], "truth": 0}
+        yield FACTS.from_row(raw)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,11 @@ from vgbench_gen.store.provenance import (
     code_version,
     dataset_fingerprint,
     read_manifest,
+    rows_fingerprint,
     write_manifest,
 )
-from vgbench_gen.store.shards import write_items
+from vgbench_gen.store.schema import item_row
+from vgbench_gen.store.shards import write_item_rows
 from vgbench_gen.tasks.base import tasks
 
 _LINKED = ("facts", "rejects", "media")
@@ -197,13 +199,17 @@ def _write(
     new_rows, reasons = settle(asked, items, recipe, known, settings, proposals, work, engine, progress)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
-    rows = [new_rows.get(k, item) for k, item in enumerate(items) if k not in left_out]
+    rows = [new_rows[k][0] if k in new_rows else item for k, item in enumerate(items) if k not in left_out]
     rows = _relettered(rows, recipe, {question.task for question in asked}, work, engine)
-    if left_out:
-        rows = [replace(row, index=k) for k, row in enumerate(rows)]
     progress("files", 0, len(rows))
-    write_items(work / "items", rows, MediaStore(work / "media"))
-    report = RedrawReport(total=len(rows), fingerprint=dataset_fingerprint(rows), words=dict(proposals.report))
+    made = {id(row): record for row, record in new_rows.values()}
+    records = [made.get(id(row)) or item_row(row) for row in rows]
+    if left_out:
+        for place, record in enumerate(records):
+            record["index"] = place
+    write_item_rows(work / "items", records, MediaStore(work / "media"))
+    progress("digest", 0, len(rows))
+    report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(records), words=dict(proposals.report))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for question in asked:

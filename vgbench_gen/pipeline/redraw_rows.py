@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError, TooFewOptionsError
@@ -30,11 +31,13 @@ from vgbench_gen.quality.verify import fact_of
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.store.schema import Row, item_row
 from vgbench_gen.tasks.base import Presentation, Task
 from vgbench_gen.text import lint
 from vgbench_gen.text.render import phrasings, render
 
 CHOICE: QuestionType = "multi-choice"
+_KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be drawn is drawn anew a few times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,10 +60,14 @@ class Draw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Redrawn:
-    """What a draw gave. reason: why there are no rows, or "". contents: see `survey.content_of`, of every side."""
+    """What a draw gave. reason: why there are no rows, or "". contents: see `survey.content_of`, of every side.
+
+    records: the rows as they are stored; making them here spares the one process that writes files.
+    """
 
     reason: str
     rows: tuple[Item, ...] = ()
+    records: tuple[Row, ...] = ()
     contents: tuple[str, ...] = ()
 
 
@@ -93,11 +100,20 @@ def redrawn(job: DrawJob) -> list[Redrawn]:
     """
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    facts, by_name = facts_at(job.shard, {entry.row for entry in job.draws}), tasks_again(job.recipe, job.known)
+    rows = frozenset(entry.row for entry in job.draws)
+    few = len(rows) <= _KEPT_ROWS
+    facts = _facts(job.shard, rows, job.shard.stat().st_mtime_ns) if few else facts_at(job.shard, set(rows))
+    by_name = tasks_again(job.recipe, job.known)
     with media.batch():
         found = [_redrawn(facts[entry.row], entry, by_name, cache, job.recipe) for entry in job.draws]
     cache.close()
     return found
+
+
+@lru_cache(maxsize=64)
+def _facts(shard: Path, rows: frozenset[int], written: int) -> dict[int, Fact]:
+    """Facts of a shard of this age."""
+    return facts_at(shard, set(rows))
 
 
 def _redrawn(fact: Fact, entry: Draw, by_name: Mapping[str, Task], cache: PictureCache, recipe: Recipe) -> Redrawn:
@@ -126,7 +142,7 @@ def _redrawn(fact: Fact, entry: Draw, by_name: Mapping[str, Task], cache: Pictur
             return Redrawn(row)
         rows.append(row)
         contents.append(content_of([o.value for o in question.options.options] if question.options else [], task))
-    return Redrawn("", tuple(rows), tuple(contents))
+    return Redrawn("", tuple(rows), tuple(map(item_row, rows)), tuple(contents))
 
 
 def lettered(job: DrawJob) -> list[Redrawn]:
@@ -185,7 +201,8 @@ def _row(
     # Words that name options go with marks that show them; where all pictures stay, so do the words.
     if keys != list(names) and _words_differ(item, shown, task, recipe):
         question, context, paraphrase = _words(item, shown, recipe)
-    problems = lint.lint(question, context, shown.options)
+    same = (question, context) == (item.question, item.context)
+    problems = lint.lint_options(shown.options) if same else lint.lint(question, context, shown.options)
     if problems:
         return f"lint: {problems[0]}"
     frames = frames_shown(fact, shown.pictures)

@@ -20,6 +20,7 @@ from vgbench_gen.pipeline.plan import Card, Chosen, with_letters
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, Redrawn, redrawn
 from vgbench_gen.pipeline.survey import content_of
+from vgbench_gen.store.schema import Row
 from vgbench_gen.store.shards import iter_rows
 from vgbench_gen.tasks.base import tasks
 
@@ -98,8 +99,8 @@ def settle(
     out: Path,
     engine: Engine,
     progress: Progress,
-) -> tuple[dict[int, Item], dict[str, str]]:
-    """(new rows by place, why a group has none); no set of options stands under two truths.
+) -> tuple[dict[int, tuple[Item, Row]], dict[str, str]]:
+    """(new rows by place, as items and as they are stored; why a group has none); no set stands under two truths.
 
     The first draw is the one that composing makes with this seed, so that the same seed gives the same sets.
 
@@ -133,10 +134,10 @@ def settle(
     if settings.refused == "keep":
         _give_way(asked, items, found, reasons)
     rows = {
-        place: row
+        place: (row, record)
         for question in asked
-        if question.group_id in found
-        for place, row in zip(question.places, found[question.group_id].rows, strict=True)
+        if (drawn := found.get(question.group_id)) is not None
+        for place, row, record in zip(question.places, drawn.rows, drawn.records, strict=True)
     }
     return rows, {question.group_id: reasons[question.group_id] for question in asked if question.group_id not in found}
 

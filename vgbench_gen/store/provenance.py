@@ -20,7 +20,7 @@ from vgbench_gen.core.rng import canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
-from vgbench_gen.store.schema import item_row
+from vgbench_gen.store.schema import Row, item_row
 
 MANIFEST = "manifest.json"
 LOCK = ".build.lock"

@@ -147,7 +147,7 @@ def _shares(kernels: FloatArray, clue: Clue, x: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=128)
 def _elsewhere(known: Known, scene: str) -> FloatArray:
-    return known.points[np.array([other != scene for other in known.scenes], dtype=bool)]
+    return np.asarray(known.points[np.array([other != scene for other in known.scenes], dtype=bool)])
 
 
 def _usual(clue: Clue, x: FloatArray) -> FloatArray:

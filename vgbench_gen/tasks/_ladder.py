@@ -125,7 +125,7 @@ def _sets(prior: Density, steps: tuple[float, float], count: int, gap: float) ->
     weights = np.ones(len(cells))
 
     def held() -> FloatArray:
-        return np.bincount(flat, np.repeat(weights, count), minlength=len(grid))
+        return np.asarray(np.bincount(flat, np.repeat(weights, count), minlength=len(grid)), dtype=np.float64)
 
     for exponent in np.linspace(_EVEN, _STRICT, _ROUNDS):
         room = np.clip(density / np.maximum(held(), 1e-300), 1e-30, 1e30)

@@ -32,7 +32,7 @@ _TRIES = 6  # places tried around each target, the target itself first
 _ASIDE_D = 2.5  # how far from it
 _TARGETS_PER_PLACE = 2
 # More would come from pairs that hardly show the query's surroundings, which are those with large motions.
-_DECOYS = 9
+_DECOYS = 10
 _FEWEST_BACK = 4  # places in image 1; with fewer the question is not asked back
 
 _Sizes = tuple[tuple[int, int], tuple[int, int]]
@@ -205,7 +205,12 @@ def wrong_places(
     moved_d = 100 * np.linalg.norm(uv - start, axis=1) / diagonal_px
     may_stand[:, moved_d < gates.motion_min_d] = False
     good = 1 + np.flatnonzero(may_stand[0, 1:])
-    good = (good if to == 1 else _together(good, may_stand))[:_DECOYS]
+    if to == 1:
+        nearer = moved_d[good] < moved_d[0]
+        good = good[np.argsort(np.where(nearer, np.cumsum(nearer), np.cumsum(~nearer)), kind="stable")]
+    else:
+        good = _together(good, may_stand)
+    good = good[:_DECOYS]
     # Not the first three that may stand beside the point, but the first three: where places crowd, right answers do.
     fits = len(uv) >= _ENOUGH and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
     return Wrong(uv[good], points_m[good], fits)

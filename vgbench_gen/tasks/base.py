@@ -10,7 +10,7 @@ import abc
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from vgbench_gen.core.types import LETTERS, BoolArray, Camera, Candidate, Fact, 
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._known import Known
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.text.render import word
@@ -122,12 +121,12 @@ class Task(NoiseTest, Proposals, abc.ABC):
     category_origin: ClassVar[Mapping[str, str]]
     convention: ClassVar[Mapping[str, str]]
     needs_objects: ClassVar[bool] = False
-    learns: ClassVar[bool] = False
+    learns: ClassVar[Literal["", "truths", "pools"]] = ""
     partner_kind: ClassVar[str] = ""
     pool_size: ClassVar[int] = 12
 
     gates: Gates
-    known: Known | None = None
+    known: Any = None
     again: bool = False
     """Whether the facts at hand are in a dataset already and get other options. A ladder that asks some facts only now
     and then, so that sets stay balanced, has chosen among them before; choosing once more would tip the balance."""
@@ -139,7 +138,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """The same task under other gates."""
         return type(self)(gates)
 
-    def knowing(self, known: Known | None) -> Self:
+    def knowing(self, known: Any) -> Self:
         """The same task, whose wrong options and false claims are drawn for readers who know this (see `learn`)."""
         task = copy.copy(self)
         task.known = known
@@ -254,10 +253,12 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """Options come from the pool unless a task says otherwise."""
         return None
 
-    def learn(self, facts: Iterable[Fact]) -> Known | None:
-        """What all facts of a build tell a reader of the text alone about answers; called where `learns` is set.
+    def learn(self, facts: Iterable[Fact]) -> Any:
+        """What all facts of a build tell a reader of the text alone about answers, as the task's own kind of value that
+        can cross process borders; called where `learns` is set.
 
-        None where they are too few, and for tasks whose options need not know.
+        None where they are too few, and for tasks whose options need not know. Facts come with their truth as the only
+        candidate unless `learns` is "pools".
         """
         return None
 

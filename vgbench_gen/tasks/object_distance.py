@@ -92,7 +92,7 @@ class ObjectDistance(ScalarTask):
     }
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
-    learns = True
+    learns = "truths"
     partner_kind = "swap"
 
     def ratio_min(self, fact: Fact) -> float:

@@ -81,7 +81,7 @@ class ObjectLocation(Task):
         "regions": "xyxy_inclusive",
     }
     needs_objects = True
-    learns = True
+    learns = "truths"
     partner_kind = "mirror"
 
     # --- measuring -------------------------------------------------------------------------------------------------

@@ -8,20 +8,20 @@ row 10.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.noise import Noise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror, _poses, _track_back, _track_decoys, _track_ranks, _tracks
+from vgbench_gen.tasks import _mirror, _poses, _track_back, _track_decoys, _track_odds, _tracks
 from vgbench_gen.tasks._noise import noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
 from vgbench_gen.tasks.base import (
@@ -78,6 +78,7 @@ class PointTracking(Task):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     partner_kind = "back"
+    learns = "pools"
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
@@ -217,8 +218,12 @@ class PointTracking(Task):
         back = _track_back.exchanged(fact)
         return None if back is None else _mirror.checked(self, back)
 
+    def learn(self, facts: Iterable[Fact]) -> _track_odds.Odds | None:
+        """See `Task.learn`."""
+        return _track_odds.learn(facts)
+
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """Where the fact has a same-pixel decoy the set holds it; the others are drawn uniformly from the pool."""
+        """Where the fact has a same-pixel decoy the set holds it; the others are drawn by `_track_odds`."""
         same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
         sets = valid_sets(compatibility(fact.candidates, fact, self), count)
         sets = sets[(sets == fact.truth).any(axis=1)]
@@ -226,7 +231,10 @@ class PointTracking(Task):
         sets = holding if len(holding) else sets
         if not len(sets):
             return None
-        members = sets[_track_ranks.drawn(fact, sets, rng)].tolist()
+        drawn = _track_odds.drawn_set(fact, sets, self.known, rng, self.again)
+        if drawn is None:
+            raise TooFewOptionsError("unbalanced", f"{fact.key}: the place would tell")
+        members = sets[drawn].tolist()
         return [fact.candidates[k] for k in members], members.index(fact.truth)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
@@ -342,7 +350,10 @@ class PointTracking(Task):
         decoys = [n for n in fits.tolist() if n != fact.truth and "same_pixel_of" not in fact.candidates[n].show]
         if not decoys:
             return None
-        truth, decoy = fact.truth_candidate, fact.candidates[_track_ranks.rival(fact, decoys, rng)]
+        rival = _track_odds.rival(fact, decoys, self.known, rng)
+        if rival is None:
+            return None
+        truth, decoy = fact.truth_candidate, fact.candidates[rival]
         shown, numbers = self._numbered((truth, decoy), rng)
         true, false = (
             Claim({"number": str(n)}, member.value, separation, member.key)

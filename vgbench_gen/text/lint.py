@@ -90,10 +90,10 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
     if unknown:
         raise ConfigError(f"unknown names in states: {sorted(unknown)}; known: {sorted(STATES)}")
     problems: list[str] = []
-    parts = [("question", question), ("context", context), *((f"option {i + 1}", o) for i, o in enumerate(options))]
+    parts = [("question", question), ("context", context)]
     for name, text in parts:
         problems += [f"{name}: {problem}" for problem in _text_problems(text)]
-    for name, text in parts[:2]:
+    for name, text in parts:
         letters = _LETTERS.search(text)
         if letters is not None:
             problems.append(f"{name}: options or option letters inside the text ({letters.group().strip()!r})")
@@ -102,7 +102,13 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
         text = both if state in _STATED else question
         if not all(pattern.search(text) for pattern in _COMPILED[state]):
             problems.append(f"{'text' if text is both else 'question'}: does not state {state!r}")
-    return problems + option_problems(options)
+    return problems + lint_options(options)
+
+
+def lint_options(options: Sequence[str]) -> list[str]:
+    """The part of `lint` that looks at options alone, for texts around them that were looked at before."""
+    each = [f"option {i + 1}: {problem}" for i, option in enumerate(options) for problem in _text_problems(option)]
+    return each + option_problems(options)
 
 
 def option_problems(options: Sequence[str]) -> list[str]:
