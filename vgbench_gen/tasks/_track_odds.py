@@ -12,7 +12,7 @@ is drawn besides (`drawn_set`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,20 +25,22 @@ _RIDGE = 3e-3  # of the standardised coefficients, per fact
 _NEWTON = 12
 _MOST = 3.0  # of the logarithm of odds: one place must not stand in every set
 _DIGITS = 6
+_BALANCING = 200  # rounds
+_RAREST = 1.2
 _FEWEST_D = 0.5  # per cent of the diagonal; nothing right is nearer, and a logarithm needs an end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Odds:
     """Of a place with the features (d,) of `features`. centre, scale: (d,) of the features. one, three: (d,)
-    coefficients where one or three wrong options are drawn. asked_one (2,), asked_three (4,): see `_asked`."""
+    coefficients where one or three wrong options are drawn. wish_two (2,), wish_four (4,): see `_wishes`."""
 
     centre: FloatArray
     scale: FloatArray
     one: FloatArray
     three: FloatArray
-    asked_one: FloatArray
-    asked_three: FloatArray
+    wish_two: FloatArray
+    wish_four: FloatArray
 
     def logs(self, fact: Fact, beside: int) -> FloatArray:
         """(n,) logarithms of the odds of all candidates of a fact, for sets of the truth and `beside` others."""
@@ -46,8 +48,11 @@ class Odds:
         return np.clip(turned @ (self.one if beside == 1 else self.three), -_MOST, _MOST)
 
 
-def learn(facts: Iterable[Fact]) -> Odds | None:
-    """Odds by the pools of these facts, in any order; None where there are fewer than `FEWEST_FACTS`."""
+def learn(facts: Iterable[Fact], sets_of: Callable[[Fact, int], IntArray]) -> Odds | None:
+    """Odds by the pools of these facts, in any order; None where there are fewer than `FEWEST_FACTS`.
+
+    sets_of: the sets (n, k) of so many places of a fact's pool that may be asked, the truth among them.
+    """
     ordered = sorted(facts, key=lambda fact: (fact.dataset, fact.scene_id, fact.key))
     if len(ordered) < FEWEST_FACTS:
         return None
@@ -59,7 +64,8 @@ def learn(facts: Iterable[Fact]) -> Odds | None:
     centre, scale = x[right].mean(axis=0), x[right].std(axis=0) + 1e-9
     turned = (x - centre) / scale
     one, three = (_fitted(turned, group, right, drawn, beside) for beside in (1, 3))
-    return Odds(centre, scale, one, three, _asked(ordered, 1), _asked(ordered, 3))
+    can = (np.stack([_can(fact, sets_of(fact, k)) for fact in ordered]) for k in (2, 4))
+    return Odds(centre, scale, one, three, *map(_wishes, can))
 
 
 def features(fact: Fact) -> FloatArray:
@@ -90,35 +96,29 @@ def drawn_set(
 ) -> int | None:
     """A row of `sets` (n, k), places in the pool of which the truth is one; None where the fact may not be asked now.
 
-    The truth's rank by its distance from the query is drawn first, each as likely, and where no set has it the fact is
-    not asked: right places are nearer or farther than all others of their pool more often than chance has it. Among
-    the sets left the truth takes a rank by its distance from the others, as far as there are such sets; the rest is
-    drawn in proportion to the odds of the wrong options.
+    The truth's rank by its distance from the query is drawn first, such that each comes out as often; for that some
+    facts are not asked, as right places are nearer or farther than all others of their pool too often. Among the sets
+    left the truth takes a rank by its distance from the others, as far as there are such sets; the rest is drawn in
+    proportion to the odds of the wrong options.
 
     again: the fact was asked before, so only ranks that it can have are drawn.
     """
-    place = _places(fact)
-    rank = _rank(_moved(fact)[sets], sets == fact.truth)
-    wanted = _drawn_rank(np.bincount(rank, minlength=sets.shape[1]) > 0, odds, rng, again)
+    moved, place, held = _moved(fact)[sets], _places(fact)[sets], sets == fact.truth
+    wanted = _drawn_rank(_can(fact, sets), odds, rng, again)
     if wanted is None:
         return None
-    left = np.flatnonzero(rank == wanted)
-    apart = np.linalg.norm(place[sets[left]][:, :, None] - place[sets[left]][:, None], axis=3).sum(axis=2)
-    off = np.abs(_rank(apart, sets[left] == fact.truth) - rng.integers(sets.shape[1]))
+    left = np.flatnonzero(_rank(moved, held) == wanted)
+    apart = np.linalg.norm(place[left][:, :, None] - place[left][:, None], axis=3).sum(axis=2)
+    off = np.abs(_rank(apart, held[left]) - rng.integers(sets.shape[1]))
     left = left[off == off.min()]
-    logs = np.zeros(len(place)) if odds is None else odds.logs(fact, sets.shape[1] - 1)
+    logs = np.zeros(len(fact.candidates)) if odds is None else odds.logs(fact, sets.shape[1] - 1)
     return int(left[_one(np.where(sets[left] == fact.truth, 0.0, logs[sets[left]]).sum(axis=1), rng)])
 
 
-def rival(fact: Fact, members: Sequence[int], odds: Odds | None, rng: np.random.Generator) -> int | None:
-    """One of these members by the rule of `drawn_set`: nearer to the query than the truth as often as farther."""
-    moved = _moved(fact)
-    rank = (moved[np.array(members)] < moved[fact.truth]).astype(np.int64)
-    wanted = _drawn_rank(np.bincount(rank, minlength=2) > 0, odds, rng, False)
-    if wanted is None:
-        return None
-    left = [member for member, mine in zip(members, rank.tolist(), strict=True) if mine == wanted]
-    return left[_one(np.zeros(len(left)) if odds is None else odds.logs(fact, 1)[np.array(left)], rng)]
+def _can(fact: Fact, sets: IntArray) -> BoolArray:
+    """(k,) which ranks by distance from the query the truth has in some of these sets (n, k)."""
+    rank = _rank(_moved(fact)[sets], sets == fact.truth)
+    return np.asarray(np.bincount(rank, minlength=sets.shape[1]) > 0)
 
 
 def _drawn_rank(can: BoolArray, odds: Odds | None, rng: np.random.Generator, again: bool) -> int | None:
@@ -126,10 +126,13 @@ def _drawn_rank(can: BoolArray, odds: Odds | None, rng: np.random.Generator, aga
 
     Where nothing was learnt there are too few facts to turn any down.
     """
-    asked = np.ones(len(can)) if odds is None else (odds.asked_one if len(can) == 2 else odds.asked_three)
+    wish = can * (np.ones(len(can)) if odds is None else odds.wish_two if len(can) == 2 else odds.wish_four)
+    if not wish.any():
+        return None
+    ends = np.cumsum(wish / max(1.0, float(wish.sum())))
     while True:
-        wanted, luck = int(rng.integers(len(can))), rng.random()
-        if can[wanted] and luck < asked[wanted]:
+        wanted = int(np.searchsorted(ends, rng.random(), side="right"))
+        if wanted < len(can):
             return wanted
         # Drawn until one holds, and not at once among those that do: the seed that asked it gives the same set again.
         if odds is not None and not again:
@@ -141,16 +144,19 @@ def _rank(values: FloatArray, held: BoolArray) -> IntArray:
     return np.asarray((values < values[held][:, None]).sum(axis=1), dtype=np.int64)
 
 
-def _asked(ordered: Sequence[Fact], beside: int) -> FloatArray:
-    """(beside + 1,) how often a fact that could have each rank is asked so, for all ranks to come out alike; not 0."""
-    count = np.zeros(beside + 1)
-    for fact in ordered:
-        moved, wrong = _moved(fact), ~_same_pixel(fact)
-        wrong[fact.truth] = False
-        nearer = int((moved[wrong] < moved[fact.truth]).sum())
-        farther = int(wrong.sum()) - nearer
-        count += [nearer >= rank and farther >= beside - rank for rank in range(beside + 1)]
-    return np.asarray(np.maximum(count.min(), 1.0) / np.maximum(count, 1.0))
+def _wishes(can: BoolArray) -> FloatArray:
+    """(k,) weights such that facts that draw by them among the ranks they can have come out with each as often.
+
+    can: (facts, k). The rarest rank has the weight `_RAREST`; a fact whose weights sum to less than 1 is not asked that
+    often.
+    """
+    wish = can.any(axis=0).astype(np.float64)
+    for _ in range(_BALANCING):
+        each = can * wish
+        count = (each / np.maximum(each.sum(axis=1, keepdims=True), 1.0)).sum(axis=0)
+        wish *= np.sqrt(count.sum() / np.count_nonzero(wish) / np.maximum(count, 1e-9))
+        wish *= _RAREST / wish.max()
+    return np.asarray(wish)
 
 
 def _places(fact: Fact) -> FloatArray:

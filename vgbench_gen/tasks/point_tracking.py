@@ -16,7 +16,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.noise import Noise
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -220,15 +220,11 @@ class PointTracking(Task):
 
     def learn(self, facts: Iterable[Fact]) -> _track_odds.Odds | None:
         """See `Task.learn`."""
-        return _track_odds.learn(facts)
+        return _track_odds.learn(facts, self._sets)
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """Where the fact has a same-pixel decoy the set holds it; the others are drawn by `_track_odds`."""
-        same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
-        sets = valid_sets(compatibility(fact.candidates, fact, self), count)
-        sets = sets[(sets == fact.truth).any(axis=1)]
-        holding = sets[np.isin(sets, same).any(axis=1)]
-        sets = holding if len(holding) else sets
+        sets = self._sets(fact, count)
         if not len(sets):
             return None
         drawn = _track_odds.drawn_set(fact, sets, self.known, rng, self.again)
@@ -236,6 +232,15 @@ class PointTracking(Task):
             raise TooFewOptionsError("unbalanced", f"{fact.key}: the place would tell")
         members = sets[drawn].tolist()
         return [fact.candidates[k] for k in members], members.index(fact.truth)
+
+    def _sets(self, fact: Fact, count: int) -> IntArray:
+        """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of
+        two it would give the other away."""
+        same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
+        sets = valid_sets(compatibility(fact.candidates, fact, self), count)
+        sets = sets[(sets == fact.truth).any(axis=1)]
+        holds = np.isin(sets, same).any(axis=1)
+        return np.asarray(sets[holds] if count > 2 and holds.any() else sets[~holds])
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Where the pixels themselves put the query in image 2, after the second frame's depth has led back to it."""
@@ -345,15 +350,12 @@ class PointTracking(Task):
 
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """Two numbered points; the true claim names the target's number, the false one the other's."""
-        fits = np.flatnonzero(compatibility(fact.candidates, fact, self)[fact.truth])
-        # Of two points one at the query's own pixel would give the other away.
-        decoys = [n for n in fits.tolist() if n != fact.truth and "same_pixel_of" not in fact.candidates[n].show]
-        if not decoys:
+        sets = self._sets(fact, 2)
+        drawn = _track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
+        if drawn is None:
             return None
-        rival = _track_odds.rival(fact, decoys, self.known, rng)
-        if rival is None:
-            return None
-        truth, decoy = fact.truth_candidate, fact.candidates[rival]
+        truth = fact.truth_candidate
+        decoy = next(fact.candidates[k] for k in sets[drawn].tolist() if k != fact.truth)
         shown, numbers = self._numbered((truth, decoy), rng)
         true, false = (
             Claim({"number": str(n)}, member.value, separation, member.key)
