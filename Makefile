@@ -33,7 +33,7 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser servers audit browse review paraphrase distractors vgbench demo samples scenes test test-all check format bench docs clean
+.PHONY: help setup browser servers audit browse review paraphrase distractors eval vgbench demo samples scenes test test-all check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,12 @@ paraphrase: setup ## Ask MODEL for more wordings, checked, into BANK (its key fr
 distractors: setup ## Other wrong options for OUT by STRATEGY and SEED, into a new folder beside it
 	$(VGBENCH) distractors "$(OUT)" --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") \
 	  $(if $(WORKERS),--workers $(WORKERS))
+
+eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with plots
+	$(VGBENCH) eval "$(OUT)" --model baseline:random --model baseline:constant --model baseline:blind \
+	  --model baseline:solvers --model baseline:truth $(if $(MODEL),--model "$(MODEL)")
+	$(VGBENCH) score "$(OUT)"
+	$(VGBENCH) compare "$(OUT)"
 
 review: setup ## Check questions of OUT in a browser
 	$(VGBENCH) review "$(OUT)"

@@ -14,12 +14,14 @@ _PUBLIC = {
     "audit": "vgbench_gen.pipeline.audit",
     "open_scenes": "vgbench_gen.scenes",
     "build": "vgbench_gen.pipeline.build",
+    "evaluate": "vgbench_gen.evaluation.runner",
     "load": "vgbench_gen.store.dataset",
 }
 
-__all__ = ["__version__", "audit", "build", "load", "open_scenes"]
+__all__ = ["__version__", "audit", "build", "evaluate", "load", "open_scenes"]
 
 if TYPE_CHECKING:
+    from vgbench_gen.evaluation.runner import evaluate
     from vgbench_gen.pipeline.audit import audit
     from vgbench_gen.pipeline.build import build
     from vgbench_gen.scenes import open_scenes

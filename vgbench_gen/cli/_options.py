@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +31,11 @@ Address = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Instead of the recipe's seed.")]
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .toml file.")]
+ModelNames = Annotated[
+    list[str] | None,
+    typer.Option("--model", metavar="NAME", help="Spec, model or file of replies; may be repeated; all by default."),
+]
+BenchmarkName = Annotated[str, typer.Option("--benchmark", metavar="NAME", help="What kind of data DATASET is.")]
 
 
 def worker_count(workers: int) -> int:
@@ -49,3 +57,22 @@ def chosen_engine(name: str, workers: int, address: str) -> Engine:
     if address and name == "local":
         raise ConfigError(f"--address {address}: found it with --engine local; expected --engine ray.")
     return Engine(name, workers, address)
+
+
+@contextmanager
+def bar(unit: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Progress of several files one after the other: call what is yielded with (name, done, total)."""
+    from tqdm import tqdm
+
+    bars: dict[str, Any] = {}
+
+    def progress(name: str, done: int, total: int) -> None:
+        if name not in bars:
+            bars[name] = tqdm(desc=name, unit=unit, total=total, disable=None, file=sys.stderr)
+        bars[name].update(done - bars[name].n)
+
+    try:
+        yield progress
+    finally:
+        for one in bars.values():
+            one.close()

@@ -71,6 +71,10 @@ def distractors(
     key_file: _models.KeyFile = None,
     base_url: _models.BaseUrl = "",
     prices: _models.PricesFile = None,
+    device: _models.Device = "auto",
+    dtype: _models.Dtype = "auto",
+    batch_size: _models.BatchSize = 8,
+    trust_remote_code: _models.TrustRemoteCode = False,
     workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what changed as JSON.")] = False,
 ) -> None:
@@ -92,6 +96,7 @@ def distractors(
         options = _models.backend_options(
             concurrency=concurrency, rpm=rpm, tpm=tpm, budget=budget, budget_tokens=budget_tokens, cache=cache,
             timeout=timeout, retries=retries, key_file=key_file, base_url=base_url, prices=prices,
+            local=_models.local_options(device, dtype, batch_size, trust_remote_code),
         )  # fmt: skip
         specs = model or [_models.DEFAULT_MODEL]
         propose = proposer(lambda replies: _opened(specs, options, replies), seed)

@@ -18,10 +18,13 @@ from vgbench_gen.cli._models import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
     BaseUrl,
+    BatchSize,
     BudgetTokens,
     BudgetUsd,
     CacheFile,
     Concurrency,
+    Device,
+    Dtype,
     KeyFile,
     ModelSpec,
     PricesFile,
@@ -29,7 +32,9 @@ from vgbench_gen.cli._models import (
     Retries,
     TimeoutSeconds,
     TokensPerMinute,
+    TrustRemoteCode,
     backend_options,
+    local_options,
 )
 
 if TYPE_CHECKING:
@@ -93,6 +98,10 @@ def paraphrase(
     key_file: KeyFile = None,
     base_url: BaseUrl = "",
     prices: PricesFile = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    batch_size: BatchSize = 8,
+    trust_remote_code: TrustRemoteCode = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Add reworded phrasings to a bank file, or reword every row of a dataset.
@@ -126,6 +135,7 @@ def paraphrase(
         "key_file": key_file,
         "base_url": base_url,
         "prices": prices,
+        "local": local_options(device, dtype, batch_size, trust_remote_code),
     }
     judge = "" if no_judge else judge_model or model
     warm = None if temperature < 0 else temperature

@@ -5,37 +5,106 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vgbench_gen.cli._options import BenchmarkName, ModelNames
+
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.cases import Tally
+    from vgbench_gen.evaluation.saved import Saved
 
 _NAMED = 20  # bad lines named in full; all of them are counted
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("score", epilog="Example: vgbench score --cases replies.jsonl --json")(score)
+    app.command("score", epilog="Example: vgbench score build/vgbench")(score)
 
 
 def score(
+    dataset: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made, with replies in its `replies`."),
+    ] = None,
+    model: ModelNames = None,
+    benchmark: BenchmarkName = "vgbench",
+    again: Annotated[bool, typer.Option("--again", help="Even where saved scores still hold.")] = False,
     cases: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--cases",
             metavar="FILE",
-            help="One case per line: id, benchmark, question_type, response, ground_truth, options, question.",
+            help="Instead of a dataset: one case per line with id, benchmark, question_type, response, ground_truth, "
+            "options, question.",
         ),
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line per case instead of a summary.")] = False,
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: one object for a dataset, one line per case for --cases.")
+    ] = False,
 ) -> None:
-    """Score replies as we read them (sane) and as the published scripts do (official), side by side.
+    """Score saved replies as we read them (sane) and as the published scripts do (official), side by side.
 
-    Lengths are extracted in metres. A line that cannot be scored is named on standard error and the others go on.
-    Exits 0 if every line was scored and 1 otherwise.
+    Writes one line per reply to DATASET/scores/MODEL.jsonl; scores that rest on the same replies, dataset and scorer
+    are kept. A reply that was given to other words, options or images than the dataset has now is counted, not scored.
+    With --cases, lengths are extracted in metres, a line that cannot be scored is named on standard error and the
+    others go on; then the exit status is 1.
     """
+    if (dataset is None) == (cases is None):
+        raise typer.BadParameter("give either DATASET or --cases FILE")
+    if cases is not None:
+        _score_cases(cases, as_json)
+        return
+    assert dataset is not None
+    from vgbench_gen.cli._options import bar
+    from vgbench_gen.evaluation.base import benchmarks
+    from vgbench_gen.evaluation.saved import score_source
+
+    with bar("reply") as progress:
+        found = score_source(benchmarks[benchmark].open(dataset), model or (), again=again, progress=progress)
+    rows = [_told(one) for one in found]
+    if as_json:
+        print(json.dumps({"models": rows}, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    for row in rows:
+        outcomes = ", ".join(f"{outcome} {count}" for outcome, count in row["outcomes"].items())
+        print(f"{row['model']}: {row['scored']} replies, {outcomes}")
+        if row["averaged"]:
+            means = f"sane {row['sane']:.4f}, official {row['official']:.4f}"
+            print(f"  mean score of {row['averaged']} as built: {means}; they differ on {row['differ']}")
+        for reason, count in row["ignored"].items():
+            print(f"  not scored: {count} ({reason.replace('_', ' ')})")
+        print(f"  {'written' if row['fresh'] else 'kept'}: {row['path']}")
+    print("`vgbench compare` prints tables with intervals.")
+
+
+def _told(saved: Saved) -> dict[str, Any]:
+    from collections import Counter
+
+    from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
+    from vgbench_gen.evaluation.metrics import micro
+
+    counts = Counter(row.outcome for row in saved.rows)
+    # Controls and other orders of the options are questions of their own, for `vgbench compare`.
+    rows = [row for row in saved.rows if row.outcome != "failed" and not row.stage and not row.rotation]
+    return {
+        "model": saved.header.model or saved.header.spec,
+        "spec": saved.header.spec,
+        "path": str(saved.path),
+        "fresh": saved.fresh,
+        "scorer_version": saved.header.scorer_version,
+        "scored": len(saved.rows),
+        "averaged": len(rows),
+        "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
+        "ignored": dict(saved.header.ignored),
+        "sane": micro(row.score for row in rows) if rows else None,
+        "official": micro(row.official for row in rows) if rows else None,
+        "differ": sum(row.score != row.official for row in rows),
+    }
+
+
+def _score_cases(cases: Path, as_json: bool) -> None:
     from vgbench_gen.evaluation.cases import Tally, score_file
 
     tally = Tally()

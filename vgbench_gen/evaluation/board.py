@@ -117,7 +117,8 @@ class Run:
 
     score: by the benchmark's metric. headline: with delta = 1.25 for lengths, strict: by the last line alone.
     NaN where there is no reply, or none but failed ones. counts: (n, 5) replies per outcome. circular: 1 where all
-    rotations are right, NaN unless every rotation was answered. extracted: of the first reply.
+    rotations are right, NaN unless every rotation was answered; circled: where there was more than one. extracted: of
+    the first reply. cost_known: replies whose price is known.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Run:
     mra: FloatArray
     relative_error: FloatArray
     circular: FloatArray
+    circled: BoolArray
     counts: FloatArray
     extracted: list[str | float | None]
     epochs: int
@@ -154,12 +156,6 @@ class Run:
         """The scores (n,) of one of `MEASURES`."""
         found: FloatArray = getattr(self, measure)
         return found
-
-    def rate(self, outcome: str, mask: BoolArray) -> float:
-        """Share of an outcome among the replies to these questions; of "failed" among all, of others among unfailed."""
-        counts = self.counts[mask].sum(axis=0)
-        total = counts.sum() if outcome == "failed" else counts.sum() - counts[OUTCOMES.index("failed")]
-        return float(counts[OUTCOMES.index(outcome)] / total) if total else math.nan
 
 
 @dataclass(eq=False)
@@ -192,9 +188,8 @@ class Board:
             name = f"{model} ({told})" if told else model
             self.runs[name] = _run(name, (model, stage, prompt_set), self.questions, parted[stage, prompt_set])
 
-def _run(
-    name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows: Sequence[tuple[int, ScoreRow]]
-) -> Run:
+
+def _run(name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows: Sequence[tuple[int, ScoreRow]]) -> Run:
     model, stage, prompt_set = key
     n = len(questions)
     means = {
@@ -204,12 +199,14 @@ def _run(
     counts = np.zeros((n, len(OUTCOMES)))
     extracted: list[str | float | None] = [None] * n
     turned: dict[int, dict[int, float]] = defaultdict(dict)
+    circled = np.zeros(n, dtype=np.bool_)
     for place, row in rows:
         if row.outcome != "failed":
             turned[place][row.rotation] = min(turned[place].get(row.rotation, 1.0), float(row.score >= 1))
         if row.rotation:
+            circled[place] = True
             continue
-        counts[place, OUTCOMES.index(row.outcome)] += 1  # type: ignore[arg-type]
+        counts[place, OUTCOMES.index(row.outcome)] += 1
         if row.outcome == "failed":
             continue
         by_delta = questions[place].rule == "delta"
@@ -241,6 +238,7 @@ def _run(
         mra=means["mra"].values,
         relative_error=means["error"].values,
         circular=_circular(questions, turned),
+        circled=circled,
         counts=counts,
         extracted=extracted,
         epochs=1 + max((row.epoch for _, row in rows), default=0),

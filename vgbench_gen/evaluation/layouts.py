@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.evaluation.board import Board, Entry
 
 How = Literal["micro", "macro", "pairs", "flips"]
@@ -27,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One table. what: of whose questions, for a reader. macro: how to name the parts of a macro average."""
+    """One table. told: what a reader must know of it. wanted: whose questions it is about."""
 
     key: str
     title: str
@@ -74,7 +75,7 @@ def _began(sources: tuple[str, ...], beginnings: tuple[str, ...]) -> Callable[[E
     return lambda entry: of(entry) and entry.origin.casefold().startswith(lower)
 
 
-def _source_table(key: str, title: str, told: str, sources: tuple[str, ...], parts: dict[str, tuple[str, ...]],
+def _source_table(key: str, title: str, told: str, sources: tuple[str, ...], parts: Mapping[str, tuple[str, ...]],
                   overall: tuple[Column, ...] = ()) -> Layout:  # fmt: skip
     """A source by its own parts: {head: beginnings of category_origin}."""
     of = _of(*sources)
@@ -130,8 +131,9 @@ SOURCES = (
                   {"2D Count": ("count",), "2D Relation": ("relation",), "3D Depth": ("depth",),
                    "3D Distance": ("distance",)}),
     _source_table("mmiu", "MMIU", "Overall pools all questions.", ("MMIU", "MMIU-Benchmark"),
-                  {"Point Tracking": ("point_tracking",), "3D Depth": ("threed_depth",), "3D Det.": ("threed_object_det",),
-                   "3D Tracking": ("threed_object_track",), "3D Pose": ("threed_pose",), "Homography": ("homography",),
+                  {"Point Tracking": ("point_tracking",), "3D Depth": ("threed_depth",),
+                   "3D Det.": ("threed_object_det",), "3D Tracking": ("threed_object_track",),
+                   "3D Pose": ("threed_pose",), "Homography": ("homography",),
                    "Transformation": ("image_spatial",), "Visual Corr.": ("visual_corr",),
                    "Grounded Reas.": ("visually_grounded",), "Multi-view": ("multiple_image", "multi_view",
                                                                             "multi-view")}),
@@ -173,12 +175,12 @@ def paper_layouts(board: Board) -> list[Layout]:
 
 
 def breakdown(board: Board, key: str, title: str, told: str, part: Callable[[Entry], str],
-              order: tuple[str, ...] = ()) -> Layout | None:  # fmt: skip
+              order: Sequence[str] = ()) -> Layout | None:  # fmt: skip
     """A table with a column per value of a property; None where all questions have the same or none."""
     names = sorted({part(entry) for entry in board.questions} - {""})
     if len(names) < 2:
         return None
-    names.sort(key=lambda name: (order.index(name) if name in order else len(order), name))
+    names.sort(key=lambda name: (list(order).index(name) if name in order else len(order), name))
 
     def having(name: str) -> Callable[[Entry], bool]:
         return lambda entry: part(entry) == name
@@ -191,7 +193,7 @@ def breakdowns(board: Board) -> list[Layout]:
     """Tables by task, form, difficulty, scans and data set, where these differ."""
     wanted = (
         breakdown(board, "task", "By task", "", lambda e: e.task),
-        breakdown(board, "form", "By form of question", "", lambda e: e.form, ("judgment", "multi-choice", "open-ended")),
+        breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
         breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
                   "within the data set.", lambda e: e.difficulty, ("easy", "medium", "hard")),
         breakdown(board, "scans", "By source of the scans", "", lambda e: e.scans),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -15,16 +16,19 @@ from vgbench_gen.backends.base import ImagePart, Message, Part, Request, Setting
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import canonical_json, stable_hash
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.replies import ReplyKey
 from vgbench_gen.text.render import templates_root
 
 BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
 MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # `eval-protocols` 3.5, the paper's settings
+LETTERS = string.ascii_uppercase  # other benchmarks have up to six options
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 _NUMBERED_IMAGE = re.compile(r"\D*?([1-9])\D*")
 # Names by which models that think before they answer go; only the room for their answer depends on it.
-_REASONING = re.compile(r"(?:^|[/:_.-])(?:o[1-9]|gpt-5|r1|qwq|qvq|reasoner|thinking|reasoning)(?:$|[/:_.-])", re.IGNORECASE)
+_REASONING = re.compile(
+    r"(?:^|[/:_.-])(?:o[1-9]|gpt-5|r1|qwq|qvq|reasoner|thinking|reasoning)(?:$|[/:_.-])", re.IGNORECASE
+)
 
 
 class PromptSet(Config):
@@ -42,21 +46,21 @@ class PromptSet(Config):
     image_tag: str = ""
 
     def prompt(self, benchmark: str, question_type: str) -> str:
-        """The prompt of a question type of a benchmark.
+        """The prompt of a question type of a benchmark; "SpatialScore/MMVP" is MMVP.
 
         Raises:
             ConfigError: the set has none for it.
         """
         known = {_plain(name): types for name, types in self.sources.items()}
-        for types in (known.get(_plain(benchmark)), known.get("*")):
+        for types in (known.get(_plain(benchmark)), known.get(_plain(benchmark.rpartition("/")[2])), known.get("*")):
             for name in (question_type, "*"):
                 if types and name in types and types[name] in self.prompts:
-                    return self.prompts[types[name]].removeprefix("\n")
+                    return self.prompts[types[name]]
         raise ConfigError(f"the prompt set has no prompt for {benchmark}, {question_type}; expected one under sources")
 
 
 def _plain(name: str) -> str:
-    return name.casefold().replace("_", "-")
+    return "".join(sign for sign in name.casefold() if sign.isalnum()) or name
 
 
 @cache
@@ -71,14 +75,17 @@ def prompt_set(name: str) -> PromptSet:
     names = sorted(path.stem for path in folder.glob("*.toml") if path.stem != "check")
     if name not in names:
         raise UnknownNameError(f"no prompt set is called {name!r}. Known: {', '.join(names)}")
-    return load_toml(folder / f"{name}.toml", PromptSet)
+    found = load_toml(folder / f"{name}.toml", PromptSet)
+    if unknown := {used for types in found.sources.values() for used in types.values()} - set(found.prompts):
+        raise ConfigError(f"{folder / name}.toml: sources name {sorted(unknown)}; expected names under prompts.")
+    return found
 
 
 class AskOptions(Config):
     """What is asked of each question, and how. All but the choice of questions is part of the request's digest.
 
-    prompt_set: a name of `templates/prompts/`. max_tokens: 0 for 512, or 2,048 for models that reason (`reasoning`: None
-    to tell by the name). epochs: repeats. circular: every order of the options by rotation. blind: without images.
+    prompt_set: a name of `templates/prompts/`. max_tokens: 0 for 512, or 2,048 for models that reason (`reasoning`:
+    None to tell by the name). epochs: repeats. circular: every order of the options by rotation. blind: without images.
     wrong_images: with those of another question. first_image: only the first, for models that take one. max_images: a
     question with more fails, 0 for no limit. long_side_px: larger images are made smaller, 0 for never. seed: of draws.
     tasks, types, limit: which questions; see `base.chosen`.
@@ -138,12 +145,13 @@ class Shown:
 class Asked:
     """One question as a model is asked it. item: as shown, with its options in the order shown.
 
-    problem: why it cannot be asked ("too_many_images: ..."), "" where it can.
+    question: its digest. problem: why it cannot be asked ("too_many_images: ..."), "" where it can.
     """
 
     key: ReplyKey
     item: Item
     images: tuple[Shown, ...]
+    question: str
     text: str
     settings: Settings
     long_side_px: int = 0
@@ -151,10 +159,10 @@ class Asked:
 
     @cached_property
     def digest(self) -> str:
-        """Of everything that is sent and how, whoever is asked; images count by their names."""
+        """Of the question (first half, see `question_digest`) and of how it is asked, whoever is asked."""
         shown = [[image.name, image.tag] for image in self.images]
         content = [1, shown, self.long_side_px, self.text, self.settings.model_dump(mode="json")]
-        return stable_hash(canonical_json(content), size=16)
+        return self.question + stable_hash(canonical_json(content))
 
     def request(self, image: Callable[[Item, int], bytes | Path]) -> Request:
         """The request with its images read."""
@@ -191,20 +199,43 @@ def asked(
     if options.blind:
         order = []
     problem = ""
-    if options.first_image:
+    if options.wrong_images and other is None:
+        problem = f"no_other_images: no {item.task} question of this form about another scene is there"
+    elif options.first_image:
         order = order[:1]
     elif options.max_images and len(order) > options.max_images:
         problem = f"too_many_images: {len(order)}, of which at most {options.max_images} may be sent"
     tags = words.image_tag if len(order) > 1 else ""
+    text = _text(turned, words)
     return Asked(
         key=ReplyKey(item.id, rotation, epoch, options.stage, options.prompt_set),
         item=turned,
         images=tuple(Shown(of, k, _fill(tags, number=str(n))) for n, (of, k) in enumerate(order, start=1)),
-        text=_fill(words.prompt(item.benchmark, item.question_type), question=full_text(turned, words)),
+        question=_question_digest(turned, text),
+        text=text,
         settings=settings.model_copy(update={"epoch": epoch}),
         long_side_px=options.long_side_px,
         problem=problem,
     )
+
+
+def question_digest(item: Item, rotation: int, name: str) -> str:
+    """Of what a question says in a prompt set and of the images that belong to it: the first half of
+    `Asked.digest`, by which a saved reply is known to be one to this very question.
+
+    Raises:
+        ConfigError, UnknownNameError: no such rotation or prompt set.
+    """
+    turned = rotated(item, rotation)
+    return _question_digest(turned, _text(turned, prompt_set(name)))
+
+
+def _question_digest(item: Item, text: str) -> str:
+    return stable_hash("question", text, *item.images)
+
+
+def _text(item: Item, words: PromptSet) -> str:
+    return _fill(words.prompt(item.benchmark, item.question_type), question=full_text(item, words))
 
 
 def full_text(item: Item, words: PromptSet) -> str:

@@ -26,6 +26,7 @@ MAX_LINE_BYTES = 16 << 20
 FOLDER = "replies"
 _SYNC_EVERY_S = 1.0
 _MAX_NAME = 80
+_PLAIN_SPEC = re.compile(r"[A-Za-z0-9-]{1,30}:[A-Za-z0-9][A-Za-z0-9.-]{0,48}")  # becomes a file name by itself
 _REMEDY = "Move the file away to ask anew."
 
 
@@ -96,9 +97,9 @@ class Header:
 
 def replies_path(folder: Path, spec: str) -> Path:
     """The file of a model's replies in the folder `replies` of a dataset; the name says the spec as well as it can."""
-    name = re.sub(r"[^A-Za-z0-9.-]+", "_", spec).strip("._")
-    if len(name) > _MAX_NAME or name != spec.replace(":", "_"):
-        name = f"{name[:_MAX_NAME].rstrip('._')}-{stable_hash(spec, size=4)}"
+    name = re.sub(r"[^A-Za-z0-9.-]+", "_", spec)[:_MAX_NAME].strip("._")
+    if not _PLAIN_SPEC.fullmatch(spec):
+        name = f"{name}-{stable_hash(spec, size=4)}"
     return folder / f"{name}.jsonl"
 
 
@@ -127,6 +128,17 @@ def read_replies(path: Path) -> tuple[Header, dict[ReplyKey, ReplyLine]]:
 def has_header(path: Path) -> bool:
     """Whether a file holds more than what a writer that died at its first line left."""
     return path.is_file() and next(_records(path), None) is not None
+
+
+def read_answered(path: Path) -> dict[ReplyKey, str]:
+    """Digest of the request of every key that has a reply; empty where there is no file.
+
+    Raises:
+        DatasetError: as `read_replies`.
+    """
+    if not has_header(path):
+        return {}
+    return {key: line.request_digest for key, line in read_replies(path)[1].items() if not line.failed}
 
 
 def append(path: Path, line: ReplyLine) -> None:

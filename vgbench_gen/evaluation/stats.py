@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -170,7 +171,10 @@ def _index(scenes: Sequence[str]) -> tuple[IntArray, int]:
     return index.astype(np.int64), len(names)
 
 
+@lru_cache(maxsize=4)
 def _weights(count: int, seed: int, purpose: str) -> FloatArray:
     """How often each scene is drawn, (DRAWS, count)."""
     rng = rng_for(seed, "evaluation", purpose)
-    return rng.multinomial(count, np.full(count, 1 / count), size=DRAWS).astype(np.float64)
+    drawn: FloatArray = rng.multinomial(count, np.full(count, 1 / count), size=DRAWS).astype(np.float64)
+    drawn.flags.writeable = False
+    return drawn

@@ -11,6 +11,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Benchmark, Row, benchmarks
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.media import NAME
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest
 
 _COLUMNS = ["id", "task", "question_type", "options", "source", "scene_id", "group_id"]
@@ -24,6 +25,8 @@ class Built:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._dataset: Dataset = load(path)
+        self._media = self.folder / "media"
+        self._has_media = self._media.is_dir()
 
     @cached_property
     def folder(self) -> Path:
@@ -53,7 +56,10 @@ class Built:
         return self._dataset[row]
 
     def image(self, item: Item, k: int) -> bytes | Path:
-        """As `Source.image`."""
+        """As `Source.image`; a build has a file of every image besides, which is read by itself."""
+        file = self._media / item.images[k][:2] / item.images[k]
+        if self._has_media and NAME.fullmatch(item.images[k]) and file.is_file():
+            return file
         return self._dataset.image_bytes(item, k)
 
     def again(self) -> Built:
@@ -68,5 +74,7 @@ class VGBench(Benchmark):
     def open(self, path: Path, images: Path | None = None) -> Built:
         """As `Benchmark.open`."""
         if images is not None:
-            raise ConfigError(f"--images {images}: found it with a built dataset, which holds its images. Leave it out.")
+            raise ConfigError(
+                f"--images {images}: found it with a built dataset, which holds its images. Leave it out."
+            )
         return Built(path)

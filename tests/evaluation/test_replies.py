@@ -1,0 +1,139 @@
+"""Files of replies: what was appended is read back, whatever became of the writer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.evaluation import replies
+from vgbench_gen.evaluation.replies import (
+    Header,
+    ReplyKey,
+    ReplyLine,
+    ReplyWriter,
+    append,
+    read_answered,
+    read_replies,
+    replies_path,
+)
+
+HEADER = Header("f1", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "paper"}, "0.1.0")
+
+
+def line(name: str, response: str | None = "B", **more: object) -> ReplyLine:
+    return ReplyLine(name, "VGBench", "gpt-4o", f"d-{name}", response, **more)  # type: ignore[arg-type]
+
+
+def written(path: Path, *lines: ReplyLine, header: Header = HEADER) -> Path:
+    with ReplyWriter(path, header) as writer:
+        for one in lines:
+            writer.append(one)
+    return path
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    full = line(
+        "a", "日本 \ud800 \u2028\n", rotation=2, epoch=1, stage="blind", prompt_set="final_line", finish_reason="stop",
+        images=({"name": "x.jpg", "size_px": [640, 480]},), usage={"prompt_tokens": 7}, cost_usd=0.01, time=12.5,
+    )  # fmt: skip
+    path = written(tmp_path / "deep" / "r.jsonl", full, line("b", None, error="timeout: no answer"))
+    append(path, line("c"))
+    header, found = read_replies(path)
+    assert header == HEADER
+    assert found[ReplyKey("a", 2, 1, "blind", "final_line")] == full
+    assert list(found) == [full.key, ReplyKey("b"), ReplyKey("c")]
+    assert found[ReplyKey("b")].failed
+    assert read_answered(path) == {full.key: "d-a", ReplyKey("c"): "d-c"}
+
+
+def test_the_last_line_and_the_last_header_count(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", line("a", None, error="timeout"), line("b"))
+    later = Header("f2", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "final_line"})
+    written(path, line("a", "C"), header=later)
+    written(path, header=later)
+    header, found = read_replies(path)
+    assert header == later
+    assert [(one.id, one.response) for one in found.values()] == [("a", "C"), ("b", "B")]
+    assert path.read_bytes().count(b'"dataset"') == 2
+
+
+@pytest.mark.parametrize("torn", [b'{"schema":1,"id":"b', b'{"schema":1}', b"\xff\xfe", b"0" * 70_000])
+def test_a_torn_last_line_is_as_if_never_written(tmp_path: Path, torn: bytes) -> None:
+    path = written(tmp_path / "r.jsonl", line("a"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + torn)
+    assert list(read_replies(path)[1]) == [ReplyKey("a")]
+    written(path, line("c"))
+    assert path.read_bytes().startswith(whole)
+    assert list(read_replies(path)[1]) == [ReplyKey("a"), ReplyKey("c")]
+
+
+def test_a_torn_header_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_bytes(b'{"schema":1,"dataset":"f')
+    assert read_answered(path) == {}
+    written(path, line("a"))
+    assert read_replies(path)[0] == HEADER
+
+
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        (b"no json\n", "line 2: found no JSON"),
+        (b'{"schema":9,"id":"a"}\n', "line 2: found no object of schema 1"),
+        (b'{"schema":1,"id":"a"}\n', "line 2: found no reply"),
+        (b'{"schema":1,"id":7,"benchmark":"","model":"","request_digest":"","response":""}\n', "id = '7'"),
+        (b"[" * 100_000 + b"\n", "line 2: found no JSON"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, bad: bytes, told: str) -> None:
+    path = written(tmp_path / "r.jsonl", line("a"))
+    head, body = path.read_bytes().split(b"\n", 1)
+    path.write_bytes(head + b"\n" + bad + body)
+    with pytest.raises(DatasetError, match=told):
+        read_replies(path)
+    with pytest.raises(DatasetError, match=told):
+        ReplyWriter(path, HEADER)
+
+
+def test_lines_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replies, "MAX_LINE_BYTES", 1000)
+    path = written(tmp_path / "r.jsonl", line("long", "x" * 2000), line("short"))
+    found = read_replies(path)[1]
+    assert (found[ReplyKey("long")].response, found[ReplyKey("short")].response) == (None, "B")
+    assert "longer than 1000 bytes" in found[ReplyKey("long")].error
+    path.write_bytes(path.read_bytes() + json.dumps({"schema": 1, "id": "x" * 2000}).encode() + b"\n")
+    with pytest.raises(DatasetError, match="more than 1000 bytes"):
+        read_replies(path)
+
+
+def test_a_file_has_one_writer_and_one_model(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", line("a"))
+    with ReplyWriter(path, HEADER), pytest.raises(DatasetError, match="another process"):
+        ReplyWriter(path, HEADER)
+    with pytest.raises(DatasetError, match="replies of openai:gpt-4o"):
+        ReplyWriter(path, Header("f1", "VGBench", "openai:other", "other"))
+    assert list(read_replies(path)[1]) == [ReplyKey("a")]
+
+
+def test_file_names_tell_models_apart(tmp_path: Path) -> None:
+    specs = [
+        "openai:gpt-4o",
+        "openai:gpt_4o",
+        "a:b_c",
+        "a_b:c",
+        "vllm:http://a:1/v1#x",
+        "vllm:http://a:1/v1_x",
+        "hf:../../etc",
+        "a:" + "b" * 300,
+    ]
+    names = [replies_path(tmp_path, spec).name for spec in specs]
+    assert names[0] == "openai_gpt-4o.jsonl"
+    assert len({name.casefold() for name in names}) == len(specs)
+    assert all(
+        replies_path(tmp_path, spec).parent == tmp_path and len(name) < 100
+        for spec, name in zip(specs, names, strict=True)
+    )

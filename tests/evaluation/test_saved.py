@@ -1,0 +1,195 @@
+"""Saved replies scored through the whole path: only what belongs, again when the scorer changed."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.evaluation.score_rows import row
+from tests.store.examples import make_item, textured
+from vgbench_gen.cli.main import main
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation import saved
+from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.prompting import question_digest, rotated
+from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, replies_path
+from vgbench_gen.evaluation.saved import Saved, ScoreHeader, read_scores, score_source, write_scores
+from vgbench_gen.evaluation.scoring import SCORER_VERSION
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.pictures import encode_jpeg
+from vgbench_gen.store.shards import write_items
+
+Capture = pytest.CaptureFixture[str]
+SPEC = "scripted:m"
+
+
+def built(folder: Path) -> Source:
+    """Six rows: a choice, its copy elsewhere, two judgments that are twins, two open lengths."""
+    media = MediaStore(folder / "media")
+    images = [media.put(encode_jpeg(textured(64, 48, 1)), "jpg")]
+    depth: dict[str, Any] = {"question_type": "open-ended", "options": (), "answer": "2.40 meters"}
+    claim: dict[str, Any] = {"question_type": "judgment", "options": (), "twin_id": "t"}
+    origin = {"category_origin": "metric_depth_vqa", "category": "Depth and Distance"}
+    items = [
+        make_item(0, images, **origin),
+        make_item(1, images, scene_id="scene0001_00", **origin),
+        make_item(2, images, answer="Yes", **claim, **origin),
+        make_item(3, images, answer="No", **claim, **origin),
+        make_item(4, images, question="What is the depth in meters of region 4?", **depth, **origin),
+        make_item(5, images, question="What is the depth in meters of region 5?", **depth, **origin),
+    ]
+    write_items(folder / "items", items, media)
+    return benchmarks["vgbench"].open(folder)
+
+
+def items_of(source: Source) -> list[Item]:
+    return [source.item(one.row) for one in source.rows()]
+
+
+def reply(item: Item, response: str | None, rotation: int = 0, **more: Any) -> ReplyLine:
+    digest = question_digest(item, rotation, "paper") + "0123456789abcdef"
+    given: dict[str, Any] = {"request_digest": digest, "rotation": rotation} | more
+    return ReplyLine(item.id, item.benchmark, "m", response=response, **given)
+
+
+def write(source: Source, *lines: ReplyLine, spec: str = SPEC, fingerprint: str = "") -> Path:
+    path = replies_path(source.folder / "replies", spec)
+    with ReplyWriter(
+        path, Header(fingerprint or source.fingerprint, "VGBench", spec, spec.partition(":")[2])
+    ) as writer:
+        for line in lines:
+            writer.append(line)
+    return path
+
+
+def test_outcomes_metrics_and_both_modes(tmp_path: Path) -> None:
+    source = built(tmp_path)
+    items = items_of(source)
+    write(
+        source,
+        reply(items[0], "The answer is (B)."),
+        reply(items[1], "Either A or B", finish_reason="stop", cost_usd=0.5, usage={"prompt_tokens": 7}),
+        reply(items[2], "I cannot determine that."),
+        reply(items[3], None, error="timeout: no answer"),
+        reply(items[4], "3.0 m"),
+        reply(items[5], "2.5 m"),
+        reply(items[5], "\\scalar{4.9} \\distance_unit{m}"),  # a later line of the same key wins
+    )
+    (found,) = score_source(source)
+    by_id = {one.id: one for one in found.rows}
+    assert [by_id[item.id].outcome for item in items] == [
+        "right", "unreadable", "refused", "failed", "right", "wrong"
+    ]  # fmt: skip
+    third, fifth = by_id[items[1].id], by_id[items[5].id]
+    assert (third.status, third.cost_usd, third.tokens) == ("ambiguous", 0.5, 7.0)
+    assert (by_id[items[4].id].delta_2, by_id[items[4].id].delta_125) == (1.0, 0.0)  # 1.25 is not below 1.25
+    assert (fifth.extracted, fifth.delta_2) == (4.9, 0.0)
+    assert fifth.relative_error == pytest.approx(2.5 / 2.4)
+    assert by_id[items[0].id].official == 1.0
+
+
+def test_no_answer_at_the_end_of_the_room_is_cut_off(tmp_path: Path) -> None:
+    source = built(tmp_path)
+    items = items_of(source)
+    write(
+        source,
+        reply(items[0], "Let us think about it", finish_reason="length"),
+        reply(items[1], "", finish_reason="content_filter"),
+    )
+    (found,) = score_source(source)
+    assert [(one.outcome, one.status) for one in found.rows] == [("unreadable", "truncated"), ("refused", "refusal")]
+
+
+def test_every_order_of_the_options_is_scored_by_its_own_letters(tmp_path: Path) -> None:
+    source = built(tmp_path)
+    item = items_of(source)[0]
+    write(source, *(reply(item, rotated(item, k).answer, k) for k in range(4)), reply(item, "B", 0, epoch=1))
+    (found,) = score_source(source)
+    assert [(one.rotation, one.score) for one in found.rows] == [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (0, 1.0)]
+    assert [one.extracted for one in found.rows] == ["B", "A", "D", "C", "B"]
+
+
+def test_replies_that_do_not_belong_are_counted_and_not_scored(tmp_path: Path) -> None:
+    source = built(tmp_path)
+    items = items_of(source)
+    other = replace(items[1], question="Another question?")
+    write(
+        source,
+        reply(items[0], "B"),
+        reply(replace(items[0], id="gone"), "B"),
+        reply(other, "B"),
+        reply(items[2], "Yes", request_digest=""),
+        reply(items[3], "No", stage="plan"),
+        replace(reply(items[0], "B"), rotation=9),
+    )
+    (found,) = score_source(source)
+    assert [one.id for one in found.rows] == [items[0].id, items[2].id]
+    assert found.header.ignored == {"bad_rotation": 1, "other_request": 1, "other_stage": 1, "unknown_id": 1}
+    # Without a digest only the very same dataset will do.
+    write(source, reply(items[2], "Yes", request_digest=""), spec="scripted:other", fingerprint="f0")
+    (found,) = score_source(source, ["scripted:other"])
+    assert (found.rows, found.header.ignored) == ((), {"other_request": 1})
+
+
+def test_scores_are_kept_until_replies_or_scorer_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = built(tmp_path)
+    items = items_of(source)
+    path = write(source, reply(items[0], "B"))
+    first = score_source(source)[0]
+    again = score_source(source)[0]
+    assert (first.fresh, again.fresh, again.rows) == (True, False, first.rows)
+    with path.open("ab") as file:
+        file.write(b'{"schema": 1, "id": "torn')
+    write(source, reply(items[1], "A"))
+    more = score_source(source)[0]
+    assert (more.fresh, len(more.rows)) == (True, 2)
+    monkeypatch.setattr(saved, "SCORER_VERSION", SCORER_VERSION + 1)
+    newer = score_source(source)[0]
+    assert (newer.fresh, newer.header.scorer_version) == (True, more.header.scorer_version + 1)
+    newer.path.write_bytes(newer.path.read_bytes()[:-9])
+    assert score_source(source)[0].fresh
+    assert score_source(source, again=True)[0].fresh
+
+
+def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
+    rows = (
+        row("a \u2028 ü", 0.4, relative_error=math.inf, extracted=2.5, stage="blind", prompt_set="\ud800"),
+        row("b", outcome="unreadable", extracted=None, cost_usd=0.1),
+    )
+    made = Saved(tmp_path / "s.jsonl", ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2}), rows)
+    write_scores(made)
+    found = read_scores(made.path)
+    assert repr(found.rows) == repr(rows)
+    assert found.header == made.header
+
+
+def test_score_and_compare_from_the_command_line(tmp_path: Path, capsys: Capture) -> None:
+    source = built(tmp_path / "set")
+    items = items_of(source)
+    assert main(["score", str(tmp_path / "set")]) == 2
+    assert "no replies" in capsys.readouterr().err
+    truths = ["B", "B", "Yes", "No", "2.4 m", "2.4 m"]
+    write(source, *(reply(item, truth) for item, truth in zip(items, truths, strict=True)))
+    write(source, *(reply(item, "B") for item in items[:2]), reply(items[2], None, error="x"), spec="scripted:weak")
+    assert main(["score", str(tmp_path / "set"), "--model", "m", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["models"]
+    assert [(one["model"], one["sane"], one["official"], one["scored"]) for one in told] == [("m", 1.0, 1.0, 6)]
+    assert main(["compare", str(tmp_path / "set"), "--json"]) == 1  # a reply of "weak" failed
+    found = json.loads(capsys.readouterr().out)
+    summary = {line["name"]: line for line in found["tables"][0]["lines"]}
+    assert summary["m"]["cells"]["delta = 2"]["value"] == 1.0
+    assert summary["weak"]["note"] == "incomplete: 1 of 3 failed; asked 3 of 6"
+    assert (summary["weak"]["cells"]["delta = 2"]["n"], summary["weak"]["cells"]["delta = 2"]["value_all"]) == (
+        2, pytest.approx(2 / 3)
+    )  # fmt: skip
+    report = tmp_path / "set" / "scores" / "report"
+    assert {path.name for path in report.iterdir()} == {
+        "index.html", "tables.csv", "tables.json", "tables.md", "tables.tex"
+    }  # fmt: skip
+    assert main(["compare", str(tmp_path / "set"), "--model", "m", "--model", "nobody"]) == 2
+    assert "no replies of nobody" in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""Tables against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, row
+from vgbench_gen.evaluation import floors
+from vgbench_gen.evaluation.board import Board, ScoreRow, confusion
+from vgbench_gen.evaluation.cells import Cell, Cells
+from vgbench_gen.evaluation.layouts import SOURCES, SPATIALSCORE, VGBENCH, paper_layouts
+from vgbench_gen.evaluation.tables import Comparison, Table, comparison
+
+
+def by_key(found: Comparison, key: str) -> Table:
+    return next(table for table in found.tables if table.key == key)
+
+
+def cell(table: Table, name: str, head: str) -> Cell:
+    line = next(line for line in table.lines if line.name == name)
+    return line.cells[[one.name for one in table.heads].index(head)]
+
+
+def test_micro_macro_pairs_and_both_denominators() -> None:
+    # Four poses (three right, one failed), two trackings (one right); twins a/b and c/d, pair e/f.
+    entries = [entry(x, twin=t) for x, t in zip("abcd", ("1", "1", "2", "2"), strict=True)]
+    entries += [entry(x, task="point_tracking", origin="tracking_vqa_pairs", pair="p") for x in "ef"]
+    made = board(entries, m=[row("a"), row("b"), row("c"), failed("d"), row("e"), row("f", 0.0)])
+    table = comparison(made).summary
+    micro = cell(table, "m", "delta = 2")
+    assert micro.value == pytest.approx(4 / 5)
+    assert (micro.n, micro.asked) == (5, 6)
+    assert micro.value_all == pytest.approx(4 / 6)
+    macro = cell(table, "m", "Macro")
+    assert macro.value == pytest.approx((3 / 3 + 1 / 2) / 2)
+    assert macro.value_all == pytest.approx((3 / 4 + 1 / 2) / 2)
+    twins, pairs = cell(table, "m", "Twins"), cell(table, "m", "Pairs")
+    assert (twins.value, twins.n, twins.asked, twins.value_all) == (1.0, 1, 2, 0.5)
+    assert (pairs.value, pairs.n) == (0.0, 1)
+    # Always "A" is right everywhere, so nothing is gained over it.
+    assert cell(table, floors.CONSTANT, "delta = 2").value == 1.0
+    assert math.isnan(cell(table, "m", "Skill").value)
+    assert next(line for line in table.lines if line.name == "m").note == "incomplete: 1 of 6 failed"
+
+
+def test_headline_and_open_metrics() -> None:
+    # Truths 1, 2, 4 m. Answers 1.2 (within 1.25), 3 (within 2), none: errors 0.2, 0.5, infinite.
+    entries = [depth(x, truth) for x, truth in zip("abc", (1.0, 2.0, 4.0), strict=True)]
+    rows = [
+        row("a", extracted=1.2, delta_2=1.0, delta_125=1.0, mra=0.6, relative_error=0.2),
+        row("b", extracted=3.0, delta_2=1.0, delta_125=0.0, mra=0.1, relative_error=0.5),
+        row("c", 0.0, outcome="unreadable", status="no_answer", extracted=None,
+            delta_2=0.0, delta_125=0.0, mra=0.0, relative_error=math.inf),
+    ]  # fmt: skip
+    found = comparison(board(entries, m=rows))
+    assert cell(found.summary, "m", "delta = 2").value == pytest.approx(2 / 3)
+    assert cell(found.summary, "m", "delta = 1.25").value == pytest.approx(1 / 3)
+    assert cell(by_key(found, "vgbench"), "m", "Depth").value == pytest.approx(2 / 3)
+    assert cell(by_key(found, "vgbench-1.25"), "m", "Depth").value == pytest.approx(1 / 3)
+    table = by_key(found, "open-ended")
+    assert cell(table, "m", "metric depth: MRA").value == pytest.approx(0.7 / 3)
+    assert cell(table, "m", "metric depth: median error").value == 0.5
+    # Strictly within a factor of 2 reaches two of the three, within 1.25 one.
+    assert cell(table, floors.CONSTANT, "metric depth: delta = 2").value == pytest.approx(2 / 3)
+    assert cell(table, floors.CONSTANT, "metric depth: delta = 1.25").value == pytest.approx(1 / 3)
+    # (2/3 - 2/3) / (1 - 2/3)
+    assert cell(found.summary, "m", "Skill").value == pytest.approx(0.0)
+    assert cell(found.summary, "m", "Unreadable").value == pytest.approx(1 / 3)
+
+
+def test_circular_needs_every_order_and_repeats_are_averaged() -> None:
+    entries = [entry(x) for x in "abc"]
+    rows = [row("a", rotation=k) for k in range(4)]
+    rows += [row("b", float(k != 2), rotation=k) for k in range(4)]
+    rows += [row("c", rotation=k) for k in range(3)] + [row("c", 0.0, epoch=1)]
+    made = board(entries, m=rows)
+    np.testing.assert_array_equal(made.runs["m"].circular, [1.0, 0.0, np.nan])
+    np.testing.assert_array_equal(made.runs["m"].score, [1.0, 1.0, 0.5])
+    circular = cell(comparison(made).summary, "m", "Circular")
+    assert (circular.value, circular.n, circular.asked) == (0.5, 2, 3)
+
+
+def test_prompt_sets_and_controls_are_runs_of_their_own() -> None:
+    entries = [entry(x) for x in "ab"]
+    rows = [row("a"), row("b"), row("a", 0.0, stage="blind"), row("b", 0.0, prompt_set="final_line")]
+    made = board(entries, m=rows)
+    assert list(made.runs) == ["m", "m (final_line)", "m (blind)"]
+    kinds = {line.name: line.kind for line in comparison(made).summary.lines}
+    assert kinds == {
+        "m": "model", "m (final_line)": "model", "m (blind)": "floor", "best constant": "floor",
+        "uniform guess": "floor",
+    }  # fmt: skip
+    assert confusion(made, made.runs["m (blind)"], np.array([True, True])) == {"A": {"B": 1}}
+
+
+def test_baselines_stand_beside_models_and_are_compared_where_they_are_alone() -> None:
+    entries = [entry(x) for x in "ab"]
+    made = board(entries, m=[row("a")])
+    made.add("baseline:random", {"set": [row("a", 0.0), row("b")]})
+    assert [line.kind for line in comparison(made).summary.lines][:2] == ["model", "floor"]
+    del made.runs["m"]
+    assert [line.kind for line in comparison(made).summary.lines] == ["model", "floor", "floor"]
+
+
+def scored(pattern: Sequence[int]) -> list[ScoreRow]:
+    return [row(str(k), float(right)) for k, right in enumerate(pattern)]
+
+
+def test_marks_only_where_the_paired_difference_is_significant() -> None:
+    entries = [entry(str(k)) for k in range(60)]
+    best, second, third = [1] * 60, [1] * 40 + [0] * 20, [1] * 15 + [0] * 45
+    near = [1] * 38 + [0] * 22
+    table = by_key(comparison(board(entries, c=scored(third), a=scored(best), b=scored(second))), "vgbench")
+    assert [cell(table, name, "Overall").mark for name in "abc"] == ["best", "second", ""]
+    assert cell(table, "a", "Homo.").mark == ""  # no such question
+    table = by_key(comparison(board(entries, a=scored(best), b=scored(second), c=scored(near))), "vgbench")
+    assert [cell(table, name, "Overall").mark for name in "abc"] == ["best", "", ""]
+    found = comparison(board(entries, b=scored(second), c=scored(near)))
+    assert [cell(by_key(found, "vgbench"), name, "Overall").mark for name in "bc"] == ["", ""]
+    pair = found.pairs[0]
+    assert (pair.first, pair.second, pair.n, pair.difference.only_a, pair.difference.only_b) == ("b", "c", 60, 2, 0)
+    assert pair.difference.p > 0.05
+    assert pair.difference.needed > 60
+
+
+def test_every_question_of_the_paper_has_one_column() -> None:
+    entries = [entry(head, origin=origin) for head, origin in ORIGINS.items()]
+    for layout, questions in ((VGBENCH, entries), (SPATIALSCORE, entries)):
+        heads = [[c.head for c in layout.columns[1:] if c.wanted(one)] for one in questions]
+        assert all(len(found) == 1 for found in heads)
+        assert all(layout.columns[0].wanted(one) for one in questions)
+    assert [c.head for c in VGBENCH.columns] == [
+        "Overall", "Homo.", "Pose-Est.", "Camera", "3D-Recon.", "Distance", "Depth", "Tracking", "Obj-Pos."
+    ]  # fmt: skip
+    assert [[c.head for c in VGBENCH.columns[1:] if c.wanted(one)] for one in entries] == [[head] for head in ORIGINS]
+    assert [layout.key for layout in paper_layouts(Board(tuple(entries)))] == ["vgbench"]
+
+
+def test_sources_by_their_own_metric() -> None:
+    # VSI-Bench: directions in three difficulties are one of the tasks. Means: count 0.4, direction (1 + 0 + 0) / 3.
+    vsi = {"source": "VSI-Bench", "category": "Counting"}
+    directions = [entry(f"d{k}", origin=f"object_rel_direction_{d}", **vsi) for k, d in enumerate(("easy", "hard"))]
+    entries = [entry("n", origin="object_counting", kind="count", truth=4.0, rule="mra", options=0, **vsi), *directions]
+    # MMVP: items 1 and 2, 3 and 4 are pairs.
+    entries += [entry(f"p{k}", source="MMVP", origin_id=str(k), category="Others") for k in (1, 2, 3, 4)]
+    entries += [
+        entry(f"f{k}", source="3DSRBench", origin="height_higher", origin_id=name, category="Object Properties")
+        for k, name in enumerate(("AB", "AB-flip", "CD"))
+    ]
+    rows = [row("n", 0.4), row("d0"), row("d1", 0.0), row("p1"), row("p2", 0.0), row("p3"), row("p4")]
+    rows += [row("f0"), row("f1"), row("f2", 0.0)]
+    found = comparison(board(entries, m=rows))
+    vsi_table = by_key(found, "vsi")
+    assert cell(vsi_table, "m", "Overall (macro)").value == pytest.approx((0.4 + 0.5) / 2)
+    assert cell(vsi_table, "m", "Rel. Dir.").value == 0.5
+    # The best constant under MRA is the truth itself, and one letter answers both directions.
+    assert cell(vsi_table, floors.CONSTANT, "Overall (macro)").value == 1.0
+    assert cell(by_key(found, "mmvp"), "m", "Pairs").value == 0.5
+    assert cell(by_key(found, "mmvp"), "m", "Samples").value == 0.75
+    assert cell(by_key(found, "3dsrbench"), "m", "Flip").value == 1.0
+    assert cell(by_key(found, "3dsrbench"), "m", "Flip").n == 1
+    assert cell(by_key(found, "spatialscore"), "m", "Others").n == 4
+    assert {layout.key for layout in SOURCES} >= {"cvbench", "mmiu", "blink", "others"}
+
+
+def test_constant_numbers_stay_in_their_task() -> None:
+    entries = [depth("a", 1.0), depth("b", 1.1), depth("c", 9.0, task="object_distance"), entry("d"), entry("e")]
+    entries.append(entry("f", truth="C"))
+    credit = floors.constant(Board(tuple(entries)), np.array([True] * 5 + [False]))
+    np.testing.assert_array_equal(credit, [1, 1, 1, 1, 1, np.nan])
+    assert floors.chance(Board(tuple(entries))).sum() == 0.75
+
+
+@given(st.lists(st.sampled_from((0.0, 0.5, 1.0, None)), min_size=1, max_size=12), st.randoms())
+def test_a_mean_is_between_its_ends_whatever_the_order_of_replies(scores: list[float | None], random: object) -> None:
+    entries = [entry(str(k), scene=f"s{k % 3}") for k in range(len(scores))]
+    rows = [failed(str(k)) if s is None else row(str(k), s) for k, s in enumerate(scores)]
+    made = board(entries, m=rows)
+    random.shuffle(rows)  # type: ignore[attr-defined]
+    made.add("again", {"set": rows})
+    cells = Cells(made)
+    one, again = (cells.mean(run, cells.all, run.score) for run in made.runs.values())
+    assert repr(one) == repr(again)
+    known = [s for s in scores if s is not None]
+    assert (one.n, one.asked) == (len(known), len(scores))
+    if known:
+        assert one.value == pytest.approx(sum(known) / len(known))
+        assert one.value_all == pytest.approx(sum(known) / len(scores))
+        assert min(known) - 1e-9 <= one.value <= max(known) + 1e-9
+        assert one.low <= one.value <= one.high

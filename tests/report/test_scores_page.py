@@ -1,0 +1,166 @@
+"""The report of scores: the same numbers in every format, no harm from names, readable in a browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.browser import OpenPage
+from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, row
+from tests.report.gallery_data import HOSTILE
+from vgbench_gen.evaluation.board import Board, ScoreRow
+from vgbench_gen.evaluation.tables import comparison
+from vgbench_gen.report.scores_files import as_csv, as_json, as_latex, as_markdown, latex, text_lines
+from vgbench_gen.report.scores_page import Report, page, warnings, write_scores_report
+
+EVIL = f"=cmd | {HOSTILE} \\input{{x}} 100% _a_ **b** end{{tabular}}"
+
+
+def made() -> Board:
+    """Forty questions of every kind, a good, a weak and a hostile model, and the good one without images."""
+    columns = list(ORIGINS.items())
+    entries = [
+        entry(
+            f"q{k}",
+            origin=columns[k % 8][1],
+            task=f"task_{columns[k % 8][0]}",
+            difficulty=("easy", "medium", "hard")[k % 3],
+            scans=("scannet", "ca1m")[k % 2],
+            scene=f"s{k // 2}",
+            truth="ABCD"[k % 4],
+        )
+        for k in range(32)
+    ]
+    entries += [depth(f"q{k}", 1.0 + 0.1 * k, scene=f"s{k // 2}") for k in range(32, 40)]
+
+    def answers(share: int, **more: object) -> list[ScoreRow]:
+        return [
+            row(f"q{k}", float(k % 10 < share), extracted="A", delta_2=float(k % 10 < share), delta_125=0.0, mra=0.3,
+                relative_error=math.inf, cost_usd=0.001 * share, **more)
+            for k in range(40)
+        ]  # fmt: skip
+
+    weak = [failed("q0"), *answers(3)[1:]]
+    weak[5] = row("q5", 0.0, outcome="unreadable", status="no_answer", extracted=None)
+    weak[6] = row("q6", 0.0, outcome="refused", status="refusal", extracted=None)
+    found = board(entries, good=answers(9) + answers(4, stage="blind"), weak=weak)
+    found.add(EVIL, {"set": answers(6)})
+    return found
+
+
+class Cells(HTMLParser):
+    """Texts of the first table's cells, by row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self._in, self._done = False, False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        self._in = tag in ("td", "th") or (self._in and tag == "span")
+        if tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in = self._in and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self._in and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data
+
+
+def test_all_formats_say_the_same(tmp_path: Path) -> None:
+    found = comparison(made())
+    table = found.summary
+    good = next(line for line in table.lines if line.name == "good").cells[0]
+    assert good.value == pytest.approx(0.9)
+    csv_rows = [r for r in csv.DictReader(io.StringIO(as_csv(found))) if (r["table"], r["name"]) == ("summary", "good")]
+    assert float(csv_rows[0]["value"]) == pytest.approx(0.9)
+    text = f"{100 * good.value:.1f}"
+    interval = f"[{100 * good.low:.1f}, {100 * good.high:.1f}]"
+    assert f"| good | **{text}** {interval} |" in as_markdown(found, "x")
+    assert rf"good & \textbf{{{text}}}\,{{\scriptsize {interval}}}" in as_latex(found)
+    assert any(line.startswith("good") and f"{text}*" in line for line in text_lines(table))
+    in_json = as_json(found)
+    assert in_json["tables"][0]["lines"][0]["cells"]["delta = 2"]["value"] == good.value
+    json.dumps(in_json, allow_nan=False)
+    parsed = Cells()
+    parsed.feed(page(Report("set", made(), found), tmp_path))
+    first = next(one for one in parsed.rows if one and one[0].strip() == "good")
+    assert first[1].split() == [text, *interval.split()]
+
+
+def test_doubts_are_told() -> None:
+    found = made()
+    told = warnings(Report("set", found, comparison(found), notes=["set, m: 3 replies are not scored."]))
+    assert told[0] == "set, m: 3 replies are not scored."
+    assert "weak: incomplete: 1 of 40 failed." in told
+    assert any(line.startswith("weak: 2.6 % of replies could not be read") for line in told)
+    assert any(line.startswith("weak: not significantly above the best constant") for line in told)
+    assert not any(line.startswith("good:") for line in told)
+
+
+def test_names_do_no_harm(tmp_path: Path) -> None:
+    found = made()
+    html = page(Report(HOSTILE, found, comparison(found)), tmp_path)
+    assert "<script" not in html
+    assert "<img" not in html
+    # In Markdown no pipe of a name ends a cell, in LaTeX no command of a name runs, in CSV it is no formula.
+    markdown, tex = as_markdown(comparison(found), HOSTILE), as_latex(comparison(found))
+    widths = {line.replace("\\|", "").count("|") for line in markdown.splitlines() if "cmd" in line and "| =" in line}
+    assert widths <= {line.count("|") for line in markdown.splitlines() if line.startswith("| good")}
+    assert "<img" not in markdown.replace("\\<", "")
+    assert "\\input" not in tex
+    assert tex.count(r"\end{tabular}") == tex.count(r"\begin{tabular}")
+    assert latex("[0.1]") == "{[}0.1]"  # after a line's end a bracket would be taken for its height
+    assert latex("50% a_b & {x}") == r"50\% a\_b \& \{x\}"
+    assert not re.search(r"^summary,=", as_csv(comparison(found)), re.MULTILINE)
+
+
+def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
+    found = made()
+    (tmp_path / "set" / "gallery").mkdir(parents=True)
+    (tmp_path / "set" / "gallery" / "index.html").write_text("gallery")
+    report = Report("set", found, comparison(found), {"set": tmp_path / "set"})
+    path = write_scores_report(report, tmp_path / "set" / "scores" / "report")
+    # Of the questions on homographies (every eighth) "good" misses those whose number ends in nine: none; of tracking
+    # (6, 14, 22, 30) none; of poses (1, 9, 17, 25) the ninth.
+    html = path.read_text()
+    assert 'href="../../gallery/index.html#ids=q9" aria-label="1 of 1 wrong answers of good, task Pose-Est."' in html
+    assert html.count("#ids=") > 10
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) -> None:
+    found = made()
+    path = write_scores_report(Report("set", found, comparison(found)), tmp_path)
+    watched = open_page(path.as_uri(), width=width)
+    page = watched.page
+    assert watched.overflow_px() == 0
+    assert page.title() == "Scores on set"
+    assert page.locator("h2").all_inner_texts()[:2] == [
+        "Summary",
+        "VGBench (layout of Table 1), delta = 2 as in the paper",
+    ]
+    good = page.locator("h2#summary ~ .wide").first.locator("tr", has=page.locator("th", has_text=re.compile("^good$")))
+    assert good.locator(".best").first.inner_text() == "90.0"
+    assert page.locator("figure svg circle").count() > 30
+    page.locator("summary").first.click()
+    assert page.locator("details[open] table").count() == 1
+    # Text in plots stays readable at phone width, and names of columns stand beside the numbers there.
+    heights = page.evaluate(
+        "[...document.querySelectorAll('figure svg text')].map(t => t.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= 11
+    if width < 760:
+        label = good.locator("td").first.evaluate("cell => getComputedStyle(cell, '::before').content")
+        assert label == '"delta = 2"'

@@ -1,0 +1,70 @@
+"""`vgbench compare`: tables of several models with intervals, floors and paired tests, and a page with plots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vgbench_gen.cli._options import BenchmarkName, ModelNames
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("compare", epilog="Example: vgbench compare build/vgbench")(compare)
+
+
+def compare(
+    datasets: Annotated[
+        list[Path],
+        typer.Argument(metavar="DATASET...", help="Folders with replies; several are pooled, as SpatialScore is."),
+    ],
+    model: ModelNames = None,
+    benchmark: BenchmarkName = "vgbench",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/scores/report by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the bootstrap.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
+) -> None:
+    """Compare models on the replies they gave, scoring what is not scored yet; nothing is asked.
+
+    Prints the summary and the layout of the paper's table, and writes index.html with plots, tables.json, tables.csv,
+    tables.md and tables.tex. Every number has a 95 % interval over scenes; best and second best are marked where the
+    paired difference is significant. Exits 1 if replies of a model failed, so that its numbers are not final.
+    """
+    from vgbench_gen.cli._options import bar
+    from vgbench_gen.core.errors import ConfigError
+    from vgbench_gen.evaluation.base import benchmarks
+    from vgbench_gen.evaluation.compare import load_board
+    from vgbench_gen.evaluation.tables import comparison
+    from vgbench_gen.report.scores_files import as_json as in_json
+    from vgbench_gen.report.scores_files import json_text, text_lines
+    from vgbench_gen.report.scores_page import Report, warnings, write_scores_report
+
+    paths = {path.resolve().name: path for path in datasets}
+    if len(paths) < len(datasets):
+        raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
+    sources = {name: benchmarks[benchmark].open(path) for name, path in paths.items()}
+    folder = out
+    if folder is None:
+        if len(sources) > 1:
+            raise ConfigError("--out: found none with several datasets; expected a folder to write to.")
+        folder = next(iter(sources.values())).folder / "scores" / "report"
+    with bar("reply") as progress:
+        loaded = load_board(sources, model or (), progress)
+    found = comparison(loaded.board, seed)
+    homes = {name: source.folder for name, source in sources.items()}
+    report = Report(", ".join(sources), loaded.board, found, homes, loaded.notes)
+    page = write_scores_report(report, folder)
+    if as_json:
+        print(json_text(in_json(found) | {"title": report.title, "notes": warnings(report)}), end="")
+    else:
+        for table in (found.summary, *found.papers[:1]):
+            print("\n".join(text_lines(table)) + "\n")
+        for line in warnings(report):
+            print(line)
+        print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")
+    if any("incomplete" in line.note for line in found.summary.lines):
+        raise typer.Exit(1)

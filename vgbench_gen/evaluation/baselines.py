@@ -1,0 +1,208 @@
+"""Baselines as models: `baseline:NAME` answers like any model, but is told what the words behind its name say.
+
+random draws among the options, or another question's number; constant knows the one best answer of each kind of
+question; blind has learnt on other scenes and sees the text alone; solvers is classical computer vision; truth is the
+key itself, which must score 100 %. Answers are in the form in which the key is written, as rotated.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from vgbench_gen.core.errors import UnknownNameError
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.evaluation import metrics
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.quality.balance import constant_within
+from vgbench_gen.quality.questions import Question, question_of
+
+PREFIX = "baseline:"
+_Cell = tuple[str, str, str, str]
+
+
+class Baseline(abc.ABC):
+    """Answers questions of one dataset.
+
+    Args:
+        source: the questions; a baseline may look at all of them, whichever it is asked.
+        seed: of draws and learners.
+    """
+
+    def __init__(self, source: Source, seed: int) -> None:
+        self.source, self.seed = source, seed
+
+    @abc.abstractmethod
+    def answer(self, item: Item, asked: Asked) -> str:
+        """The reply; `item` is the row as built, `asked.item` as it is shown. "" for none."""
+
+    @cached_property
+    def questions(self) -> list[Question]:
+        """All questions with their keys, as the audits see them."""
+        return [question_of(item) for item in _items(self.source)]
+
+
+def baseline_names() -> list[str]:
+    """All specs, sorted."""
+    return sorted(PREFIX + name for name in _NAMES)
+
+
+def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
+    """The baseline of `baseline:NAME`.
+
+    Raises:
+        UnknownNameError: there is none of this name.
+    """
+    name = spec.removeprefix(PREFIX)
+    if name not in _NAMES:
+        raise UnknownNameError(f"no baseline is called {name!r}. Known: {', '.join(baseline_names())}")
+    return _NAMES[name](source, seed)
+
+
+class Truth(Baseline):
+    """The key."""
+
+    def answer(self, item: Item, asked: Asked) -> str:
+        """As `Baseline.answer`."""
+        return asked.item.answer
+
+
+class Uniform(Baseline):
+    """Letters, Yes and No drawn evenly; a number is drawn among the true ones of its kind of question."""
+
+    @cached_property
+    def _numbers(self) -> Mapping[_Cell, list[str]]:
+        found: dict[_Cell, list[str]] = {}
+        for item in _items(self.source):
+            if item.question_type == "open-ended":
+                found.setdefault(_cell(item), []).append(item.answer)
+        return found
+
+    def answer(self, item: Item, asked: Asked) -> str:
+        """As `Baseline.answer`."""
+        rng = rng_for(self.seed, "baseline", "random", *(str(part) for part in asked.key))
+        if item.question_type == "multi-choice":
+            return LETTERS[int(rng.integers(len(item.options)))]
+        if item.question_type == "judgment":
+            return ("Yes", "No")[int(rng.integers(2))]
+        numbers = self._numbers[_cell(item)]
+        return numbers[int(rng.integers(len(numbers)))]
+
+
+class Constant(Baseline):
+    """One answer for each task, type and quantity: the one that is right most often on this very dataset.
+
+    Of numbers, the one that lies within our headline factor of most truths.
+    """
+
+    @cached_property
+    def _best(self) -> Mapping[_Cell, str]:
+        truths: dict[_Cell, list[str]] = {}
+        numbers: dict[_Cell, list[float]] = {}
+        for item in _items(self.source):
+            cell = _cell(item)
+            truths.setdefault(cell, []).append(item.answer)
+            if item.question_type == "open-ended":
+                numbers.setdefault(cell, []).append(item.answer_value[0])
+        best = {cell: metrics.most_common(answers)[0] for cell, answers in truths.items()}
+        for cell, values in numbers.items():
+            if min(values) > 0 and math.isfinite(sum(values)):
+                value, _ = constant_within(np.array(values), metrics.HEADLINE_DELTA)
+                best[cell] = written(value, truths[cell][0])
+        return best
+
+    def answer(self, item: Item, asked: Asked) -> str:
+        """As `Baseline.answer`."""
+        return self._best[_cell(item)]
+
+
+class Blind(Baseline):
+    """The text-only classifiers of the audit, which have not seen the scene they answer about."""
+
+    @cached_property
+    def _answers(self) -> Mapping[str, str]:
+        from vgbench_gen.evaluation.blind_answers import blind_answers
+
+        return blind_answers(self.questions, self.seed)
+
+    @cached_property
+    def _fallback(self) -> Uniform:
+        return Uniform(self.source, self.seed)
+
+    def answer(self, item: Item, asked: Asked) -> str:
+        """As `Baseline.answer`; what cannot be learnt, for want of questions or scenes, is drawn."""
+        found = self._answers.get(item.id)
+        if found is None:
+            return self._fallback.answer(item, asked)
+        if item.question_type == "open-ended":
+            return written(float(found), item.answer)
+        return _turned(found, item, asked)
+
+
+class Solvers(Baseline):
+    """The first solver of `quality.solvers` for a task; no answer where a task has none."""
+
+    def __init__(self, source: Source, seed: int) -> None:
+        super().__init__(source, seed)
+        self._latest = ("", "")  # rotations of one question come after each other
+
+    def answer(self, item: Item, asked: Asked) -> str:
+        """As `Baseline.answer`."""
+        if self._latest[0] != item.id:
+            self._latest = item.id, self._solved(item)
+        return _turned(self._latest[1], item, asked)
+
+    def _solved(self, item: Item) -> str:
+        from vgbench_gen.quality.solvers.jobs import SOLVERS
+        from vgbench_gen.quality.solvers.pixels import Image
+        from vgbench_gen.quality.solvers.seen import Unread, look
+
+        question = question_of(item)
+        if item.task not in SOLVERS or question.truth < 0:
+            return ""
+        images = []
+        for k, name in enumerate(item.images):
+            data = self.source.image(item, k)
+            images.append(Image(data if isinstance(data, bytes) else data.read_bytes(), name))
+        try:
+            scores = SOLVERS[item.task][0].answer(look(question, tuple(images)))
+        except Unread:
+            return ""
+        place = int(np.nan_to_num(scores, nan=-np.inf).argmax())
+        return question.options[place] if item.question_type == "judgment" else LETTERS[place]
+
+
+def written(value: float, like: str) -> str:
+    """A number with the unit of another answer."""
+    _, _, unit = like.partition(" ")
+    return f"{value:.4g} {unit}".rstrip()
+
+
+def _turned(answer: str, item: Item, asked: Asked) -> str:
+    """A letter of the row as built under the rotation in which it is shown."""
+    if not answer or item.question_type != "multi-choice" or not asked.key.rotation:
+        return answer
+    return LETTERS[(LETTERS.index(answer) - asked.key.rotation) % len(item.options)]
+
+
+def _cell(item: Item) -> _Cell:
+    return item.task, item.question_type, item.ask, item.unit if item.question_type == "open-ended" else ""
+
+
+def _items(source: Source) -> Iterable[Item]:
+    return (source.item(row.row) for row in source.rows())
+
+
+_NAMES: dict[str, type[Baseline]] = {
+    "truth": Truth,
+    "random": Uniform,
+    "constant": Constant,
+    "blind": Blind,
+    "solvers": Solvers,
+}

@@ -1,0 +1,188 @@
+"""Single numbers of a table: what a run reaches on some questions, with its interval over scenes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.evaluation import floors, metrics, stats
+from vgbench_gen.evaluation.answers.outcomes import OUTCOMES, Outcome
+from vgbench_gen.evaluation.board import Board, Entry, Run
+from vgbench_gen.evaluation.layouts import Column, flip_name, pair_name
+from vgbench_gen.quality.intervals import Clusters
+
+Mark = Literal["", "best", "second"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number. value, low, high: shares from 0 to 1, or relative errors; NaN where there is none.
+
+    n: what it is over (questions, or pairs) without failed ones. asked: with them. value_all: failed ones as wrong.
+    mark: earned by paired tests.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 0
+    asked: int = 0
+    value_all: float = math.nan
+    mark: Mark = ""
+
+
+class Cells:
+    """Numbers over a board.
+
+    Args:
+        board: with at least one question.
+        seed: of the bootstrap.
+    """
+
+    def __init__(self, board: Board, seed: int = 0) -> None:
+        self.board, self.seed = board, seed
+        self.all = np.ones(len(board.questions), dtype=np.bool_)
+        self._clusters: dict[bytes, Clusters] = {}
+        self._scenes = np.asarray(board.scenes)
+
+    def names(self, of: Callable[[Entry], str]) -> list[str]:
+        """A property of every question."""
+        return [of(entry) for entry in self.board.questions]
+
+    def mean(self, run: Run, mask: BoolArray, values: FloatArray) -> Cell:
+        """The mean of values where the run answered."""
+        used, asked = mask & run.answered & ~np.isnan(values), mask & run.asked
+        n, total = int(used.sum()), int(asked.sum())
+        if not n:
+            return Cell(math.nan, asked=total, value_all=0.0 if total else math.nan)
+        low, high = self._interval(values[used], used)
+        value = float(values[used].mean())
+        return Cell(value, low, high, n, total, value * n / total)
+
+    def _interval(self, values: FloatArray, used: BoolArray) -> tuple[float, float]:
+        key = np.packbits(used).tobytes()
+        if key not in self._clusters:
+            rng = rng_for(self.seed, "evaluation", "mean")
+            self._clusters[key] = Clusters(list(self._scenes[used]), rng, stats.DRAWS)
+        return self._clusters[key].interval(values)
+
+    def column(self, run: Run, column: Column, mask: BoolArray, values: FloatArray) -> Cell:
+        """The number of one column."""
+        if column.how == "macro":
+            return self.macro(run, mask, values, [column.part(entry) for entry in self.board.questions])
+        if column.how in ("pairs", "flips"):
+            name = pair_name if column.how == "pairs" else flip_name
+            return self.grouped(run, mask, values, [name(entry) for entry in self.board.questions])
+        return self.mean(run, mask, values)
+
+    def macro(self, run: Run, mask: BoolArray, values: FloatArray, parts: Sequence[str]) -> Cell:
+        """Mean of the parts' means."""
+        used, asked = np.flatnonzero(mask & run.answered), int((mask & run.asked).sum())
+        if not len(used):
+            return Cell(math.nan, asked=asked)
+        names, index = np.unique(np.asarray([parts[k] for k in used.tolist()]), return_inverse=True)
+        scores = values[used]
+
+        def statistic(weights: FloatArray) -> float:
+            sums = np.bincount(index, weights=weights * scores, minlength=len(names))
+            sizes = np.bincount(index, weights=weights, minlength=len(names))
+            return float((sums[sizes > 0] / sizes[sizes > 0]).mean()) if sizes.any() else math.nan
+
+        found = stats.interval(statistic, list(self._scenes[used]), self.seed)
+        failed = np.where(run.answered, values, 0.0)
+        places = np.flatnonzero(mask & run.asked).tolist()
+        everything = metrics.macro(by_part(failed, places, parts))
+        return Cell(found.value, found.low, found.high, len(used), asked, everything)
+
+    def grouped(self, run: Run, mask: BoolArray, values: FloatArray, names: Sequence[str]) -> Cell:
+        """Share of groups (two and more members) whose members are all right; n counts groups answered in full."""
+        members: dict[str, list[int]] = defaultdict(list)
+        for k in np.flatnonzero(mask).tolist():
+            if names[k]:
+                members[names[k]].append(k)
+        groups = [places for places in members.values() if len(places) > 1 and run.asked[places].all()]
+        whole = [places for places in groups if run.answered[places].all()]
+        if not whole:
+            return Cell(math.nan, asked=len(groups))
+        right = np.array([float((values[places] >= 1).all()) for places in whole])
+        found = stats.mean_interval(right, [self.board.scenes[places[0]] for places in whole], self.seed)
+        return Cell(found.value, found.low, found.high, len(whole), len(groups), float(right.sum() / len(groups)))
+
+    def skill(self, run: Run) -> Cell:
+        """How much of the way from the best constant to all right."""
+        used = self.all & run.answered
+        if not used.any():
+            return Cell(math.nan)
+        base = floors.constant(self.board, used)[used]
+        scores = run.score[used]
+
+        def statistic(weights: FloatArray) -> float:
+            total = weights.sum()
+            return metrics.skill(float(weights @ scores / total), float(weights @ base / total))
+
+        found = stats.interval(statistic, list(self._scenes[used]), self.seed)
+        return Cell(found.value, found.low, found.high, int(used.sum()), int(run.asked.sum()))
+
+    def median(self, run: Run, mask: BoolArray) -> Cell:
+        """Median relative error, lower is better."""
+        used, asked = mask & run.answered & ~np.isnan(run.relative_error), int((mask & run.asked).sum())
+        if not used.any():
+            return Cell(math.nan, asked=asked)
+        order = np.argsort(run.relative_error[used], kind="stable")
+        errors = run.relative_error[used][order]
+
+        def statistic(weights: FloatArray) -> float:
+            reached = np.cumsum(weights[order])
+            return float(errors[min(np.searchsorted(reached, reached[-1] / 2), len(errors) - 1)])
+
+        found = stats.interval(statistic, list(self._scenes[used]), self.seed)
+        return Cell(_median(errors), found.low, found.high, int(used.sum()), asked)
+
+    def rate(self, run: Run, outcome: Outcome, mask: BoolArray) -> Cell:
+        """Share of replies with an outcome."""
+        place = OUTCOMES.index(outcome)
+        used = mask & (run.asked if outcome == "failed" else run.answered)
+        if not used.any():
+            return Cell(math.nan)
+        counts = run.counts[used].copy()
+        if outcome != "failed":
+            counts[:, OUTCOMES.index("failed")] = 0
+        share = counts[:, place] / counts.sum(axis=1)
+        low, high = self._interval(share, used)
+        return Cell(float(share.mean()), low, high, int(used.sum()), int(used.sum()), float(share.mean()))
+
+    def p_better(self, a: Run, b: Run, mask: BoolArray, measure: str) -> float:
+        """Two-sided p that a is ahead of b on the questions that both answered; 1 where it is not ahead.
+
+        The larger of two: the bootstrap over scenes is too sure of a handful of scenes, McNemar's test of scenes whose
+        questions stand or fall together. Graded scores have the first alone.
+        """
+        both = mask & a.answered & b.answered
+        if not both.any():
+            return 1.0
+        first, second = a.values(measure)[both], b.values(measure)[both]
+        found = stats.paired(first, second, list(self._scenes[both]), self.seed)
+        if found.value <= 0:
+            return 1.0
+        plain = np.isin(np.concatenate([first, second]), (0.0, 1.0)).all()
+        return max(found.p, found.p_mcnemar) if plain else found.p
+
+
+def by_part(values: FloatArray, places: Sequence[int], parts: Sequence[str]) -> dict[str, list[float]]:
+    """Values at these places by part."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for k in places:
+        found[parts[k]].append(float(values[k]))
+    return found
+
+
+def _median(ordered: FloatArray) -> float:
+    low, high = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
+    return low if low == high else (low + high) / 2

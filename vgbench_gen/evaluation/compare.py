@@ -1,0 +1,88 @@
+"""Scored replies of several models over one or more data sets, put on one board."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.board import Board, Entry, ScoreRow, entry_of
+from vgbench_gen.evaluation.saved import Saved, score_source
+from vgbench_gen.evaluation.scoring import CaseError
+
+_TOLD = {
+    "unknown_id": "to questions that the data set does not have",
+    "other_request": "to other words, options or images",
+    "other_stage": "of a stage that is no answer",
+    "bad_rotation": "in an order of options that there is not",
+    "bad_question": "to questions whose truth cannot be read",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A board and what a reader must know of it. saved: by data set."""
+
+    board: Board
+    notes: tuple[str, ...]
+    saved: Mapping[str, tuple[Saved, ...]]
+
+
+def load_board(
+    sources: Mapping[str, Source],
+    names: Sequence[str] = (),
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> Loaded:
+    """Score what is not scored yet and gather everything; the board holds the questions that anybody was asked.
+
+    Args:
+        sources: by name of the data set.
+        names: of models; all where empty.
+        progress: as in `score_source`.
+
+    Raises:
+        DatasetError: no replies, or none that belong to the data sets.
+    """
+    saved = {name: tuple(score_source(source, names, progress=progress)) for name, source in sources.items()}
+    entries: list[Entry] = []
+    notes: list[str] = []
+    for name, source in sources.items():
+        asked = {row.id for one in saved[name] for row in one.rows}
+        places = [row for row in source.rows() if row.id in asked]
+        for row in places:
+            try:
+                entries.append(entry_of(source.item(row.row), name))
+            except CaseError as error:
+                notes.append(f"{name}, item {row.id}: {error}")
+        notes += _notes(name, saved[name], len(places), sum(1 for _ in source.rows()))
+    if not entries:
+        raise DatasetError(f"{', '.join(sources)}: found no reply that belongs to a question; {'; '.join(notes)}")
+    board = Board(tuple(entries))
+    for name, rows in _by_model(saved).items():
+        board.add(name, rows)
+    return Loaded(board, tuple(notes), saved)
+
+
+def _notes(name: str, saved: Sequence[Saved], asked: int, total: int) -> list[str]:
+    found = [f"{name}: {asked:,} of {total:,} questions were asked."] if asked < total else []
+    for one in saved:
+        for reason, count in one.header.ignored.items():
+            found.append(f"{name}, {one.header.spec}: {count:,} replies {_TOLD.get(reason, reason)} are not scored.")
+    return found
+
+
+def _by_model(saved: Mapping[str, Sequence[Saved]]) -> dict[str, dict[str, tuple[ScoreRow, ...]]]:
+    """Name -> data set -> rows; a model goes by its name, or by its spec where two have the same name."""
+    specs: dict[str, set[str]] = defaultdict(set)
+    for files in saved.values():
+        for one in files:
+            specs[one.header.model].add(one.header.spec)
+    found: dict[str, dict[str, tuple[ScoreRow, ...]]] = defaultdict(dict)
+    for dataset, files in saved.items():
+        for one in files:
+            header = one.header
+            name = header.model if header.model and len(specs[header.model]) == 1 else header.spec
+            found[name][dataset] = found[name].get(dataset, ()) + one.rows
+    return dict(sorted(found.items()))

@@ -1,0 +1,85 @@
+"""What asking would cost, before anything is asked."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from vgbench_gen.backends._budget import price_of
+from vgbench_gen.backends.base import Backend, Usage
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.evaluation.questions import Questions
+from vgbench_gen.evaluation.replies import FOLDER, read_answered, replies_path
+
+_SAMPLE = 64  # requests whose images are opened; the others are taken for alike
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a model would be sent. requests: without a reply so far. most_completion: if every reply is as long as it
+    may be. usd: (if replies are 20 tokens long, if they are as long as they may be), None where no price is known."""
+
+    spec: str
+    requests: int
+    kept: int
+    images: int
+    prompt_tokens: int
+    most_completion: int
+    usd: tuple[float, float] | None
+
+
+def estimate(
+    spec: str, backend: Backend, questions: Questions, options: BackendOptions, folder: Path | None = None
+) -> Estimate:
+    """Requests, tokens and money of what one model was not asked yet; nothing is sent.
+
+    Tokens are counted as the budget counts them: three bytes of text each, 700 pixels each, and 100 for every image.
+
+    Raises:
+        DatasetError: the dataset or the model's replies cannot be read.
+    """
+    settings = questions.options.settings(backend.model)
+    kept = read_answered(replies_path(folder or questions.source.folder / FOLDER, backend.spec))
+    requests = images = text_tokens = old = 0
+    sampled: list[tuple[str, Asked]] = []
+    for _, asked in questions.walk(settings):
+        if kept.get(asked.key) == asked.digest:
+            old += 1
+            continue
+        requests += 1
+        images += len(asked.images)
+        text_tokens += len((settings.system + asked.text).encode()) // 3 + 16
+        if asked.images:
+            sampled.append((stable_hash("estimate", *map(str, asked.key)), asked))
+            if len(sampled) > 8 * _SAMPLE:
+                sampled = sorted(sampled, key=lambda one: one[0])[:_SAMPLE]
+    seen = [_image_tokens(asked, questions) for _, asked in sorted(sampled, key=lambda one: one[0])[:_SAMPLE]]
+    per_image = sum(tokens for tokens, _ in seen) / max(1, sum(count for _, count in seen))
+    prompt = text_tokens + round(per_image * images)
+    most = requests * (settings.max_tokens or 0)
+    provider = str(getattr(backend, "provider", spec.partition(":")[0]))
+    price = price_of(provider, backend.model, options.prices)
+    short = min(most, 20 * requests)
+    usd = None if price is None else (price.usd(Usage(prompt, short)), price.usd(Usage(prompt, most)))
+    return Estimate(spec, requests, old, images, prompt, most, usd)
+
+
+def _image_tokens(asked: Asked, questions: Questions) -> tuple[int, int]:
+    """(tokens, images) of one request, from the headers of its images."""
+    total = 0
+    for shown in asked.images:
+        width, height = image_size_px(questions.source.image(shown.item, shown.k))
+        scale = min(1.0, asked.long_side_px / max(width, height)) if asked.long_side_px else 1.0
+        total += int(width * height * scale**2) // 700 + 100
+    return total, len(asked.images)
+
+
+def image_size_px(source: bytes | Path) -> tuple[int, int]:
+    """(width, height) from the header."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(source) if isinstance(source, bytes) else source, formats=("JPEG", "PNG")) as image:
+        return image.size

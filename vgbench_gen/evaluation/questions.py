@@ -1,0 +1,99 @@
+"""Which requests a run means: questions times repeats times orders of options, made one by one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
+
+from vgbench_gen.backends.base import Settings
+from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation import prompting
+from vgbench_gen.evaluation.base import Row, Source, chosen
+from vgbench_gen.evaluation.prompting import Asked, AskOptions
+
+_NEIGHBOURS = 8  # rows near enough that another question's images are mostly in the same row group
+
+
+class Questions:
+    """The requests that the options mean, made one by one.
+
+    Args:
+        source: where questions come from.
+        options: which, and how they are asked.
+
+    Raises:
+        ConfigError: a task or type that is not there, or options that contradict each other.
+    """
+
+    def __init__(self, source: Source, options: AskOptions) -> None:
+        self.source, self.options = source, options
+        if options.blind and (options.wrong_images or options.first_image):
+            raise ConfigError("blind: found it with another choice of images; expected one of them.")
+        prompting.prompt_set(options.prompt_set)
+        rows = list(source.rows())
+        for name, wanted, there in (
+            ("task", options.tasks, {row.task for row in rows}),
+            ("question type", options.types, {row.question_type for row in rows}),
+        ):
+            if unknown := sorted(set(wanted) - there):
+                raise ConfigError(f"{name}: found {', '.join(unknown)}; expected some of {', '.join(sorted(there))}.")
+        self.rows = chosen(iter(rows), options.tasks, options.types, options.limit)
+        self._cells: dict[tuple[str, str, int], list[Row]] = {}
+        if options.wrong_images:
+            for row in rows:
+                self._cells.setdefault((row.task, row.question_type, row.options), []).append(row)
+        self.total = sum(len(self._turns(row)) for row in self.rows) * options.epochs
+
+    def again(self) -> Questions:
+        """The same for another walk, with its own buffers."""
+        other = object.__new__(Questions)
+        other.__dict__.update(self.__dict__)
+        other.source = self.source.again()
+        return other
+
+    def walk(self, settings: Settings) -> Iterator[tuple[Item, Asked]]:
+        """(item as built, request) in the order of the dataset; no image is read."""
+        for row in self.rows:
+            yield from self.of(row, settings)
+
+    def of(self, row: Row, settings: Settings) -> Iterator[tuple[Item, Asked]]:
+        """The requests of one question."""
+        item = self.source.item(row.row)
+        other = self._other(row)
+        for epoch in range(self.options.epochs):
+            for rotation in self._turns(row):
+                yield item, prompting.asked(item, settings, self.options, rotation, epoch, other)
+
+    def by_id(self, item_id: str) -> Row:
+        """The row of this id among those chosen.
+
+        Raises:
+            DatasetError: there is none.
+        """
+        for row in self.rows:
+            if row.id == item_id:
+                return row
+        raise DatasetError(f"found no item {item_id!r} among those chosen; expected one of {len(self.rows)} ids.")
+
+    def _turns(self, row: Row) -> range:
+        return prompting.rotations(row.question_type, row.options, self.options.circular)
+
+    def _other(self, row: Row) -> Item | None:
+        """Whose images are shown: a question of the same task and type about another scene, drawn among the nearest.
+
+        None where there is none; the question then cannot be asked.
+        """
+        if not self.options.wrong_images:
+            return None
+        cell = self._cells[row.task, row.question_type, row.options]
+        place = bisect_left(cell, row)
+        walks = (reversed(cell[:place]), iter(cell[place + 1 :]))
+        near = [one for side in walks for one in islice((o for o in side if o.scene != row.scene), _NEIGHBOURS)]
+        near = sorted(near, key=lambda one: (abs(one.row - row.row), one.row))[:_NEIGHBOURS]
+        if not near:
+            return None
+        drawn = rng_for(self.options.seed, "wrong images", row.id).integers(len(near))
+        return self.source.item(near[int(drawn)].row)

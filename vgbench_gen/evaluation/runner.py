@@ -1,0 +1,308 @@
+"""Ask what was not answered yet, several models side by side, and keep every reply as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen import __version__
+from vgbench_gen.backends.base import Backend, BackendError, Reply
+from vgbench_gen.backends.spec import BackendOptions, open_backend
+from vgbench_gen.core.config import parse_config
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.baselines import PREFIX, Baseline, open_baseline
+from vgbench_gen.evaluation.prompting import Asked, AskOptions
+from vgbench_gen.evaluation.questions import Questions
+from vgbench_gen.evaluation.replies import (
+    FOLDER,
+    Header,
+    ReplyKey,
+    ReplyLine,
+    ReplyWriter,
+    read_answered,
+    replies_path,
+)
+
+# Failures of no single question: asking on would fail the same way, so nothing is recorded and the model stops.
+_STOPPING = ("budget", "cancelled", "refused_key")
+_BASELINE_VERSION = "1"
+
+
+@dataclass(slots=True)
+class Run:
+    """What became of one model.
+
+    total: requests that the choice of questions means. kept: of them, answered before. asked, failed: of this run;
+    failed ones by kind. stopped: why not all were asked, "" where they were. usd: None where no price is known.
+    """
+
+    spec: str
+    path: Path
+    total: int = 0
+    kept: int = 0
+    asked: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    stopped: str = ""
+    tokens: int = 0
+    usd: float | None = 0.0
+    seconds: float = 0.0
+
+    def add(self, reply: Reply) -> None:
+        """Count what a reply cost; one from the cache cost nothing now."""
+        if reply.cached:
+            return
+        self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
+        if reply.usage is not None:
+            self.tokens += reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+    @property
+    def done(self) -> int:
+        """Requests that need nothing more in this run."""
+        return self.kept + self.asked
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has a reply."""
+        return self.done >= self.total and not self.failed and not self.stopped
+
+
+Progress = Callable[[Run], None]
+
+
+def evaluate(
+    dataset: str | PathLike[str],
+    model: str,
+    *,
+    benchmark: str = "vgbench",
+    backend: BackendOptions | None = None,
+    replies: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Run:
+    """Ask one model what it was not asked yet; `evaluate_all` for several. Returns what became of it.
+
+    Args:
+        dataset: as `vgbench_gen.load` takes it.
+        model: `openai:gpt-4o`, `vllm:http://host:8000/v1#name`, `baseline:constant`, ...
+        benchmark: what kind of dataset it is.
+        backend: how requests are sent.
+        replies: folder of the replies; `replies` in the dataset's folder by default.
+        progress: called after each reply.
+        options: fields of `prompting.AskOptions` such as `limit=100` or `circular=True`.
+
+    Raises:
+        ConfigError, UnknownNameError: an option makes no sense.
+        DatasetError: the dataset or its replies cannot be read.
+    """
+    source = benchmarks[benchmark].open(Path(dataset))
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    wanted = parse_config(given, AskOptions, "evaluate")
+    folder = None if replies is None else Path(replies)
+    return evaluate_all(source, [model], wanted, backend, folder, progress)[0]
+
+
+def evaluate_all(
+    source: Source,
+    models: Sequence[str],
+    options: AskOptions | None = None,
+    backend: BackendOptions | None = None,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Run]:
+    """Ask several models at once, each at its own pace, and return what became of each, in their order.
+
+    Memory holds the images of the requests under way, one row group of images per model, and no replies.
+
+    Raises:
+        ConfigError: no model, one twice, or an option that makes no sense.
+        DatasetError: the dataset cannot be read, or another process writes the same replies.
+        KeyboardInterrupt: on Ctrl-C; what came is kept.
+    """
+    options = options or AskOptions()
+    if not models or len(set(models)) < len(models):
+        # Without their names: an address may hold a password, which nothing knows of before it is opened.
+        told = f"{len(models)}, {len(set(models))} of them different"
+        raise ConfigError(f"models: found {told if models else 'none'}; expected at least one, each once.")
+    questions = Questions(source, options)
+    folder = folder or source.folder / FOLDER
+    opened: dict[str, Backend | Baseline] = {}
+    try:
+        for spec in models:
+            is_baseline = spec.startswith(PREFIX)
+            opened[spec] = (
+                open_baseline(spec, source.again(), options.seed) if is_baseline else open_backend(spec, backend)
+            )
+        return asyncio.run(_all(opened, questions, folder, progress or (lambda run: None)))
+    finally:
+        asyncio.run(_close(opened.values()))
+
+
+async def _all(
+    opened: Mapping[str, Backend | Baseline], questions: Questions, folder: Path, progress: Progress
+) -> list[Run]:
+    tasks = [
+        asyncio.create_task(_Session(spec, who, questions.again(), folder, progress).run())
+        for spec, who in opened.items()
+    ]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _close(opened: Any) -> None:
+    for who in opened:
+        if isinstance(who, Backend):
+            await who.close()
+
+
+class _Session:
+    """One model's way through the questions."""
+
+    def __init__(
+        self, spec: str, who: Backend | Baseline, questions: Questions, folder: Path, progress: Progress
+    ) -> None:
+        self._who, self._questions, self._progress = who, questions, progress
+        # A backend's own spelling of its spec holds no password, and one server has one file however it was spelled.
+        self._spec = who.spec if isinstance(who, Backend) else spec
+        model = who.model if isinstance(who, Backend) else spec
+        self._settings = questions.options.settings(model)
+        options = questions.options.model_dump(mode="json", exclude={"tasks", "types", "limit"})
+        told = options | {"settings": self._settings.model_dump(mode="json", exclude={"epoch", "stage"})}
+        source = questions.source
+        self._header = Header(source.fingerprint, source.benchmark, self._spec, model, told, __version__)
+        self.result = Run(self._spec, replies_path(folder, self._spec), questions.total)
+        self._kept: dict[ReplyKey, str] = {}
+
+    async def run(self) -> Run:
+        started_s = time.monotonic()
+        path = self.result.path
+        with ReplyWriter(path, self._header) as writer:
+            self._kept = read_answered(path)
+            self._progress(self.result)
+            try:
+                if isinstance(self._who, Backend):
+                    await self._ask(self._who, writer)
+                else:
+                    await self._answer(self._who, writer)
+            finally:
+                self.result.seconds = time.monotonic() - started_s
+        self._progress(self.result)
+        return self.result
+
+    def _missing(self, salt: str = "") -> Iterator[tuple[Item, Asked, str]]:
+        """(item, request, digest) of what has no reply to just this request."""
+        for item, asked in self._questions.walk(self._settings):
+            digest = asked.question + stable_hash(asked.digest, salt) if salt else asked.digest
+            if self._kept.get(asked.key) == digest:
+                self.result.kept += 1
+            else:
+                yield item, asked, digest
+
+    async def _ask(self, backend: Backend, writer: ReplyWriter) -> None:
+        waiting = self._missing()
+
+        async def work() -> None:
+            for _, asked, digest in waiting:  # shared: each request goes to the worker that is free
+                if asked.problem:
+                    self._keep(writer, asked, digest, error=asked.problem)
+                    continue
+                request = asked.request(self._questions.source.image)
+                try:
+                    reply = await backend.ask(request.messages, request.settings)
+                except BackendError as error:
+                    if error.kind in _STOPPING:
+                        self.result.stopped = self.result.stopped or str(error)
+                    else:
+                        self._keep(writer, asked, digest, error=f"{error.kind}: {error}")
+                else:
+                    self._keep(writer, asked, digest, reply=reply)
+                if self.result.stopped:
+                    return
+
+        workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.parallel, self.result.total)))]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            await backend.rest()
+
+    async def _answer(self, baseline: Baseline, writer: ReplyWriter) -> None:
+        # In a thread, so that those who learn or look at images do not hold up others' connections.
+        ended = threading.Event()
+        work = asyncio.ensure_future(asyncio.to_thread(self._answer_all, baseline, writer, ended))
+        try:
+            await asyncio.shield(work)
+        finally:
+            ended.set()
+            await asyncio.wait([work])
+
+    def _answer_all(self, baseline: Baseline, writer: ReplyWriter, ended: threading.Event) -> None:
+        # What a baseline says may depend on the whole dataset and on its seed.
+        salt = f"{_BASELINE_VERSION}/{self._header.dataset}/{baseline.seed}"
+        for item, asked, digest in self._missing(salt):
+            if ended.is_set():
+                return
+            if asked.problem:
+                self._keep(writer, asked, digest, error=asked.problem)
+            else:
+                self._keep(writer, asked, digest, text=baseline.answer(item, asked))
+
+    def _keep(
+        self,
+        writer: ReplyWriter,
+        asked: Asked,
+        digest: str,
+        reply: Reply | None = None,
+        text: str | None = None,
+        error: str = "",
+    ) -> None:
+        images, more = asked.record(), {}
+        if reply is not None:
+            text, more = reply.text, _told(reply)
+            for image, size in zip(images, reply.image_sizes_px, strict=False):
+                image["size_px"] = list(size)
+        key, run = asked.key, self.result
+        writer.append(
+            ReplyLine(
+                **key._asdict(),
+                benchmark=asked.item.benchmark,
+                model=self._header.model if reply is None else reply.model,
+                request_digest=digest,
+                response=text,
+                images=tuple(images),
+                error=error,
+                time=round(time.time(), 3),
+                **more,
+            )
+        )
+        run.asked += 1
+        if reply is not None:
+            run.add(reply)
+        if error:
+            run.failed[error.partition(":")[0]] += 1
+        self._progress(run)
+
+
+def _told(reply: Reply) -> dict[str, Any]:
+    """What the backend says of a reply besides its text; one from the cache keeps what it cost once."""
+    return {
+        "finish_reason": reply.finish_reason,
+        "usage": {} if reply.usage is None else asdict(reply.usage),
+        "cost_usd": reply.cost_usd,
+        "latency_s": reply.latency_s,
+    }

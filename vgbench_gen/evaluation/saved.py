@@ -1,0 +1,299 @@
+"""Scores of saved replies, saved beside them: `scores/<model>.jsonl`, made again when anything they rest on changed.
+
+The first line says what they rest on: the scorer's version, the dataset's fingerprint and the digest of the replies.
+Every other line is one scored reply, both as we read it and as the published script does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.cases import line_out
+from vgbench_gen.evaluation.prompting import BLIND, WRONG_IMAGES, question_digest, rotated
+from vgbench_gen.evaluation.replies import FOLDER as REPLIES
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score
+from vgbench_gen.store.files import dataset_error, replacing
+
+SCHEMA = 1
+FOLDER = "scores"
+# Why a saved reply is not scored.
+IGNORED = ("unknown_id", "other_request", "other_stage", "bad_rotation", "bad_question")
+_STAGES = ("", BLIND, WRONG_IMAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreHeader:
+    """What saved scores rest on. ignored: replies that are not scored, by reason (`IGNORED`)."""
+
+    scorer_version: int
+    dataset: str
+    replies: str
+    spec: str
+    model: str
+    ignored: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """One file of scores. fresh: whether it was made now rather than found."""
+
+    path: Path
+    header: ScoreHeader
+    rows: tuple[ScoreRow, ...]
+    fresh: bool = False
+
+
+def reply_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Files of replies of a dataset, sorted; `names` are specs, models or file names without suffix, all where empty.
+
+    Raises:
+        DatasetError: there are none, or none of that name.
+    """
+    found = sorted(path for path in (folder / REPLIES).glob("*.jsonl") if not path.name.startswith("."))
+    if not found:
+        remedy = "Ask a model with `vgbench eval` or import replies first."
+        raise dataset_error(folder / REPLIES, "no replies", "files of replies", remedy)
+    if not names:
+        return found
+    known = {path: {path.stem, *(lambda header: (header.spec, header.model))(read_replies(path)[0])} for path in found}
+    for name in names:
+        if not any(name in aliases for aliases in known.values()):
+            listed = ", ".join(path.stem for path in found)
+            raise dataset_error(folder / REPLIES, f"no replies of {name}", f"one of {listed}", "Name one of them.")
+    return [path for path in found if known[path] & set(names)]
+
+
+def score_source(
+    source: Source,
+    names: Sequence[str] = (),
+    *,
+    again: bool = False,
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> list[Saved]:
+    """Score all saved replies of a dataset and save the scores; nothing is asked and nothing fetched.
+
+    Args:
+        source: the questions.
+        names: of models; all where empty.
+        again: even where saved scores rest on the same replies, dataset and scorer.
+        progress: called with (file, replies scored, replies in all).
+
+    Raises:
+        DatasetError: no replies, or a file that cannot be read.
+    """
+    items: dict[str, Item] = {}
+    made = []
+    for path in reply_files(source.folder, names):
+        digest = bytes_digest(path.read_bytes())
+        target = source.folder / FOLDER / path.name
+        known = None if again else _current(target, source.fingerprint, digest)
+        if known is None:
+            if not items:
+                items = {row.id: source.item(row.row) for row in source.rows()}
+            known = _scored(path, digest, target, source.fingerprint, items, progress)
+        made.append(known)
+    return made
+
+
+def _current(path: Path, fingerprint: str, replies: str) -> Saved | None:
+    """Saved scores that still hold."""
+    if not path.is_file():
+        return None
+    try:
+        found = read_scores(path)
+    except DatasetError:
+        return None  # torn or of another schema: they are made from the replies
+    header = found.header
+    same = (header.scorer_version, header.dataset, header.replies) == (SCORER_VERSION, fingerprint, replies)
+    return found if same else None
+
+
+def _scored(
+    path: Path,
+    digest: str,
+    target: Path,
+    fingerprint: str,
+    items: Mapping[str, Item],
+    progress: Callable[[str, int, int], None],
+) -> Saved:
+    header, lines = read_replies(path)
+    rows, ignored = score_lines(header, lines, items, fingerprint, lambda done: progress(path.stem, done, len(lines)))
+    saved = Saved(
+        target,
+        ScoreHeader(SCORER_VERSION, fingerprint, digest, header.spec, header.model, dict(sorted(ignored.items()))),
+        tuple(rows),
+        fresh=True,
+    )
+    write_scores(saved)
+    return saved
+
+
+def score_lines(
+    header: Header,
+    lines: Mapping[ReplyKey, ReplyLine],
+    items: Mapping[str, Item],
+    fingerprint: str,
+    progress: Callable[[int], None] = lambda done: None,
+) -> tuple[list[ScoreRow], Counter[str]]:
+    """(scored replies, how many were not and why) of one file.
+
+    A reply is scored only where its question is in the dataset, with the words, options and images it was given to.
+    """
+    belongs = Belonging(header, fingerprint)
+    rows: list[ScoreRow] = []
+    ignored: Counter[str] = Counter()
+    for done, line in enumerate(lines.values(), start=1):
+        item = items.get(line.id)
+        reason = "unknown_id" if item is None else belongs.problem(item, line)
+        if item is not None and not reason:
+            try:
+                rows.append(row_of(line, score_reply(item, line)))
+            except CaseError:
+                reason = "bad_question"
+        if reason:
+            ignored[reason] += 1
+        if done % 500 == 0 or done == len(lines):
+            progress(done)
+    return rows, ignored
+
+
+class Belonging:
+    """Whether replies of a file were given to questions as they stand in the dataset now."""
+
+    def __init__(self, header: Header, fingerprint: str) -> None:
+        self._same_dataset = header.dataset == fingerprint
+
+    def problem(self, item: Item, line: ReplyLine) -> str:
+        """One of `IGNORED`, or "" where the reply belongs."""
+        if line.stage not in _STAGES:
+            return "other_stage"
+        if line.rotation and not (item.question_type == "multi-choice" and 0 <= line.rotation < len(item.options)):
+            return "bad_rotation"
+        try:
+            now = question_digest(item, line.rotation, line.prompt_set)
+        except (ConfigError, UnknownNameError):
+            now = ""
+        if not (now and line.request_digest):
+            # Replies of other programs, to other words: the whole dataset must be the same.
+            return "" if self._same_dataset else "other_request"
+        return "" if line.request_digest.startswith(now) else "other_request"
+
+
+def score_reply(item: Item, line: ReplyLine) -> Scored | None:
+    """The scores of one reply; None where the request failed."""
+    if line.failed:
+        return None
+    return score(case_of(rotated(item, line.rotation)), line.response)
+
+
+def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
+    """One line of a file of scores."""
+    key: dict[str, Any] = line.key._asdict()
+    spent: dict[str, Any] = {
+        "cost_usd": math.nan if line.cost_usd is None else float(line.cost_usd),
+        "latency_s": float(line.latency_s),
+        "tokens": float(sum(line.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens")))
+        if line.usage
+        else math.nan,
+    }
+    if scored is None:
+        return ScoreRow(
+            **key, outcome="failed", status="api_error", score=0.0, official=0.0, strict=0.0, followed=False, **spent
+        )
+    out = line_out(line.id, scored)
+    status, outcome = scored.reading.status, scored.outcome
+    if status == "no_answer" and line.finish_reason == "length":
+        status = "truncated"
+    if status == "no_answer" and line.finish_reason == "content_filter":
+        status, outcome = "refusal", "refused"
+    measures = scored.measures
+    return ScoreRow(
+        **key,
+        outcome=outcome,
+        status=status,
+        score=scored.score,
+        official=scored.official.score,
+        strict=scored.strict,
+        followed=scored.followed,
+        extracted=out["sane"]["extracted"],
+        official_extracted=out["official"]["extracted"],
+        delta_2=measures.get("delta_2", math.nan),
+        delta_125=measures.get("delta_1.25", math.nan),
+        mra=measures.get("mra", math.nan),
+        relative_error=measures.get("relative_error", math.nan),
+        **spent,
+    )
+
+
+# --- files
+
+
+def write_scores(saved: Saved) -> None:
+    """Write a file of scores whole."""
+    with replacing(saved.path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write(_json({"schema": SCHEMA, **asdict(saved.header)}) + "\n")
+        file.writelines(f"{_json(_row_json(row))}\n" for row in saved.rows)
+
+
+def read_scores(path: Path) -> Saved:
+    """A file that `write_scores` made.
+
+    Raises:
+        DatasetError: it is missing or holds something else.
+    """
+    remedy = "Run `vgbench score` to make it again from the replies."
+    try:
+        lines = path.read_bytes().splitlines()
+        records = [json.loads(line) for line in lines]
+        if not records or records[0].pop("schema", None) != SCHEMA:
+            raise ValueError(f"no schema {SCHEMA}")
+        return Saved(path, ScoreHeader(**records[0]), tuple(_row(record) for record in records[1:]))
+    except OSError as error:
+        raise dataset_error(path, f"no readable file ({error.strerror})", "saved scores", remedy) from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise dataset_error(path, f"no scores ({str(error)[:100]})", "saved scores", remedy) from error
+
+
+_DEFAULTS = {one.name: one.default for one in fields(ScoreRow)}
+_NAMES = tuple(_DEFAULTS)
+_FLOATS = frozenset(one.name for one in fields(ScoreRow) if one.type == "float")
+
+
+def _row_json(row: ScoreRow) -> dict[str, Any]:
+    """Numbers that are unknown are left out; an infinite error is the text "inf", for JSON has no such number."""
+    found: dict[str, Any] = {}
+    for name in _NAMES:
+        value = getattr(row, name)
+        if isinstance(value, float) and not math.isfinite(value):
+            if math.isnan(value):
+                continue
+            value = str(value)
+        found[name] = value
+    return found
+
+
+def _row(record: dict[str, Any]) -> ScoreRow:
+    values: dict[str, Any] = {name: float(value) if name in _FLOATS else value for name, value in record.items()}
+    return ScoreRow(**values)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def tallies(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, int]]:
+    """(outcome, or status where unreadable; how many) of scored replies."""
+    counts = Counter(row.status if row.outcome == "unreadable" else row.outcome for row in rows)
+    yield from sorted(counts.items())

@@ -1,0 +1,322 @@
+"""Tables of several models: one number per cell with its interval, floors beside them, marks where they are earned."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.evaluation import floors, metrics, stats
+from vgbench_gen.evaluation.board import Board, Entry, Run
+from vgbench_gen.evaluation.cells import Cell, Cells, by_part
+from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts
+from vgbench_gen.quality.intervals import holm
+
+LEVEL = 0.05
+UNREADABLE = "Unreadable"
+BASELINE = "baseline:"  # how names of models begin that are no models
+Unit = Literal["%", "error", "count", "usd"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row. kind: "model", or "floor" for what a model should beat. note: why its numbers are not final."""
+
+    name: str
+    kind: Literal["model", "floor"]
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A column's head. total: questions it holds."""
+
+    name: str
+    unit: Unit = "%"
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table. told: what a reader must know of it."""
+
+    key: str
+    title: str
+    told: str
+    heads: tuple[Head, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models on the questions that both answered; p values by Holm over all pairs."""
+
+    first: str
+    second: str
+    n: int
+    difference: stats.Difference
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything that `vgbench compare` prints."""
+
+    summary: Table
+    replies: Table
+    papers: tuple[Table, ...]
+    open_ended: Table | None
+    parts: tuple[Table, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All of them, in order."""
+        return (self.summary, *self.papers, *((self.open_ended,) if self.open_ended else ()), *self.parts, self.replies)
+
+
+def comparison(board: Board, seed: int = 0) -> Comparison:
+    """All tables of a board.
+
+    Args:
+        board: with at least one question.
+        seed: of the bootstrap.
+    """
+    maker = _Maker(board, seed)
+    papers = [maker.table(layout, "score", unread=True) for layout in paper_layouts(board)]
+    if any(entry.rule == "delta" for entry in board.questions) and papers:
+        headline = maker.table(paper_layouts(board)[0], "headline", unread=True)
+        papers.insert(1, replace(headline, key=f"{headline.key}-1.25", title=f"{headline.title}, delta = 1.25"))
+        papers[0] = replace(papers[0], title=f"{papers[0].title}, delta = 2 as in the paper")
+    return Comparison(
+        summary=maker.summary(),
+        replies=maker.replies(),
+        papers=tuple(papers),
+        open_ended=maker.open_ended(),
+        parts=tuple(maker.table(layout, "score") for layout in breakdowns(board)),
+        pairs=maker.pairs(),
+    )
+
+
+def parted(board: Board) -> tuple[list[Run], list[Run]]:
+    """(models, what stands beside them) of a board.
+
+    Beside them stand baselines, and models that did not see the right images. Where nobody but baselines was asked,
+    they are compared like models.
+    """
+    sighted = [run for run in board.runs.values() if not run.stage]
+    models = [run for run in sighted if not run.model.startswith(BASELINE)] or sighted
+    return models, [run for run in board.runs.values() if run not in models]
+
+
+class _Maker:
+    def __init__(self, board: Board, seed: int) -> None:
+        self.board, self.seed, self.cells = board, seed, Cells(board, seed)
+        self.models, self.floors = parted(board)
+
+    def table(self, layout: Layout, measure: str, unread: bool = False) -> Table:
+        """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
+        masks = [self.board.mask(column.wanted) for column in layout.columns]
+        whole = self.board.mask(layout.wanted)
+        heads = [Head(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
+        rows = [self._row(run, layout, masks, measure) for run in (*self.models, *self.floors)]
+        for place, (column, mask) in enumerate(zip(layout.columns, masks, strict=True)):
+            if column.how == "micro":
+                self._mark(rows[: len(self.models)], place, mask, measure)
+        if unread:
+            heads.append(Head(UNREADABLE))
+            for run, cells in zip((*self.models, *self.floors), rows, strict=True):
+                cells.append(self.cells.rate(run, "unreadable", whole))
+        lines = [self.line(run, cells) for run, cells in zip((*self.models, *self.floors), rows, strict=True)]
+        constants = [floors.constant(self.board, mask, measure) for mask in masks]
+        for name, credits in ((floors.CONSTANT, constants), (floors.CHANCE, [floors.chance(self.board)] * len(masks))):
+            plain = self._plain(layout, masks, credits)
+            lines.append(Line(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
+        return Table(layout.key, layout.title, layout.told, tuple(heads), tuple(lines))
+
+    def _row(self, run: Run, layout: Layout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
+        values = run.values(measure)
+        return [self.cells.column(run, c, mask, values) for c, mask in zip(layout.columns, masks, strict=True)]
+
+    def _plain(self, layout: Layout, masks: list[BoolArray], credits: Sequence[FloatArray]) -> tuple[Cell, ...]:
+        """Cells of a floor that answers everything."""
+        cells = []
+        for column, mask, credit in zip(layout.columns, masks, credits, strict=True):
+            places = np.flatnonzero(mask).tolist()
+            if not len(places) or column.how in ("pairs", "flips"):
+                cells.append(Cell(math.nan))
+                continue
+            value = float(credit[places].mean())
+            if column.how == "macro":
+                value = metrics.macro(by_part(credit, places, [column.part(e) for e in self.board.questions]))
+            cells.append(Cell(value, n=len(places), asked=len(places), value_all=value))
+        return tuple(cells)
+
+    def _mark(self, lines: list[list[Cell]], place: int, mask: BoolArray, measure: str) -> None:
+        """Mark the best if it beats every other model, and then the second if it beats all below it.
+
+        One family of tests per column: the best against each other model, the second against each below it.
+        """
+        order = [k for k in range(len(lines)) if lines[k][place].n]
+        order.sort(key=lambda k: -lines[k][place].value)
+        if len(order) < 2:
+            return
+        tests = [(order[0], other) for other in order[1:]] + [(order[1], other) for other in order[2:]]
+        adjusted = holm([self.cells.p_better(self.models[a], self.models[b], mask, measure) for a, b in tests])
+        if max(adjusted[: len(order) - 1]) >= LEVEL:
+            return
+        lines[order[0]][place] = replace(lines[order[0]][place], mark="best")
+        if len(order) > 2 and max(adjusted[len(order) - 1 :]) < LEVEL:
+            lines[order[1]][place] = replace(lines[order[1]][place], mark="second")
+
+    # --- the others
+
+    def replies(self) -> Table:
+        """How replies were read, by whom, and what they cost."""
+        runs = (*self.models, *self.floors)
+        lines = [self.line(run, [make(self.cells, run) for _, _, make in _REPLIES]) for run in runs]
+        told = (
+            "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
+            "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
+        )
+        heads = tuple(Head(name, unit) for name, unit, _ in _REPLIES)
+        return Table("replies", "Replies", told, heads, tuple(lines))
+
+    def line(self, run: Run, cells: Sequence[Cell]) -> Line:
+        """The row of a run."""
+        return Line(run.name, "floor" if run in self.floors else "model", tuple(cells), self.note(run))
+
+    def note(self, run: Run) -> str:
+        """Why a run's numbers are not final."""
+        asked, failed = int(run.asked.sum()), int((run.asked & ~run.answered).sum())
+        told = [f"incomplete: {failed} of {asked} failed"] if failed else []
+        if asked < len(self.board.questions):
+            told.append(f"asked {asked} of {len(self.board.questions)}")
+        return "; ".join(told)
+
+    def summary(self) -> Table:
+        """One line per run with everything that is not a breakdown."""
+        total = len(self.board.questions)
+        heads = tuple(Head(name, unit, total if k < _POOLED else 0) for k, (name, unit, _) in enumerate(_SUMMARY))
+        cells = [[make(self.cells, run) for _, _, make in _SUMMARY] for run in self.models]
+        for place, measure in enumerate(("score", "headline")):
+            self._mark(cells, place, self.cells.all, measure)
+        lines = [self.line(run, found) for run, found in zip(self.models, cells, strict=True)]
+        lines += [self.line(run, [make(self.cells, run) for _, _, make in _SUMMARY]) for run in self.floors]
+        constant = floors.constant(self.board, self.cells.all)
+        headline = floors.constant(self.board, self.cells.all, "headline")
+        for name, score, strict in (
+            (floors.CONSTANT, constant, headline),
+            (floors.CHANCE, floors.chance(self.board), floors.chance(self.board)),
+        ):
+            parts = by_part(score, range(total), self.cells.names(_part))
+            values = {
+                "delta = 2": metrics.micro(score),
+                "delta = 1.25": metrics.micro(strict),
+                "Macro": metrics.macro(parts),
+            }
+            by_head = {head: Cell(value, n=total, asked=total, value_all=value) for head, value in values.items()}
+            lines.append(Line(name, "floor", tuple(by_head.get(head.name, Cell(math.nan)) for head in heads)))
+        told = (
+            "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
+            "Macro: mean over tasks. Skill: 0 at the best constant, 100 at all right. Twins: a true and a false claim "
+            "both judged right. Pairs: one truth asked from two sides, both right. Circular: right in every order of "
+            "the options. Unreadable and refused replies count as wrong; failed ones are left out."
+        )
+        return Table("summary", "Summary", told, heads, tuple(lines))
+
+    def open_ended(self) -> Table | None:
+        """Numbers by every metric that is in use, beside the best constant; None where nothing is open."""
+        tasks: dict[str, list[int]] = defaultdict(list)
+        for k, entry in enumerate(self.board.questions):
+            if entry.rule != "exact":
+                tasks[(entry.task or entry.origin or entry.source).replace("_", " ")].append(k)
+        if not tasks:
+            return None
+        masks = {task: np.isin(np.arange(len(self.board.questions)), places) for task, places in sorted(tasks.items())}
+        heads = [
+            Head(f"{task}: {name}", unit, int(mask.sum()))
+            for task, mask in masks.items()
+            for name, unit in _OPEN
+        ]  # fmt: skip
+        lines = []
+        for run in (*self.models, *self.floors):
+            cells: list[Cell] = []
+            for mask in masks.values():
+                cells += [self.cells.mean(run, mask, values) for values in (run.delta_2, run.delta_125, run.mra)]
+                cells.append(self.cells.median(run, mask))
+            lines.append(self.line(run, cells))
+        constants: list[Cell] = []
+        for mask in masks.values():
+            n = int(mask.sum())
+            for measure in ("score", "headline"):
+                value = float(np.nanmean(floors.constant(self.board, mask, measure)))
+                constants.append(Cell(value, n=n, asked=n, value_all=value))
+            constants += [Cell(math.nan), Cell(math.nan)]
+        lines.append(Line(floors.CONSTANT, "floor", tuple(constants)))
+        told = (
+            "delta = 2 and 1.25: within that factor. MRA: mean relative accuracy of VSI-Bench. median error: median "
+            "relative error, an answer that was not given counts as infinitely wrong."
+        )
+        return Table("open-ended", "Open-ended questions by every metric", told, tuple(heads), tuple(lines))
+
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every pair of models on the questions that both answered."""
+        found = []
+        for k, a in enumerate(self.models):
+            for b in self.models[k + 1 :]:
+                both = a.answered & b.answered
+                if both.any():
+                    scenes = [self.board.scenes[k] for k in np.flatnonzero(both)]
+                    difference = stats.paired(a.score[both], b.score[both], scenes, self.seed)
+                    found.append(Pair(a.name, b.name, int(both.sum()), difference))
+        p, exact = holm([x.difference.p for x in found]), holm([x.difference.p_mcnemar for x in found])
+        return tuple(
+            replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))
+            for k, pair in enumerate(found)
+        )
+
+
+_POOLED = 4  # columns of the summary that are over all questions
+_OPEN: tuple[tuple[str, Unit], ...] = (
+    ("delta = 2", "%"),
+    ("delta = 1.25", "%"),
+    ("MRA", "%"),
+    ("median error", "error"),
+)
+
+
+def _part(entry: Entry) -> str:
+    return entry.task or entry.source
+
+
+_Make = Callable[[Cells, Run], Cell]
+_SUMMARY: tuple[tuple[str, Unit, _Make], ...] = (
+    ("delta = 2", "%", lambda cells, run: cells.mean(run, cells.all, run.score)),
+    ("delta = 1.25", "%", lambda cells, run: cells.mean(run, cells.all, run.headline)),
+    (
+        "Macro",
+        "%",
+        lambda cells, run: cells.macro(run, cells.all, run.score, cells.names(lambda e: e.task or e.source)),
+    ),
+    ("Skill", "%", lambda cells, run: cells.skill(run)),
+    ("Twins", "%", lambda cells, run: cells.grouped(run, cells.all, run.score, cells.names(lambda e: e.twin))),
+    ("Pairs", "%", lambda cells, run: cells.grouped(run, cells.all, run.score, cells.names(lambda e: e.pair))),
+    ("Circular", "%", lambda cells, run: cells.mean(run, run.circled, run.circular)),
+    (UNREADABLE, "%", lambda cells, run: cells.rate(run, "unreadable", cells.all)),
+)
+_REPLIES: tuple[tuple[str, Unit, _Make], ...] = (
+    ("As we read them", "%", lambda cells, run: cells.mean(run, cells.all, run.score)),
+    ("Official script", "%", lambda cells, run: cells.mean(run, cells.all, run.official)),
+    ("Final line", "%", lambda cells, run: cells.mean(run, cells.all, run.strict)),
+    ("Follows form", "%", lambda cells, run: cells.mean(run, cells.all, run.followed)),
+    (UNREADABLE, "%", lambda cells, run: cells.rate(run, "unreadable", cells.all)),
+    ("Refused", "%", lambda cells, run: cells.rate(run, "refused", cells.all)),
+    ("Failed", "%", lambda cells, run: cells.rate(run, "failed", cells.all)),
+    ("Cost, USD", "usd", lambda cells, run: Cell(run.cost_usd, n=run.cost_known, asked=run.cost_known)),
+)

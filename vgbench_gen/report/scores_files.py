@@ -1,0 +1,248 @@
+"""Tables of scores as text: CSV, Markdown, LaTeX and JSON; and how one number is written in all of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import asdict
+from typing import Any
+
+from vgbench_gen.evaluation.cells import Cell
+from vgbench_gen.evaluation.tables import Comparison, Head, Pair, Table
+from vgbench_gen.report.site import finite
+
+NONE = "\N{EN DASH}"  # where there is no number
+MARKED = (
+    "Best and second best are marked only where the paired difference to every model below is significant "
+    "(bootstrap over scenes and McNemar, the larger p; Holm over the column; below 0.05). Intervals: 95 %, over "
+    "scenes. Where replies failed, both denominators are shown: without them, and of all with failed ones as wrong."
+)
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", NONE: "--",
+    "[": "{[}",
+}  # fmt: skip
+
+
+def value_text(cell: Cell, head: Head) -> str:
+    """The number alone; shares in per cent."""
+    return _number(cell.value, head)
+
+
+def interval_text(cell: Cell, head: Head) -> str:
+    """Its interval, or nothing."""
+    if math.isnan(cell.low) or math.isnan(cell.high):
+        return ""
+    return f"[{_number(cell.low, head)}, {_number(cell.high, head)}]"
+
+
+def partial_text(cell: Cell, head: Head) -> str:
+    """Both denominators where they differ, or how many of the questions were asked; else nothing."""
+    if head.unit == "usd" or not cell.asked:
+        return ""
+    told = []
+    if cell.n < cell.asked:
+        told.append(f"{cell.n} of {cell.asked}")
+        if not math.isnan(cell.value_all):
+            told.append(f"{_number(cell.value_all, head)} of all")
+    if head.total and cell.asked < head.total:
+        told.append(f"n {cell.asked}")
+    return "; ".join(told)
+
+
+def _number(value: float, head: Head) -> str:
+    if math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞"
+    if head.unit == "usd":
+        return f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.4f}"
+    return f"{value:.3f}" if head.unit == "error" else f"{100 * value:.1f}"
+
+
+def head_text(head: Head) -> str:
+    """The column's head with the number of its questions."""
+    return f"{head.name} (n = {head.total:,})" if head.total else head.name
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """Everything, JSON-ready; shares from 0 to 1, null where there is no number."""
+    tables = []
+    for table in found.tables:
+        lines = [
+            {
+                "name": line.name,
+                "kind": line.kind,
+                "note": line.note,
+                "cells": {head.name: asdict(cell) for head, cell in zip(table.heads, line.cells, strict=True)},
+            }
+            for line in table.lines
+        ]
+        columns = [asdict(head) for head in table.heads]
+        tables.append({"key": table.key, "title": table.title, "told": table.told, "columns": columns, "lines": lines})
+    pairs = [
+        {"first": pair.first, "second": pair.second, "n": pair.n, **asdict(pair.difference)} for pair in found.pairs
+    ]
+    plain: dict[str, Any] = finite({"schema": 1, "tables": tables, "pairs": pairs})
+    return plain
+
+
+def json_text(value: Any) -> str:
+    """One text per content."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_csv(found: Comparison) -> str:
+    """One line per number; shares from 0 to 1."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ["table", "name", "kind", "column", "unit", "value", "low", "high", "n", "asked", "value_all", "total", "mark",
+         "note"]
+    )  # fmt: skip
+    for table in found.tables:
+        for line in table.lines:
+            for head, cell in zip(table.heads, line.cells, strict=True):
+                if not math.isnan(cell.value) or cell.asked:
+                    numbers = [cell.value, cell.low, cell.high]
+                    writer.writerow(
+                        [table.key, _guarded(line.name), line.kind, head.name, head.unit, *map(_plain, numbers),
+                         cell.n, cell.asked, _plain(cell.value_all), head.total, cell.mark, line.note]
+                    )  # fmt: skip
+    return out.getvalue()
+
+
+def _plain(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
+
+
+def _guarded(name: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+
+
+def as_markdown(found: Comparison, title: str) -> str:
+    """All tables as Markdown."""
+    parts = [f"# {_markdown(title)}", MARKED]
+    parts += [_markdown_table(table) for table in found.tables]
+    if found.pairs:
+        parts.append(_markdown_pairs(found.pairs))
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown_table(table: Table) -> str:
+    rows = [["", *(_markdown(head_text(head)) for head in table.heads), "note"], ["---"] * (len(table.heads) + 2)]
+    for line in table.lines:
+        cells = [_markdown_cell(cell, head, line.kind) for head, cell in zip(table.heads, line.cells, strict=True)]
+        rows.append([_markdown(line.name), *cells, _markdown(line.note)])
+    told = f"\n\n{_markdown(table.told)}" if table.told else ""
+    return f"## {_markdown(table.title)}{told}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _markdown_cell(cell: Cell, head: Head, kind: str) -> str:
+    value = value_text(cell, head)
+    value = f"**{value}**" if cell.mark == "best" else f"*{value}*" if cell.mark == "second" else value
+    partial = partial_text(cell, head)
+    return " ".join(part for part in (value, interval_text(cell, head), f"({partial})" if partial else "") if part)
+
+
+def _markdown_pairs(pairs: tuple[Pair, ...]) -> str:
+    heads = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")
+    rows = [list(heads), ["---"] * len(heads)]
+    rows += [[_markdown(text) for text in pair_texts(pair)] for pair in pairs]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return f"## Pairs of models\n\n{PAIRS_TOLD}\n\n{table}"
+
+
+PAIRS_TOLD = (
+    "Differences in points, first less second, on the questions that both answered; p values by Holm over all pairs; "
+    "needed: questions that would show this difference with a probability of 80 %."
+)
+
+
+def pair_texts(pair: Pair) -> tuple[str, ...]:
+    """One pair as it is printed: names, n, difference, p, items only one got right, McNemar's p, items needed."""
+    found = pair.difference
+    interval = "" if math.isnan(found.low) else f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+    return (
+        pair.first,
+        pair.second,
+        f"{pair.n:,}",
+        f"{100 * found.value:+.1f}{interval}",
+        _p(found.p),
+        str(found.only_a),
+        str(found.only_b),
+        _p(found.p_mcnemar),
+        NONE if math.isinf(found.needed) else f"{found.needed:,.0f}",
+    )
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _markdown(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|#&])", r"\\\1", " ".join(text.split()))
+
+
+def as_latex(found: Comparison) -> str:
+    """All tables as LaTeX (packages: booktabs); best bold, second underlined."""
+    return "\n".join(_latex_table(table) for table in found.tables)
+
+
+def _latex_table(table: Table) -> str:
+    lines = [
+        f"% {latex(table.key)}",
+        r"\begin{table}",
+        rf"\caption{{{latex(table.title)}. {latex(table.told)}}}",
+        rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}",
+        r"\toprule",
+        " & ".join(["", *(latex(head.name) for head in table.heads)]) + r" \\",
+    ]
+    if any(head.total for head in table.heads):
+        lines.append(" & ".join(["$n$", *(str(head.total or "") for head in table.heads)]) + r" \\")
+    lines.append(r"\midrule")
+    kind = "model"
+    for line in table.lines:
+        if line.kind != kind:
+            lines.append(r"\midrule")
+            kind = line.kind
+        name = latex(line.name) + (rf"\,\textsuperscript{{{latex(line.note)}}}" if line.note else "")
+        cells = [_latex_cell(cell, head) for head, cell in zip(table.heads, line.cells, strict=True)]
+        lines.append(" & ".join([name, *cells]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _latex_cell(cell: Cell, head: Head) -> str:
+    value = latex(value_text(cell, head)).replace("∞", r"$\infty$")
+    value = rf"\textbf{{{value}}}" if cell.mark == "best" else rf"\underline{{{value}}}" if cell.mark else value
+    if head.unit == "usd" or math.isnan(cell.low) or math.isinf(cell.low) or math.isinf(cell.high):
+        return value
+    return rf"{value}\,{{\scriptsize {interval_text(cell, head)}}}"
+
+
+def latex(text: str) -> str:
+    """Text that LaTeX prints as it is."""
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def text_lines(table: Table) -> list[str]:
+    """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best."""
+    rows = [["", *(head.name for head in table.heads)]]
+    marks = {"best": "*", "second": "+", "": ""}
+    for line in table.lines:
+        cells = [value_text(cell, head) + marks[cell.mark] for head, cell in zip(table.heads, line.cells, strict=True)]
+        rows.append([line.name + (" (incomplete)" if "incomplete" in line.note else ""), *cells])
+    if any(head.total for head in table.heads):
+        rows.insert(1, ["n", *(str(head.total or "") for head in table.heads)])
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+    return [table.title, *(line.rstrip() for line in lines)]

@@ -1,0 +1,184 @@
+"""Scores of several models as files: tables as CSV, Markdown, LaTeX and JSON, and one page that opens from disk."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from vgbench_gen.evaluation.board import Board, Run
+from vgbench_gen.evaluation.floors import CONSTANT
+from vgbench_gen.evaluation.tables import UNREADABLE, Comparison, Head, Line, Table, parted
+from vgbench_gen.report import scores_plots
+from vgbench_gen.report.gallery_images import address_from
+from vgbench_gen.report.scores_files import (
+    MARKED,
+    PAIRS_TOLD,
+    as_csv,
+    as_json,
+    as_latex,
+    as_markdown,
+    interval_text,
+    json_text,
+    pair_texts,
+    partial_text,
+    value_text,
+)
+from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.store.files import write_bytes
+
+_LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
+UNREADABLE_LIMIT = 0.02  # `benchmark-validity` 3.8: above it a model's numbers say as much of its form as of its eyes
+_PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a page is made of.
+
+    title: names of the data sets. homes: data set -> its folder, where the gallery stands. notes: what else a reader
+    must know, e.g. replies that were not scored.
+    """
+
+    title: str
+    board: Board
+    comparison: Comparison
+    homes: Mapping[str, Path] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def write_scores_report(report: Report, folder: Path) -> Path:
+    """Write tables and page into a folder, which is made; returns the page.
+
+    Raises:
+        DatasetError: something that is no file stands in the place of one.
+    """
+    found = as_json(report.comparison) | {"title": report.title, "notes": warnings(report)}
+    write_bytes(folder / "tables.json", json_text(found).encode())
+    write_bytes(folder / "tables.csv", as_csv(report.comparison).encode())
+    write_bytes(folder / "tables.md", as_markdown(report.comparison, f"Scores on {report.title}").encode())
+    write_bytes(folder / "tables.tex", as_latex(report.comparison).encode())
+    write_bytes(folder / "index.html", page(report, folder).encode())
+    return folder / "index.html"
+
+
+def warnings(report: Report) -> list[str]:
+    """What makes a number doubtful, one line each."""
+    found = list(report.notes)
+    summary = report.comparison.summary
+    places = {head.name: k for k, head in enumerate(summary.heads)}
+    constant = next(line for line in summary.lines if line.name == CONSTANT).cells[0]
+    for line in summary.lines:
+        if line.note:
+            found.append(f"{line.name}: {line.note}.")
+        if line.kind == "floor":
+            continue
+        first, unread = line.cells[0], line.cells[places[UNREADABLE]]
+        if unread.value > UNREADABLE_LIMIT:
+            found.append(f"{line.name}: {100 * unread.value:.1f} % of replies could not be read (limit 2 %).")
+        if first.n and not first.low > constant.value:
+            found.append(f"{line.name}: not significantly above the best constant ({100 * constant.value:.1f} %).")
+    return found
+
+
+def page(report: Report, folder: Path) -> str:
+    """The page, whole: no script, styles inside, every text of the data escaped."""
+    style = "".join((PAGES / name).read_text("utf-8") for name in ("audit.css", "scores.css"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    from markupsafe import Markup
+
+    found = report.comparison
+    names = [line.name for line in scores_plots.drawn(found.summary)]
+    models, _ = parted(report.board)
+    folded = {table.key for table in found.parts}
+    sections = [_table(table, table.key in folded) for table in found.tables]
+    return (
+        environment()
+        .get_template("scores.html.j2")
+        .render(
+            csp=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
+            style=Markup(style),
+            title=report.title,
+            told=_told(report, models),
+            marked=MARKED,
+            warnings=warnings(report),
+            sections=sections,
+            names=names,
+            plots=[scores_plots.dots(table, names) for table in found.tables if table.key in _PLOTTED],
+            cost=scores_plots.costs(list(report.board.runs.values()), found.summary, names),
+            confusions=scores_plots.confusions(report.board, models[: scores_plots.MOST]),
+            pairs=[pair_texts(pair) for pair in found.pairs],
+            pairs_told=PAIRS_TOLD,
+            wrong=_wrong(report, folder, models),
+        )
+    )
+
+
+def _told(report: Report, models: Sequence[Run]) -> str:
+    questions = len(report.board.questions)
+    scenes = len(set(report.board.scenes))
+    plural = "s" if len(models) != 1 else ""
+    return f"{len(models)} model{plural} on {questions:,} questions of {scenes:,} scenes."
+
+
+def _table(table: Table, folded: bool) -> dict[str, Any]:
+    return {
+        "folded": folded,
+        "key": table.key,
+        "title": table.title,
+        "told": table.told,
+        "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.heads],
+        "lines": [_line(line, table.heads) for line in table.lines],
+    }
+
+
+def _line(line: Line, heads: Sequence[Head]) -> dict[str, Any]:
+    cells = [
+        {
+            "label": head.name,
+            "value": "" if math.isnan(cell.value) and not cell.asked else value_text(cell, head),
+            "interval": interval_text(cell, head),
+            "partial": partial_text(cell, head),
+            "mark": cell.mark,
+            "high": head.name == UNREADABLE and cell.value > UNREADABLE_LIMIT and line.kind == "model",
+        }
+        for head, cell in zip(heads, line.cells, strict=True)
+    ]
+    return {"name": line.name, "kind": line.kind, "note": line.note, "cells": cells}
+
+
+def _wrong(report: Report, folder: Path, models: Sequence[Run]) -> dict[str, Any]:
+    """Per model and task how many answers were not right, with a way to see them."""
+    galleries = {
+        name: f"{address_from(folder, home / 'gallery')}/index.html"
+        for name, home in report.homes.items()
+        if (home / "gallery" / "index.html").is_file()
+    }
+    questions = report.board.questions
+    tasks = sorted({entry.task or entry.source for entry in questions})
+    rows = []
+    for run in models:
+        missed: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for k, entry in enumerate(questions):
+            if run.answered[k] and run.score[k] < 1:
+                missed[entry.dataset, entry.task or entry.source].append(entry.id)
+        for dataset in sorted({entry.dataset for entry in questions}):
+            cells = []
+            for task in tasks:
+                ids = missed.get((dataset, task), [])
+                shown = _spread(ids)
+                href = f"{galleries[dataset]}#ids={quote(','.join(shown), safe=',')}" if dataset in galleries else ""
+                cells.append({"task": task, "n": len(ids), "shown": len(shown), "href": href if ids else ""})
+            rows.append({"name": run.name, "dataset": dataset if len(report.homes) > 1 else "", "cells": cells})
+    return {"tasks": tasks, "rows": rows, "gallery": bool(galleries), "most": _LINKED}
+
+
+def _spread(ids: Sequence[str]) -> list[str]:
+    """At most `_LINKED` of them, from the whole list."""
+    return [ids[k * len(ids) // _LINKED] for k in range(_LINKED)] if len(ids) > _LINKED else list(ids)

@@ -1,0 +1,129 @@
+"""The plots of a page of scores as plain numbers: where to draw what."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from vgbench_gen.evaluation.board import Board, Run, confusion
+from vgbench_gen.evaluation.floors import CONSTANT
+from vgbench_gen.evaluation.tables import Line, Table
+from vgbench_gen.report.scores_files import interval_text, value_text
+
+WIDTH, LEFT, RIGHT = 420.0, 8.0, 412.0
+MOST = 8  # lines of one plot: four colours with two shapes
+_STEP, _LABEL = 13, 20
+_LEVELS = 4  # of shades in a confusion table
+
+
+def drawn(table: Table) -> list[Line]:
+    """Whom plots show: models by their first number, then floors that were asked as models are; at most `MOST`."""
+    asked = [line for line in table.lines if any(cell.low == cell.low for cell in line.cells)]
+    asked.sort(key=lambda line: (line.kind == "floor", -line.cells[0].value if line.cells[0].n else math.inf))
+    return asked[:MOST]
+
+
+def dots(table: Table, names: Sequence[str]) -> dict[str, Any]:
+    """A group of rows per column of a table, a row per name: the share with its interval, and the best constant."""
+    lines = {line.name: line for line in table.lines}
+    groups, y = [], 0
+    for place, head in enumerate(table.heads):
+        top = y
+        y += _LABEL
+        marks = []
+        for series, name in enumerate(names):
+            line = lines.get(name)
+            if line is None:
+                continue
+            cell = line.cells[place]
+            if not math.isnan(cell.value):
+                told = f"{name}, {head.name}: {value_text(cell, head)} {interval_text(cell, head)} of {cell.n}"
+                marks.append(
+                    {"y": y + 6, "x": _x(cell.value), "low": _x(cell.low), "high": _x(cell.high), "series": series,
+                     "told": told}
+                )  # fmt: skip
+            y += _STEP
+        constant = lines[CONSTANT].cells[place].value if CONSTANT in lines else math.nan
+        groups.append(
+            {"label": f"{head.name} (n = {head.total:,})", "y": top + 14, "top": top + _LABEL - 2, "bottom": y + 2,
+             "marks": marks, "constant": _x(constant)}
+        )  # fmt: skip
+        y += 8
+    ticks = [{"x": _x(value / 100), "label": f"{value} %"} for value in range(0, 101, 25)]
+    return {"title": table.title, "groups": groups, "height": y + 18, "ticks": ticks, "floor": y}
+
+
+def _x(value: float) -> float | None:
+    return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
+
+
+def costs(runs: Sequence[Run], summary: Table, names: Sequence[str]) -> dict[str, Any] | None:
+    """Accuracy over the logarithm of what a thousand replies cost; None unless two runs have a price above 0.
+
+    names: whose colours the legend shows; others are left out.
+    """
+    lines = {line.name: line.cells[0] for line in summary.lines}
+    points = []
+    for run in runs:
+        cell = lines[run.name]
+        if run.name in names and run.cost_known and run.cost_usd > 0 and not math.isnan(cell.value):
+            points.append((run.name, 1000 * run.cost_usd / run.cost_known, cell))
+    if len(points) < 2:
+        return None
+    low = math.floor(math.log10(min(cost for _, cost, _ in points)))
+    high = max(math.ceil(math.log10(max(cost for _, cost, _ in points))), low + 1)
+    head = summary.heads[0]
+
+    def place(cost: float) -> float:
+        return round(34 + 370 * (math.log10(cost) - low) / (high - low), 1)
+
+    return {
+        "title": "Cost against accuracy",
+        "points": [
+            {
+                "x": place(cost),
+                "y": _y(cell.value),
+                "low": _y(cell.low),
+                "high": _y(cell.high),
+                "series": names.index(name),
+                "told": f"{name}: {value_text(cell, head)} {interval_text(cell, head)}, "
+                f"{cost:.3g} USD per thousand replies",
+            }
+            for name, cost, cell in sorted(points, key=lambda point: point[1])
+        ],
+        "columns": [{"x": place(10.0**k), "label": f"{10.0**k:g}"} for k in range(low, high + 1)],
+        "rows": [{"y": _y(value / 100), "label": f"{value}"} for value in range(0, 101, 25)],
+    }
+
+
+def _y(value: float) -> float | None:
+    return round(250 - 240 * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
+
+
+def confusions(board: Board, runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """For each run and kind of answer: how often each truth was answered by what; level: shade by share of the row."""
+    found = []
+    for kind, title in (("letter", "Letters"), ("yes_no", "Yes and no")):
+        mask = board.mask(lambda entry, kind=kind: entry.kind == kind)  # type: ignore[misc]
+        for run in runs:
+            table = confusion(board, run, mask)
+            if not table:
+                continue
+            said = sorted({answer for row in table.values() for answer in row} | set(table), key=_answer_order)
+            rows = []
+            for truth, counts in table.items():
+                total = sum(counts.values())
+                cells = [
+                    {"said": answer, "n": counts.get(answer, 0), "right": answer == truth,
+                     "level": math.ceil(_LEVELS * counts.get(answer, 0) / total)}
+                    for answer in said
+                ]  # fmt: skip
+                rows.append({"truth": truth, "cells": cells, "total": total})
+            sums = [sum(row.get(answer, 0) for row in table.values()) for answer in said]
+            found.append({"title": f"{title}: {run.name}", "said": said, "rows": rows, "sums": sums})
+    return found
+
+
+def _answer_order(answer: str) -> tuple[int, str]:
+    return (("unreadable", "refused").index(answer) + 1 if answer in ("unreadable", "refused") else 0, answer)
