@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 from collections import Counter
 from dataclasses import replace
@@ -29,7 +30,7 @@ from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
-from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _track_looks, _tracks, point_tracking
 from vgbench_gen.tasks.point_tracking import PointTracking
 from vgbench_gen.text.numbers import parse_numbers
@@ -121,6 +122,12 @@ def test_right_and_wrong_options_moved_alike_once_the_facts_are_known() -> None:
         below = (distance[:, 1:] < distance[:, :1]).sum(axis=1)
         shares = np.bincount(below, minlength=distance.shape[1]) / len(below)
         assert np.abs(shares * distance.shape[1] - 1).max() < 0.35, shares
+
+
+def test_grounds_do_not_keep_the_frames_of_a_scene_that_is_done() -> None:
+    view = room_view()
+    ground = _track_looks.ground(view.frames[0], view)
+    assert not any(isinstance(held, ViewFrame) for held in gc.get_referents(ground))
 
 
 def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:

@@ -244,8 +244,8 @@ def _picked(seen: _track_looks.Around, wanted: FloatArray, rank: IntArray, loose
 def _nearest(there: _track_looks.Ground, targets_px: FloatArray) -> IntArray:
     """(n,) the first target around each place of the ground; their number where there is none."""
     columns, rows = there.size
-    scale = columns / there.frame.camera.width
-    reach = _ASIDE_D / 100 * there.frame.camera.diagonal_px * scale
+    scale = columns / there.camera.width
+    reach = _ASIDE_D / 100 * there.camera.diagonal_px * scale
     center = (targets_px + 0.5) * scale - 0.5
     low = np.maximum(np.ceil(center - reach).astype(int), 0)
     high = np.maximum(np.floor(center + reach).astype(int) + 1, 0)

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.types import ColorArray, FloatArray, IntArray
+from vgbench_gen.core.types import Camera, ColorArray, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import decode
@@ -25,7 +25,7 @@ from vgbench_gen.tasks._tracks import standing
 
 _COLOR_SIDE, _GREY_SIDE = 640, 320  # long sides of the images on which colours and patches are compared
 _CLOSE, _AROUND, _PATCH = 3, 16, 12  # radii there: what a marker leaves open, and a ring around its strokes
-_GROUNDS_KEPT = 64
+_GROUNDS_KEPT = 32
 _MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
 _STEPS = 128.0  # of a grey level that kept colours tell apart
 _COLOR = slice(0, 3), slice(3, 6)
@@ -59,7 +59,7 @@ class Ground:
     reflection for `_PATCH` pixels on every side. place_colors: (n, 6) `colors` of `uv_px`.
     """
 
-    frame: ViewFrame
+    camera: Camera
     uv_px: FloatArray
     cells: IntArray
     points_m: FloatArray
@@ -99,9 +99,10 @@ class Ground:
         return np.concatenate(parts)
 
     def _in(self, uv_px: FloatArray, columns: int) -> FloatArray:
-        return (uv_px + 0.5) * (columns / self.frame.camera.width) - 0.5
+        return (uv_px + 0.5) * (columns / self.camera.width) - 0.5
 
 
+# A ground must not hold its frame, which would keep it and its pixels for good.
 _GROUNDS: WeakKeyDictionary[ViewFrame, Ground] = WeakKeyDictionary()
 
 
@@ -179,9 +180,8 @@ def _made(frame: ViewFrame, view: SceneView) -> Ground:
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     uv_px, cells = uv_px[stands], cells[stands]
     points_m = projection.back_project(frame.camera, uv_px, frame.depth_at(uv_px))
-    made = Ground(
-        frame, uv_px, cells, points_m, close, around, np.asarray(grey, dtype=np.uint8), np.zeros((0, 6), np.float32)
-    )
+    kept_grey, none = np.asarray(grey, dtype=np.uint8), np.zeros((0, 6), np.float32)
+    made = Ground(frame.camera, uv_px, cells, points_m, close, around, kept_grey, none)
     return replace(made, place_colors=made.colors(uv_px).astype(np.float32)) if len(uv_px) else made
 
 
