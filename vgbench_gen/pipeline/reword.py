@@ -59,10 +59,7 @@ class RewordReport:
     @property
     def total(self) -> Counts:
         """All cells together."""
-        total = Counts()
-        for counts in self.cells.values():
-            total.add(counts)
-        return total
+        return Counts.over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""

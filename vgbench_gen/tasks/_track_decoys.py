@@ -28,9 +28,7 @@ _ENOUGH = 6  # places at which no other point is tried
 _ELSEWHERE = 60  # looks of points of other pairs, after those of the pair's own
 _CHOICE = 24  # fitting places around the first targets, of which the closest look is taken
 _LOOKED_AT = 400  # motions, those that start nearest
-_TRIES = 6  # places tried around each target, the target itself first
 _ASIDE_D = 2.5  # how far from it
-_TARGETS_PER_PLACE = 2
 # More would come from pairs that hardly show the query's surroundings, which are those with large motions.
 _DECOYS = 10
 _FEWEST_BACK = 4  # places in image 1; with fewer the question is not asked back

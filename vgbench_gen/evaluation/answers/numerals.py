@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import re
 from collections.abc import Iterable
 
@@ -41,7 +42,7 @@ _SCALAR = re.compile(
 )
 
 
-class _NumeralReader:
+class _NumeralReader(abc.ABC):
     """What counts, numbers and lengths share."""
 
     def marked(self, text: str) -> Reading:
@@ -66,12 +67,13 @@ class _NumeralReader:
         around = line[: found[0].start] + line[found[0].end :]
         return self.value(found[0]) if not re.search(r"\w", around) else NOTHING
 
+    @abc.abstractmethod
     def _pick(self, text: str, first: bool) -> Reading:
-        raise NotImplementedError
+        """The one of several quantities that is the answer: the first, or the last."""
 
+    @abc.abstractmethod
     def value(self, found: Quantity) -> Reading:
         """A quantity as an answer of this type."""
-        raise NotImplementedError
 
     def _sum(self, text: str) -> Reading:
         """The value of a reply that is a sum, such as "2 + 3"."""

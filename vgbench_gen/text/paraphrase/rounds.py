@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,6 +52,14 @@ class Counts:
     uncosted: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def over(cls, groups: Iterable[Counts]) -> Counts:
+        """All groups together."""
+        total = cls()
+        for counts in groups:
+            total.add(counts)
+        return total
 
     def add(self, other: Counts) -> None:
         """Count another group in."""

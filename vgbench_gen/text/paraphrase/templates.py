@@ -38,10 +38,7 @@ class Report:
     @property
     def total(self) -> Counts:
         """All cells together."""
-        total = Counts()
-        for counts in self.cells.values():
-            total.add(counts)
-        return total
+        return Counts.over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
