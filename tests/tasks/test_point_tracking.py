@@ -31,7 +31,7 @@ from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import _track_looks, _tracks, point_tracking
+from vgbench_gen.tasks import _track_looks, _track_odds, _tracks, point_tracking
 from vgbench_gen.tasks.point_tracking import PointTracking
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -122,6 +122,22 @@ def test_right_and_wrong_options_moved_alike_once_the_facts_are_known() -> None:
         below = (distance[:, 1:] < distance[:, :1]).sum(axis=1)
         shares = np.bincount(below, minlength=distance.shape[1]) / len(below)
         assert np.abs(shares * distance.shape[1] - 1).max() < 0.35, shares
+
+
+def test_ranks_come_out_alike_however_unlike_the_pools_are() -> None:
+    rng = rng_for(0)
+    can = rng.random((2000, 4)) < [0.9, 0.6, 0.5, 0.4]
+    odds = _track_odds.Odds(np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.ones(2), _track_odds._wishes(can))
+    ranks = [_track_odds._drawn_rank(row, odds, rng, False) for row in can]
+    asked = [rank for rank in ranks if rank is not None]
+    assert all(row[rank] for row, rank in zip(can, ranks, strict=True) if rank is not None)
+    assert len(asked) >= 1000
+    shares = np.bincount(asked, minlength=4) / len(asked)
+    assert np.abs(shares - 0.25).max() < 0.04, shares
+    # The seed that asked a fact gives its rank again, without the chance of being turned down.
+    for seed in range(50):
+        first = _track_odds._drawn_rank(can[seed], odds, rng_for(seed), False)
+        assert first in (None, _track_odds._drawn_rank(can[seed], odds, rng_for(seed), True))
 
 
 def test_grounds_do_not_keep_the_frames_of_a_scene_that_is_done() -> None:
