@@ -208,7 +208,7 @@ def test_a_budget_in_money_needs_a_price() -> None:
 
 def test_shipped_prices_say_when_and_where_they_were_read() -> None:
     prices = load_toml(SHIPPED, Prices).price
-    assert {("openai", "gpt-4o"), ("deepseek", "deepseek-chat")} <= {(price.provider, price.model) for price in prices}
+    assert {("openai", "gpt-4o"), ("deepseek", "deepseek-flash")} <= {(price.provider, price.model) for price in prices}
     assert len({(price.provider, price.model) for price in prices}) == len(prices)
     for price in prices:
         assert re.fullmatch(r"20\d\d-\d\d", price.as_of), price

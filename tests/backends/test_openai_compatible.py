@@ -226,6 +226,21 @@ def test_the_table_knows_reasoning_models(server: Server) -> None:
     }  # fmt: skip
 
 
+def test_a_model_that_reasons_by_default_does_so_when_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-deepseek-1")
+    backend = opened(server, "deepseek:deepseek-flash", base_url=server.url)
+    off = {"type": "disabled"}
+    on = {"type": "enabled"}
+    asked: list[tuple[dict[str, Any], Any]] = [
+        ({}, off),
+        ({"reasoning_effort": "low"}, None),
+        ({"extra_body": {"thinking": on}}, on),
+    ]
+    for settings, thinking in asked:
+        ask(backend, request(f"with {settings}", **settings))
+        assert server.seen[-1].json.get("thinking") == thinking
+
+
 def test_pictures_and_thoughts_of_a_model_come_back(server: Server, tmp_path: Path) -> None:
     png = picture(8, 8, "PNG")
     url = "data:image/png;base64," + base64.b64encode(png).decode()
@@ -259,7 +274,7 @@ def test_only_openai_hears_of_organizations_and_nobody_of_admin_keys(
     for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
         monkeypatch.setenv(name, "sentinel-1234")
     monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-deepseek-1")
-    ask(opened(server, "deepseek:deepseek-chat", base_url=server.url))
+    ask(opened(server, "deepseek:deepseek-flash", base_url=server.url))
     assert server.seen[0].headers["authorization"] == "Bearer sk-deepseek-1"
     assert "sentinel" not in str(server.seen[0])
 
@@ -297,7 +312,7 @@ def test_azure_by_token(server: Server, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("spec", "said"),
     [
-        ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
+        ("deepseek:deepseek-flash", "DEEPSEEK_API_KEY"),
         ("openai:gpt-4o", "OPENAI_API_KEY"),
         ("azure:mine", "AZURE_OPENAI_ENDPOINT"),
         ("openai", "found no model"),

@@ -6,7 +6,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
@@ -26,10 +26,14 @@ _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")
 
 @dataclass(slots=True)
 class Demands:
-    """What a model wants differently; learned from its refusals where the table does not know."""
+    """What a model wants differently; learned from its refusals where the table does not know.
+
+    without_effort: fields sent where the settings ask for no reasoning effort.
+    """
 
     max_completion_tokens: bool = False
     fixed_temperature: bool = False
+    without_effort: dict[str, Any] = field(default_factory=dict)
 
     def learn(self, code: str, parameter: str) -> bool:
         """Whether a refusal taught something new, so that the same request may now pass."""
@@ -80,6 +84,8 @@ def parameters(call: Call, demands: Demands) -> dict[str, Any]:
         sent["stop"] = list(settings.stop)
     if settings.reasoning_effort:
         sent["reasoning_effort"] = settings.reasoning_effort
+    else:
+        sent |= demands.without_effort
     return sent | dict(settings.extra_body)
 
 

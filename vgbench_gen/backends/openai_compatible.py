@@ -1,6 +1,6 @@
 """Everything that speaks OpenAI's chat completions, through the `openai` package: hosted ones and one's own servers.
 
-`openai:gpt-4o`, `deepseek:deepseek-chat`, `openrouter:VENDOR/MODEL`, `ollama:llava:7b`, `vllm:http://host:8000/v1#NAME`.
+`openai:gpt-4o`, `deepseek:deepseek-flash`, `openrouter:VENDOR/MODEL`, `ollama:llava:7b`, `vllm:http://host:8000/v1#NAME`.
 `providers.toml` says where each stands and which environment variable holds its key.
 """
 
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from vgbench_gen.backends import _chat
 from vgbench_gen.backends._call import Answer, Call, Failed
@@ -51,6 +51,7 @@ class Demand(Config):
     models: tuple[str, ...]
     max_completion_tokens: bool = False
     fixed_temperature: bool = False
+    without_effort: Mapping[str, JsonValue] = Field(default={})
 
 
 class Table(Config):
@@ -162,6 +163,7 @@ def demands(provider: str, model: str) -> _chat.Demands:
         if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
             found.max_completion_tokens |= demand.max_completion_tokens
             found.fixed_temperature |= demand.fixed_temperature
+            found.without_effort |= demand.without_effort
     return found
 
 

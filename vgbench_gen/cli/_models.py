@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ModelSpec = Annotated[
     str,
     typer.Option(
-        "--model", metavar="SPEC", help="Who is asked: deepseek:deepseek-chat, openai:gpt-4o, azure:DEPLOYMENT, …"
+        "--model", metavar="SPEC", help="Who is asked: deepseek:deepseek-flash, openai:gpt-4o, azure:DEPLOYMENT, …"
     ),
 ]
 Concurrency = Annotated[
@@ -62,7 +62,7 @@ TrustRemoteCode = Annotated[
     bool, typer.Option("--trust-remote-code", help="Let Python code that comes with a local model run.")
 ]
 
-DEFAULT_MODEL = "deepseek:deepseek-chat"
+DEFAULT_MODEL = "deepseek:deepseek-flash"
 DEFAULT_CONCURRENCY = 16
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_RETRIES = 5

@@ -49,7 +49,7 @@ _SHOWN_REQUESTS = 2
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("paraphrase", epilog="Example: vgbench paraphrase --model deepseek:deepseek-chat --bank bank.toml")(
+    app.command("paraphrase", epilog="Example: vgbench paraphrase --model deepseek:deepseek-flash --bank bank.toml")(
         paraphrase
     )
 
