@@ -17,8 +17,9 @@ import pytest
 from tests.backends.fixtures import picture, request
 from tests.backends.server import Play, Server, refusal, reply, serving
 from vgbench_gen.backends import _http, _keys, served
-from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Settings, TextPart
+from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Settings, TextPart, Usage
 from vgbench_gen.backends.batch import ask_all
+from vgbench_gen.backends.openai_compatible import OpenAICompatible
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
@@ -239,6 +240,75 @@ def test_a_model_that_reasons_by_default_does_so_when_asked(server: Server, monk
     for settings, thinking in asked:
         ask(backend, request(f"with {settings}", **settings))
         assert server.seen[-1].json.get("thinking") == thinking
+
+
+def test_images_are_changed_by_the_endpoint_made_for_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-12")
+    first, second, changed = picture(), picture(9, 8, "PNG"), picture(8, 8, "PNG")
+    tree = {
+        "data": [{"b64_json": base64.b64encode(changed).decode()}],
+        "usage": {"input_tokens": 7, "output_tokens": 5},
+    }
+    play(server, Play(body=json.dumps(tree).encode()), Play(body=b'{"data": [{"url": "http://elsewhere/a.png"}]}'))
+    backend = opened(server, "openai:gpt-image-1", base_url=server.url, cache=tmp_path / "cache.sqlite", retries=0)
+    parts = [ImagePart(first), ImagePart(second)]
+
+    def edit(prompt: str) -> Any:
+        async def run() -> Any:
+            return await backend.edit(parts, prompt, Settings())
+
+        return asyncio.run(run())
+
+    found = edit("Draw arrows.")
+    sent = server.seen[0]
+    assert sent.path == "/v1/images/edits"
+    assert sent.headers["content-type"].startswith("multipart/form-data")
+    assert first in sent.body
+    assert sent.body.index(first) < sent.body.index(second)
+    assert b"Draw arrows." in sent.body
+    assert b"gpt-image-1" in sent.body
+    assert (found.images, found.usage) == ((changed,), Usage(7, 5))
+    assert "base64" not in json.dumps(found.raw)
+    assert edit("Draw arrows.").cached
+    with pytest.raises(BackendError, match="b64_json"):
+        edit("Draw circles.")
+    assert server.requests == 2  # nothing is fetched from the address that it gave
+
+
+def test_a_chat_changes_images_where_there_is_no_such_endpoint(server: Server) -> None:
+    backend = opened(server)
+
+    async def run() -> Any:
+        return await backend.edit([ImagePart(picture())], "Draw arrows.", Settings())
+
+    assert asyncio.run(run()).images == ()
+    assert server.seen[0].path == "/v1/chat/completions"
+    assert [part["type"] for part in server.seen[0].json["messages"][0]["content"]] == ["image_url", "text"]
+    assert opened(server, image_edits="endpoint").edits
+
+
+def test_the_shared_instance_is_read_as_its_users_set_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = pytest.importorskip("azure.identity")
+    scopes: list[str] = []
+
+    def provider(credential: object, scope: str) -> Callable[[], str]:
+        scopes.append(scope)
+        return lambda: "token"
+
+    monkeypatch.setattr(identity, "get_bearer_token_provider", provider)
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "key-of-another-resource")
+    backend = open_backend("trapi:gpt-4o_2024-11-20")
+    assert isinstance(backend, OpenAICompatible)
+    assert backend.endpoint == "https://trapi.research.microsoft.com/gcr/shared?api-version=2024-10-21"
+    monkeypatch.setenv("TRAPI_INSTANCE", "my/instance")
+    monkeypatch.setenv("TRAPI_API_VERSION", "2025-01-01")
+    monkeypatch.setenv("TRAPI_SCOPE", "api://mine/.default")
+    other = open_backend("trapi:d")
+    assert isinstance(other, OpenAICompatible)
+    assert other.endpoint == "https://trapi.research.microsoft.com/my/instance?api-version=2025-01-01"
+    assert scopes == ["api://trapi/.default", "api://mine/.default"]
 
 
 def test_pictures_and_thoughts_of_a_model_come_back(server: Server, tmp_path: Path) -> None:

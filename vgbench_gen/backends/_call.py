@@ -20,11 +20,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request ready to be sent. turns: the system prompt of the settings first, where there is one."""
+    """A request ready to be sent. turns: the system prompt of the settings first, where there is one. edit: its images
+    are to be changed by an endpoint that does nothing else."""
 
     turns: tuple[Turn, ...]
     settings: Settings
     digest: str
+    edit: bool = False
 
     @property
     def images(self) -> tuple[SentImage, ...]:

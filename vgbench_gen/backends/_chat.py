@@ -28,11 +28,13 @@ _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")
 class Demands:
     """What a model wants differently; learned from its refusals where the table does not know.
 
-    without_effort: fields sent where the settings ask for no reasoning effort.
+    edits: it changes images by an endpoint of its own. without_effort: fields sent where the settings ask for no
+    reasoning effort.
     """
 
     max_completion_tokens: bool = False
     fixed_temperature: bool = False
+    edits: bool = False
     without_effort: dict[str, Any] = field(default_factory=dict)
 
     def learn(self, code: str, parameter: str) -> bool:
@@ -142,6 +144,34 @@ def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
         parameters=dict(sent),
         raw=tree,
     )
+
+
+def edited(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
+    """What a reply to a request for changed images holds; the pictures are taken out of the raw reply.
+
+    Raises:
+        Failed: no picture in it, or only its address, from which nothing is fetched.
+    """
+    found: list[bytes] = []
+    data = tree.get("data")
+    for part in data if isinstance(data, list) else []:
+        text = part.get("b64_json") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            try:
+                picture = base64.b64decode(text, validate=True)
+            except (binascii.Error, ValueError):
+                continue
+            if picture.startswith(_MAGIC):
+                part["b64_json"] = f"image {len(found)}"
+                found.append(picture)
+    if not found:
+        raise Failed("bad_reply", "the reply holds no JPEG or PNG as b64_json.", "later", charged=True)
+    told = tree.get("usage")
+    renamed = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
+    usage, usd = _usage(
+        {ours: told.get(theirs) for ours, theirs in renamed.items()} if isinstance(told, dict) else None
+    )
+    return Answer("", "stop", model, usage, usd, tuple(found), dict(sent), tree)
 
 
 def filtered(model: str, sent: Mapping[str, Any], raw: Mapping[str, Any]) -> Answer:

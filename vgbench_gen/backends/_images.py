@@ -23,12 +23,16 @@ _TYPES = {"JPEG": "image/jpeg", "PNG": "image/png"}
 
 @dataclass(frozen=True, slots=True)
 class SentImage:
-    """data: the file as sent. url: the same as a data URL (RFC 2397), ASCII. digest: of `data`. size_px: (w, h)."""
+    """data: the file as sent. url: the same as a data URL (RFC 2397), ASCII. digest: of `data`. size_px: (w, h).
+
+    kind: "jpeg" or "png".
+    """
 
     data: bytes
     url: bytes
     digest: str
     size_px: tuple[int, int]
+    kind: str = "jpeg"
 
 
 class Images:
@@ -53,7 +57,7 @@ class Images:
         if part.long_side_px and max(size_px) > part.long_side_px:
             data, size_px = await asyncio.to_thread(_smaller, data, size_px, kind, part.long_side_px, where)
         url = f"data:{_TYPES[kind]};base64,".encode() + base64.b64encode(data)
-        image = SentImage(data, url, bytes_digest(data), size_px)
+        image = SentImage(data, url, bytes_digest(data), size_px, kind.lower())
         self._keep(key, image)
         return image
 

@@ -3,6 +3,10 @@
 Read is what Azure's client reads: AZURE_OPENAI_ENDPOINT, OPENAI_API_VERSION, and AZURE_OPENAI_AD_TOKEN or
 AZURE_OPENAI_API_KEY. Without either of the last two the program signs in through azure-identity (extra `azure`) for the
 scope AZURE_OPENAI_SCOPE. TRAPI_ENDPOINT, TRAPI_API_VERSION and TRAPI_SCOPE stand in for endpoint, version and scope.
+
+`trapi:DEPLOYMENT` is the same for Microsoft Research's shared instance, as lmms-eval's ROVER module (commit ea61fdc6)
+reads it: TRAPI_INSTANCE, TRAPI_DEPLOYMENT, TRAPI_API_VERSION and TRAPI_SCOPE, each with its default, and a sign-in by
+`az login` or the machine's identity.
 """
 
 from __future__ import annotations
@@ -22,15 +26,22 @@ from vgbench_gen.core.errors import ConfigError
 if TYPE_CHECKING:
     import openai
 
+TRAPI_DEPLOYMENT = "gpt-4o_2024-11-20"
+_TRAPI = {"instance": "gcr/shared", "version": "2024-10-21", "scope": "api://trapi/.default"}
+_TRAPI_HOST = "https://trapi.research.microsoft.com"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 @providers.register("azure")
+@providers.register("trapi")
 class AzureProvider(Provider):
-    """`azure:DEPLOYMENT`."""
+    """`azure:DEPLOYMENT` and `trapi:DEPLOYMENT`."""
 
     def needs(self, name: str) -> Needs:
         """As `Provider.needs`; without a key it signs in."""
+        if name == "trapi":
+            variables = ("TRAPI_ENDPOINT", "TRAPI_INSTANCE", "TRAPI_API_VERSION", "TRAPI_SCOPE")
+            return Needs("trapi:DEPLOYMENT", (), False, variables, "azure", ("azure.identity",))
         return Needs(
             f"{name}:DEPLOYMENT",
             ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN"),
@@ -44,16 +55,22 @@ class AzureProvider(Provider):
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`."""
         spec = f"{name}:{model}"
-        url = options.base_url or _variable("AZURE_OPENAI_ENDPOINT", "TRAPI_ENDPOINT")
-        version = _variable("OPENAI_API_VERSION", "TRAPI_API_VERSION")
+        if name == "trapi":
+            instance = _variable("TRAPI_INSTANCE") or _TRAPI["instance"]
+            url = options.base_url or _variable("TRAPI_ENDPOINT") or f"{_TRAPI_HOST}/{instance.strip('/')}"
+            version = _variable("TRAPI_API_VERSION") or _TRAPI["version"]
+        else:
+            url = options.base_url or _variable("AZURE_OPENAI_ENDPOINT", "TRAPI_ENDPOINT")
+            version = _variable("OPENAI_API_VERSION", "TRAPI_API_VERSION")
         if not url:
             raise ConfigError(f"{spec}: no endpoint. Set AZURE_OPENAI_ENDPOINT (or TRAPI_ENDPOINT) or give --base-url.")
         if not version:
             raise ConfigError(f"{spec}: no API version. Set OPENAI_API_VERSION (or TRAPI_API_VERSION).")
         endpoint = bare_url(url)
-        token = None if options.key_file else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
-        key = None if token else find_key(("AZURE_OPENAI_API_KEY",), options.key_file)
-        sign_in = None if key or token else _signing_in(spec)
+        # A key for another resource has no business at the shared instance.
+        token = None if options.key_file or name == "trapi" else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
+        key = None if token else find_key(() if name == "trapi" else ("AZURE_OPENAI_API_KEY",), options.key_file)
+        sign_in = None if key or token else _signing_in(spec, name == "trapi")
         remember_proxies()
 
         def connect(options: BackendOptions) -> openai.AsyncOpenAI:
@@ -81,17 +98,29 @@ def _variable(*names: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
-def _signing_in(spec: str) -> Callable[[], Awaitable[str]]:
+def _signing_in(spec: str, trapi: bool = False) -> Callable[[], Awaitable[str]]:
     """Gives tokens of the signed-in user or machine."""
     try:
-        from azure.identity import DefaultAzureCredential, get_bearer_token_provider
+        from azure.identity import (
+            AzureCliCredential,
+            ChainedTokenCredential,
+            DefaultAzureCredential,
+            ManagedIdentityCredential,
+            get_bearer_token_provider,
+        )
     except ImportError as exc:
         raise ConfigError(
-            f"{spec}: no key. Set AZURE_OPENAI_API_KEY, or install the extra for signing in: "
-            "pip install 'vgbench-gen[azure]'."
+            f"{spec}: {'' if trapi else 'no key. Set AZURE_OPENAI_API_KEY, or '}install the extra for "
+            "signing in: pip install 'vgbench-gen[azure]'."
         ) from exc
-    scope = _variable("AZURE_OPENAI_SCOPE", "TRAPI_SCOPE") or _AZURE_SCOPE
-    provider = get_bearer_token_provider(DefaultAzureCredential(), scope)
+    if trapi:
+        scope = _variable("TRAPI_SCOPE") or _TRAPI["scope"]
+        provider = get_bearer_token_provider(
+            ChainedTokenCredential(AzureCliCredential(), ManagedIdentityCredential()), scope
+        )
+    else:
+        scope = _variable("AZURE_OPENAI_SCOPE", "TRAPI_SCOPE") or _AZURE_SCOPE
+        provider = get_bearer_token_provider(DefaultAzureCredential(), scope)
 
     async def token() -> str:
         from azure.core.exceptions import AzureError

@@ -182,6 +182,15 @@ class Backend(abc.ABC):
             BackendError: no usable reply after all retries, the budget is spent, or the request is refused.
         """
 
+    async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
+        """The reply whose `images` are these images changed as the prompt says; asked in a chat unless a backend has an
+        endpoint for it.
+
+        Raises:
+            BackendError: as `ask`. A reply may hold no image.
+        """
+        return await self.ask((Message("user", (*images, TextPart(prompt))),), settings)
+
     async def rest(self) -> None:  # noqa: B027 (most backends have nothing to do)
         """Let go of what belongs to the running event loop; the next `ask` may come from another one."""
 

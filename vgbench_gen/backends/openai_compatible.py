@@ -51,6 +51,7 @@ class Demand(Config):
     models: tuple[str, ...]
     max_completion_tokens: bool = False
     fixed_temperature: bool = False
+    edits: bool = False
     without_effort: Mapping[str, JsonValue] = Field(default={})
 
 
@@ -95,13 +96,16 @@ class OpenAICompatible(Served):
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._demands = demands(provider, model)
+        self.edits = options.image_edits == "endpoint" or (options.image_edits == "auto" and self._demands.edits)
 
     async def _send(self, call: Call) -> Answer:
         import openai
 
         while True:
-            sent = _chat.parameters(call, self._demands)
+            sent = dict(call.settings.extra_body) if call.edit else _chat.parameters(call, self._demands)
             try:
+                if call.edit:
+                    return _chat.edited(await self._post_edit(call), self.model, sent)
                 return _chat.answer(await self._post(call), self.model, sent)
             except openai.APIStatusError as error:
                 raw = error.body if isinstance(error.body, Mapping) else {}
@@ -125,6 +129,19 @@ class OpenAICompatible(Served):
             "/chat/completions", cast_to=httpx2.Response, content=_chat.body(call, self.model, self._demands)
         )
         return parsed(response)
+
+    async def _post_edit(self, call: Call) -> dict[str, object]:
+        from vgbench_gen.backends._http import parsed
+
+        if taken := {"model", "prompt", "image", "n", "stream"} & set(call.settings.extra_body):
+            raise Failed("wrong_request", f"extra_body holds {', '.join(sorted(taken))}, which are not its to set.")
+        files = [
+            (f"image{k}.{image.kind}", image.data, f"image/{image.kind}") for k, image in enumerate(call.images, 1)
+        ]
+        response = await self._connected().images.with_raw_response.edit(
+            image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body)
+        )
+        return parsed(response.http_response)
 
     @property
     def _where(self) -> str:
@@ -163,6 +180,7 @@ def demands(provider: str, model: str) -> _chat.Demands:
         if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
             found.max_completion_tokens |= demand.max_completion_tokens
             found.fixed_temperature |= demand.fixed_temperature
+            found.edits |= demand.edits
             found.without_effort |= demand.without_effort
     return found
 

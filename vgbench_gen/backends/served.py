@@ -24,6 +24,7 @@ from vgbench_gen.backends.base import (
     Reply,
     Settings,
     Tally,
+    TextPart,
     Usage,
 )
 from vgbench_gen.backends.spec import BackendOptions
@@ -51,6 +52,8 @@ class Served(Backend):
     Raises:
         ConfigError: a budget in money for a model without a price.
     """
+
+    edits = False  # whether `_send` knows what to do with `Call.edit`
 
     def __init__(
         self, spec: str, provider: str, model: str, endpoint: str, options: BackendOptions, clock: Clock | None = None
@@ -80,8 +83,15 @@ class Served(Backend):
 
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
         """As `Backend.ask`."""
+        return await self._served(messages, settings)
+
+    async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
+        """As `Backend.edit`."""
+        return await self._served((Message("user", (*images, TextPart(prompt))),), settings, self.edits)
+
+    async def _served(self, messages: Sequence[Message], settings: Settings, edit: bool = False) -> Reply:
         async with self._door.slot():
-            call = await self._call(messages, settings)
+            call = await self._call(messages, settings, edit)
             while True:
                 if self._cache is not None and (kept := self._cache.get(call.digest)) is not None:
                     self.tally.cached += 1
@@ -114,7 +124,7 @@ class Served(Backend):
             del self._under_way[call.digest]
             outcome.cancel()
 
-    async def _call(self, messages: Sequence[Message], settings: Settings) -> Call:
+    async def _call(self, messages: Sequence[Message], settings: Settings, edit: bool) -> Call:
         if settings.system:
             messages = (Message.of("system", settings.system), *messages)
         turns = []
@@ -128,8 +138,10 @@ class Served(Backend):
             for turn in turns
         ]
         content = [1, self.provider, self.endpoint, self.model, asked, settings.model_dump(mode="json")]
+        if edit:
+            content.append("edit")
         try:
-            return Call(tuple(turns), settings, stable_hash(canonical_json(content), size=16))
+            return Call(tuple(turns), settings, stable_hash(canonical_json(content), size=16), edit)
         except ValueError as exc:
             raise BackendError(
                 "wrong_request",

@@ -37,7 +37,8 @@ class BackendOptions(Config):
     cache: SQLite file of replies, None for none. timeout_s: of one attempt. retries: after failures that may pass.
     key_file: holds the key, instead of the environment. base_url: instead of the provider's; it may hold a password, so
     records take the backend's `spec`, never this. prices: a TOML file as
-    `prices.toml`, looked at before the shipped one. local: of models that run on this machine.
+    `prices.toml`, looked at before the shipped one. image_edits: how images are changed: by the endpoint made for
+    it, in a chat, or as the table of providers says. local: of models that run on this machine.
     """
 
     concurrency: int = Field(default=16, ge=1, le=1024)
@@ -51,6 +52,7 @@ class BackendOptions(Config):
     key_file: Path | None = None
     base_url: str = Field(default="", repr=False)
     prices: Path | None = None
+    image_edits: Literal["auto", "endpoint", "chat"] = "auto"
     local: LocalOptions = Field(default_factory=LocalOptions)
 
 

@@ -1,0 +1,240 @@
+"""`inspect:PROVIDER/MODEL`: any model that inspect_ai can ask, as inspect:anthropic/NAME; needs the extra `inspect`.
+
+Keys and addresses are found as inspect_ai finds them (ANTHROPIC_API_KEY and the like; https://inspect.aisi.org.uk has
+the list), unless --key-file or --base-url name one. Cache, retries, limits and budget are those of every backend;
+inspect_ai sends each attempt once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import importlib.util
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from vgbench_gen.backends._call import Answer, Call, Failed, Turn
+from vgbench_gen.backends._keys import bare_url, find_key, remember, remember_proxies
+from vgbench_gen.backends.base import Backend, FinishReason, Usage
+from vgbench_gen.backends.served import Served
+from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from inspect_ai.model import ChatMessage, Model, ModelOutput
+
+EXTRA = "inspect"
+_PACKAGE = "inspect_ai"
+_SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD)")  # names of variables
+_FINISHES: dict[str, FinishReason] = {
+    "stop": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "tool_calls",
+}
+_MAY_PASS = (408, 409, 425)  # of statuses below 500
+_SHOWN_CHARS = 300
+
+
+@providers.register("inspect")
+class InspectProvider(Provider):
+    """`inspect:PROVIDER/MODEL`."""
+
+    def needs(self, name: str) -> Needs:
+        """As `Provider.needs`."""
+        return Needs(f"{name}:PROVIDER/MODEL", needs_key=False, extra=EXTRA, packages=(_PACKAGE,))
+
+    def open(self, name: str, model: str, options: BackendOptions) -> Backend:
+        """As `Provider.open`; what inspect_ai alone knows (a key it wants, an unknown name) shows at the first call."""
+        spec = f"{name}:{model}"
+        provider, slash, rest = model.partition("/")
+        if not (provider and slash and rest):
+            raise ConfigError(f"{spec}: found no model; expected {name}:PROVIDER/MODEL such as {name}:anthropic/NAME.")
+        if importlib.util.find_spec(_PACKAGE) is None:
+            raise ConfigError(
+                f"{spec}: needs {_PACKAGE}, not installed here. Install the extra: pip install 'vgbench-gen[{EXTRA}]'"
+            )
+        return Inspect(spec, provider, rest, options)
+
+
+class Inspect(Served):
+    """A model behind inspect_ai's `Model.generate`.
+
+    Args:
+        spec: as on the command line.
+        provider: inspect_ai's name for it, also for the table of prices.
+        model: name without the provider.
+        options: how requests are sent.
+
+    Raises:
+        ConfigError: as `Served`, or a key file or address that makes no sense.
+    """
+
+    def __init__(self, spec: str, provider: str, model: str, options: BackendOptions) -> None:
+        endpoint = bare_url(options.base_url) if options.base_url else ""
+        super().__init__(spec, provider, model, f"{_PACKAGE} {endpoint}".strip(), options)
+        self._key = find_key((f"{provider.upper()}_API_KEY",), options.key_file) if options.key_file else None
+        self._model: Model | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        # It finds keys by itself, so that all that may be one is covered in messages.
+        for variable, value in os.environ.items():
+            if _SECRET.fullmatch(variable):
+                remember(value)
+        remember_proxies()
+
+    async def _send(self, call: Call) -> Answer:
+        from pydantic import ValidationError
+
+        model, settings = self._connected(), call.settings
+        sent: dict[str, Any] = {"max_tokens": settings.max_tokens, "temperature": settings.temperature}
+        sent |= {"seed": settings.seed, "stop_seqs": list(settings.stop) or None}
+        sent |= {"reasoning_effort": settings.reasoning_effort or None, "extra_body": dict(settings.extra_body) or None}
+        sent = {name: value for name, value in sent.items() if value is not None}
+        try:
+            output = await self._generated(model, [_message(turn) for turn in call.turns], sent)
+        except ValidationError as exc:
+            told = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
+            raise Failed("wrong_request", f"{self.spec}: inspect_ai takes no such setting ({told}).") from None
+        except Exception as exc:
+            raise self._failure(model, exc) from None
+        return self._answer(output, sent)
+
+    async def rest(self) -> None:
+        """As `Backend.rest`."""
+        model, self._model = self._model, None
+        if model is not None and self._loop is asyncio.get_running_loop():
+            await model.api.aclose()
+
+    async def _generated(self, model: Model, messages: list[ChatMessage], sent: Mapping[str, Any]) -> ModelOutput:
+        from inspect_ai.event import ModelEvent
+        from inspect_ai.log import transcript
+        from inspect_ai.model import GenerateConfig
+
+        config = GenerateConfig(**sent)
+
+        async def ask() -> ModelOutput:
+            try:
+                return await model.generate(messages, config=config)
+            finally:
+                for event in transcript().events:
+                    if isinstance(event, ModelEvent):
+                        event.input, event.call = [], None
+
+        # It notes every exchange, images and all, in a variable of the context. One of its own goes with the request,
+        # but timers that were cancelled hold it for minutes.
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().create_task(ask(), context=context)
+
+    def _connected(self) -> Model:
+        loop = asyncio.get_running_loop()
+        if self._model is None or self._loop is not loop:
+            from inspect_ai.model import GenerateConfig, get_model
+
+            config = GenerateConfig(max_retries=0, max_connections=self.options.concurrency)
+            more: dict[str, Any] = {"base_url": self.options.base_url} if self.options.base_url else {}
+            if self._key is not None:
+                more["api_key"] = self._key.reveal()
+            try:
+                self._model = get_model(f"{self.provider}/{self.model}", config=config, memoize=False, **more)
+            except Exception as exc:
+                # Each provider's package has errors of its own for a key, a package or an address that is missing.
+                raise ConfigError(f"{self.spec}: inspect_ai cannot open it: {_one_line(exc)}") from None
+            self._loop = loop
+            # Clients of providers repeat requests by themselves; here one attempt is one request.
+            client = getattr(self._model.api, "client", None)
+            if client is not None and isinstance(getattr(client, "max_retries", None), int):
+                client.max_retries = 0
+        return self._model
+
+    def _failure(self, model: Model, exc: Exception) -> Failed:
+        """What an error of a provider means. inspect_ai says whether it may pass; its status says the rest."""
+        from tenacity import RetryError
+
+        if isinstance(exc, RetryError) and isinstance(last := exc.last_attempt.exception(), Exception):
+            exc = last
+        status = _status(exc)
+        where = f"{self.spec}: {_one_line(exc)}" + (f" ({status})" if status else "")
+        decision = model.api.should_retry(exc)
+        if status == 401 or model.api.is_auth_failure(exc):
+            return Failed("refused_key", where, for_all=True)
+        if status == 429 or getattr(decision, "kind", "") == "rate_limit":
+            return Failed("api_error", where, "slower", getattr(decision, "retry_after", None))
+        if decision or (status is not None and (status in _MAY_PASS or status >= 500)):
+            return Failed("api_error", where, "later", charged=status is None)
+        return Failed("wrong_request" if status else "api_error", where)
+
+    def _answer(self, output: ModelOutput, sent: Mapping[str, Any]) -> Answer:
+        if output.error:
+            raise Failed("api_error", f"{self.spec}: {_one_line(output.error)}", "later", charged=True)
+        if output.empty:
+            raise Failed("bad_reply", f"{self.spec}: the reply holds no choice.", "later", charged=True)
+        told, usage = output.usage, None
+        if told is not None:
+            read, written = told.input_tokens_cache_read or 0, told.input_tokens_cache_write or 0
+            usage = Usage(
+                prompt_tokens=told.input_tokens + read + written,
+                completion_tokens=told.output_tokens,
+                reasoning_tokens=min(told.reasoning_tokens or 0, told.output_tokens),
+                cached_tokens=read,
+            )
+        return Answer(
+            text=output.completion,
+            finish_reason=_FINISHES.get(output.stop_reason, "other"),
+            model=output.model or self.model,
+            usage=usage,
+            cost_usd=None if told is None else told.total_cost,
+            parameters=dict(sent),
+            raw={"id": output.response_id, "stop_reason": output.stop_reason, "metadata": _plain(output.metadata)},
+        )
+
+
+def _message(turn: Turn) -> ChatMessage:
+    from inspect_ai.model import (
+        ChatMessageAssistant,
+        ChatMessageSystem,
+        ChatMessageUser,
+        Content,
+        ContentImage,
+        ContentText,
+    )
+
+    words = [part for part in turn.parts if isinstance(part, str)]
+    content: str | list[Content] = "\n".join(words)
+    if len(words) < len(turn.parts):
+        content = [
+            ContentText(text=part) if isinstance(part, str) else ContentImage(image=part.url.decode("ascii"))
+            for part in turn.parts
+        ]
+    if turn.role == "system":
+        return ChatMessageSystem(content=content)
+    return ChatMessageUser(content=content) if turn.role == "user" else ChatMessageAssistant(content=content)
+
+
+def _status(exc: BaseException | None) -> int | None:
+    """HTTP status of an error or of what it came from."""
+    while exc is not None:
+        for name in ("status_code", "code"):
+            if isinstance(found := getattr(exc, name, None), int):
+                return found
+        exc = exc.__cause__
+    return None
+
+
+def _one_line(error: object) -> str:
+    """The end of what it says, where inspect_ai writes the error itself, after the whole request."""
+    text = str(error).strip() or type(error).__name__
+    text = re.sub(r"\[/?[a-z]+\]", "", text.rpartition("\n\n")[2])  # its messages are marked up for a terminal
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_SHOWN_CHARS]
+
+
+def _plain(value: Mapping[str, Any] | None) -> dict[str, Any]:
+    from vgbench_gen.core.rng import canonical_json
+
+    try:
+        canonical_json(dict(value or {}))
+    except (TypeError, ValueError):
+        return {}
+    return dict(value or {})
