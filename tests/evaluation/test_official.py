@@ -7,7 +7,8 @@ from __future__ import annotations
 import pytest
 
 from vgbench_gen.evaluation.answers.official import Official, spatialscore
-from vgbench_gen.evaluation.answers.official_others import mmsi_bench, vsi_bench
+from vgbench_gen.evaluation.answers.official_others import blink, mmsi_bench, q_spatial, vsi_bench
+from vgbench_gen.evaluation.scoring import Case, official
 
 OPTIONS = {
     "B": "B", "b.": "B", "(c)": "C", "The answer is D": "D", "answer: D": "D", "Option E": "E", "answer depends": "D",
@@ -102,3 +103,65 @@ def test_mmsi_bench() -> None:
             "`chair` is `B`": None, "90^{\\circ} B": None, "答案是B": None, "(B)": "B", "A chair. B": "B",
             "": None}  # fmt: skip
     assert {reply: mmsi_bench(reply, "B").extracted for reply in said} == said
+
+
+BLINK = {
+    "B": "(B)", "(B)": "(B)", "The answer is (B)": "(B)", "(A) no\n\n(B)": "(B)", "(A) (B)\n\n(A)": "(A)", "E": "(E)",
+    "(E)": "(E)", "(B) then (B)": "(B)", "\n\n(B)": "(B)", "(C) or not (B)": "(B)", "(B)\t2": "(B)", "(B)\n": "(B)",
+    "(A) (B)\n\nso (B) it is": "(B)", "x\n\n\n(B)": "(B)",
+    # These go to a language model there.
+    " B": "(Z)", "B.": "(Z)", "(b)": "(Z)", "(B).": "(Z)", "**(B)**": "(Z)", "(A) or (B)": "(Z)", "": "(Z)",
+    "(A) no (B)\n\nnone": "(Z)", "B because": "(Z)", "(C)!": "(Z)", "I cannot": "(Z)", "F": "(Z)", "(F)": "(Z)",
+    "(A),(B)": "(Z)", "(A)\n\n(A) (B)": "(Z)", "<answer>(B)</answer>": "(Z)", "( B )": "(Z)", "BC": "(Z)",
+}  # fmt: skip
+
+
+def test_blink() -> None:
+    assert {reply: blink(reply, "(B)", 2).extracted for reply in BLINK} == BLINK
+    assert all(blink(reply, "B", 2).score == (said == "(B)") for reply, said in BLINK.items())
+    assert blink("maybe (C)", "(C)", 2).extracted == "(Z)"
+    assert blink("maybe (C)", "(C)", 4) == Official("(C)", 1.0)
+    assert blink("(Z)", "(Z)", 4).score == 0
+    assert blink("Neither", "(A)", 2).error
+    assert blink(None, "(A)", 2).error
+
+
+Q_SPATIAL = {
+    "\\scalar{1.5} \\distance_unit{m}": ("1.5 m", 1), "scalar{1.5} distance_unit{metres}": ("1.5 metres", 1),
+    "\\scalar{9} \\scalar{2} \\distance_unit{cm} \\distance_unit{M}": ("2 M", 1),
+    "\\distance_unit{m} and \\scalar{1 to 3}": ("2 m", 1), "scalar{2-3} distance_unit{m}": ("2.5 m", 1),
+    "scalar{60} distance_unit{inches}": ("60 inches", 1), "scalar{5} distance_unit{foot}": ("5 foot", 1),
+    "scalar{150} distance_unit{anything}": ("150 anything", 1), "scalar{150} distance_unit{ m}": ("150  m", 1),
+    "scalar{1.} distance_unit{m}": ("1 m", 1), "scalar{-1.5} distance_unit{m}": ("1.5 m", 1),
+    "scalar{3} distance_unit{m}": ("3 m", 0), "scalar{0.75} distance_unit{m}": ("0.75 m", 0),
+    "scalar{2.99} distance_unit{m}": ("2.99 m", 1), "scalar{.5} distance_unit{m}": ("5 m", 0),
+    "scalar{1500} distance_unit{mm}": ("1500 mm", 1), "scalar{1500} distance_unit{millimeters}": (
+        "1500 millimeters", 0), "scalar{0} distance_unit{m}": ("0 m", 0), "scalar{x} distance_unit{m}": ("nan m", 0),
+    "scalar{1.5 distance_unit{m}": ("1.5 m", 1),
+    "scalar{1.5": (None, 0), "1.5 m": (None, 0), "scalar{1.5} m": (None, 0),
+    "\\scalar {1.5} distance_unit{m}": (None, 0),
+    "scalar{1.5} distance_unit{m": (None, 0), "": (None, 0), "scalar{{1.5}} distance_unit{m}": ("1.5 m", 1),
+}  # fmt: skip
+
+
+def test_q_spatial() -> None:
+    for reply, (extracted, points) in Q_SPATIAL.items():
+        found = q_spatial(reply, "1.5 meters")
+        assert (found.extracted, found.score) == (extracted, points), reply
+        assert bool(found.error) == (extracted is None)
+    assert q_spatial("scalar{" * 50_000, "1 m").error  # in linear time
+    assert q_spatial("scalar{1} distance_unit{m}", "tall").error
+
+
+@pytest.mark.parametrize(
+    ("name", "score"),
+    [("BLINK", 0), ("SpatialScore/BLINK", 1), ("QSpatialBench-Plus", 1), ("Q-Spatial-Bench", 1),
+     ("QSpatialBench-ScanNet", 1), ("SpatialScore/QSpatialBench-Plus", 0)],
+)  # fmt: skip
+def test_the_script_goes_with_the_benchmark(name: str, score: float) -> None:
+    if name.endswith("BLINK"):
+        case = Case(name, "multi-choice", "(B)", {"A": "left", "B": "right"})
+        assert official(case, "B.").score == score
+    else:
+        case = Case(name, "open-ended", "1.5 meters")
+        assert official(case, "scalar{150} distance_unit{cm}, and no 9 m").score == score

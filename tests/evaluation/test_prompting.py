@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from tests.store.examples import make_item
 from vgbench_gen.core.errors import UnknownNameError
-from vgbench_gen.evaluation.prompting import AskOptions, _fill, prompt_set, rotations
+from vgbench_gen.core.spread import uniform
+from vgbench_gen.evaluation.prompting import AskOptions, _fill, asked, prompt_set, rotations
 
 LETTER = """\
 ****Please select the most appropriate answer from options (A), (B), (C), (D), (E), or (F).****
@@ -23,7 +27,11 @@ Question: {{ question }}"""
         (("SpatialBench", "VSR", "SpatialSense", "RealWorldQA", "VSI-Bench_8"), "open-ended", SHORT),
         (("VGBench",), "judgment", SHORT),
         (("VGBench",), "multi-choice", SHORT),
-        (("QSpatialBench", "VGBench"), "open-ended", "You will be provided with a question and a 2D image."),
+        (
+            ("QSpatialBench", "VGBench", "QSpatialBench-Plus", "SpatialScore/QSpatialBench-ScanNet"),
+            "open-ended",
+            "You will be provided with a question and a 2D image.",
+        ),
     ],
 )
 def test_each_source_has_its_prompt(sources: tuple[str, ...], question_type: str, start: str) -> None:
@@ -56,6 +64,33 @@ def test_room_to_think(model: str, tokens: int) -> None:
     assert AskOptions(reasoning=False).settings(model).max_tokens == 512
     assert AskOptions(reasoning_effort="low").settings(model).max_tokens == 2048
     assert AskOptions(max_tokens=77).settings(model).max_tokens == 77
+
+
+@pytest.mark.parametrize(
+    ("total", "wanted", "places"),
+    [(8, 8, [*range(8)]), (15, 8, [0, 2, 4, 6, 8, 10, 12, 14]), (100, 8, [0, 14, 28, 42, 56, 70, 84, 99]),
+     (9, 8, [0, 1, 2, 3, 4, 5, 6, 8]), (3, 8, [0, 1, 2]), (9, 1, [0]), (9, 0, [*range(9)]), (0, 8, [])],
+)  # fmt: skip
+def test_frames_of_a_video(total: int, wanted: int, places: list[int]) -> None:
+    assert uniform(total, wanted) == places
+    video = make_item(images=tuple(f"{k}.jpg" for k in range(total)), input_modality="video")
+    options = AskOptions(video_frames=wanted)
+    found = asked(video, options.settings("m"), options)
+    assert [image.k for image in found.images] == places
+    assert not found.problem
+    # Of what is no video all images are shown.
+    still = asked(replace(video, input_modality="multi-images"), options.settings("m"), options)
+    assert len(still.images) == total
+
+
+def test_frames_count_before_the_limit_on_images_and_are_part_of_the_request() -> None:
+    video = make_item(images=tuple(f"{k}.jpg" for k in range(40)), input_modality="video")
+    told = [AskOptions(max_images=8), AskOptions(video_frames=16, max_images=8), AskOptions(video_frames=16)]
+    found = [asked(video, options.settings("m"), options) for options in told]
+    assert [one.problem.partition(":")[0] for one in found] == ["", "too_many_images", ""]
+    assert found[0].digest != found[2].digest
+    other = asked(make_item(), told[0].settings("m"), told[0].model_copy(update={"wrong_images": True}), other=video)
+    assert [image.k for image in other.images] == uniform(40, 8)
 
 
 def test_only_choices_turn() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, row
+from tests.store.examples import make_item
 from vgbench_gen.evaluation import floors
-from vgbench_gen.evaluation.board import Board, ScoreRow, confusion
+from vgbench_gen.evaluation.board import Board, ScoreRow, confusion, content_of
 from vgbench_gen.evaluation.cells import Cell, Cells
 from vgbench_gen.evaluation.layouts import SOURCES, SPATIALSCORE, VGBENCH, paper_layouts
 from vgbench_gen.evaluation.tables import Comparison, Table, comparison
+from vgbench_gen.report.scores_files import BESIDE, grouped
 
 
 def by_key(found: Comparison, key: str) -> Table:
@@ -72,6 +76,54 @@ def test_headline_and_open_metrics() -> None:
     # (2/3 - 2/3) / (1 - 2/3)
     assert cell(found.summary, "m", "Skill").value == pytest.approx(0.0)
     assert cell(found.summary, "m", "Unreadable").value == pytest.approx(1 / 3)
+
+
+def test_copies_of_a_question_count_once() -> None:
+    # a, b and c are one question, answered right, wrong and right; d is wrong, e right; the truth of d alone is B.
+    entries = [entry(x, content="one") for x in "abc"] + [entry("d", content="two", truth="B"), entry("e")]
+    rows = [row("a"), row("b", 0.0), row("c"), row("d", 0.0), row("e")]
+    table = comparison(board(entries, m=rows)).summary
+    once = cell(table, "m", "Copies once")
+    assert once.value == pytest.approx((2 / 3 + 0 + 1) / 3)
+    assert (once.n, once.asked) == (3, 3)
+    assert 0 <= once.low < once.value < once.high <= 1
+    assert cell(table, "m", "delta = 2").value == pytest.approx(3 / 5)
+    assert cell(table, floors.CONSTANT, "delta = 2").value == pytest.approx(4 / 5)
+    assert cell(table, floors.CONSTANT, "Copies once").value == pytest.approx(2 / 3)
+    assert {head.name: head.total for head in table.heads}["Copies once"] == 3
+    assert "2 are copies" in table.told
+    # The copy whose request failed is left out, and counts as answered through the others.
+    made = board(entries, m=[row("a"), failed("b"), row("c", 0.0), failed("d"), row("e")])
+    part = Cells(made).collapsed(made.runs["m"])
+    assert (part.value, part.n, part.asked) == (0.75, 2, 3)
+    assert part.value_all == pytest.approx(0.5)
+
+
+def test_content_is_all_that_is_seen_and_the_answer() -> None:
+    item = make_item(0, ["a.jpg", "b.jpg"])
+    assert content_of(replace(item, id="other", index=7, benchmark="BLINK")) == content_of(item)
+    changes: list[dict[str, Any]] = [
+        {"question": "x"}, {"context": "x"}, {"options": item.options[::-1]}, {"answer": "C"},
+        {"images": ("b.jpg", "a.jpg")}, {"images": ("a.jpg",)}, {"options": (), "context": item.options[0]},
+    ]  # fmt: skip
+    assert len({content_of(item), *(content_of(replace(item, **change)) for change in changes)}) == 8
+
+
+def test_models_stand_in_groups_of_size() -> None:
+    names = ("InternVL3-78B", "gpt-4o", "Kimi-VL-A3B", "InternVL3-8B", "Qwen2.5-VL-3B")
+    made = Board((entry("a"),))
+    for name in (*names, "baseline:random"):
+        made.add(name, {"set": [row("a")]})
+    lines = comparison(made).summary.lines
+    assert [(line.name, line.group) for line in lines[:6]] == [
+        ("Kimi-VL-A3B", "below 5B"), ("Qwen2.5-VL-3B", "below 5B"), ("InternVL3-8B", "5B to below 15B"),
+        ("InternVL3-78B", "32B and more"), ("gpt-4o", "size not known"), ("baseline:random", ""),
+    ]  # fmt: skip
+    heads = [heading for _, heading in grouped(lines)]
+    assert heads == ["below 5B", "", "5B to below 15B", "32B and more", "size not known", BESIDE, "", ""]
+    # Nothing to tell apart: no headings, and the order of names.
+    alone = board([entry("a")], b=[row("a")], a=[row("a")])
+    assert [(line.name, line.group) for line in comparison(alone).summary.lines[:2]] == [("b", ""), ("a", "")]
 
 
 def test_circular_needs_every_order_and_repeats_are_averaged() -> None:

@@ -164,3 +164,22 @@ def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) 
     if width < 760:
         label = good.locator("td").first.evaluate("cell => getComputedStyle(cell, '::before').content")
         assert label == '"delta = 2"'
+
+
+def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path) -> None:
+    sized = Board((entry("q0"), entry("q1", content="c"), entry("q2", content="c")))
+    for name in ("InternVL3-78B", "gpt-4o", "InternVL3-1B", "baseline:random"):
+        sized.add(name, {"set": [row(f"q{k}", float(k < 2)) for k in range(3)]})
+    found = comparison(sized)
+    order = ["below 5B", "InternVL3-1B", "32B and more", "InternVL3-78B", "size not known", "gpt-4o",
+             "baselines and controls", "baseline:random"]  # fmt: skip
+    text = "\n".join(text_lines(found.summary))
+    for told in (text, as_markdown(found, "x"), as_latex(found), page(Report("x", sized, found), tmp_path)):
+        table = told[told.index(order[0]) :]
+        places = [table.index(name) for name in order]
+        assert places == sorted(places)
+    lines = as_json(found)["tables"][0]["lines"]
+    assert [line["group"] for line in lines[:4]] == ["below 5B", "32B and more", "size not known", ""]
+    assert {row["group"] for row in csv.DictReader(io.StringIO(as_csv(found)))} == {*order[:6:2], ""}
+    assert lines[0]["cells"]["Copies once"]["value"] == 0.75
+    assert "below 5B" not in as_markdown(comparison(made()), "x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -33,7 +34,6 @@ from vgbench_gen.cli._models import (
     backend_options,
     local_options,
 )
-from vgbench_gen.cli._options import DatasetFolder
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.spec import BackendOptions
@@ -49,7 +49,6 @@ def register(app: typer.Typer) -> None:
 
 
 def evaluate(
-    dataset: DatasetFolder,
     model: Annotated[
         list[str],
         typer.Option(
@@ -59,20 +58,38 @@ def evaluate(
             "baseline:constant, baseline:blind, baseline:solvers, baseline:truth, …",
         ),
     ],
+    dataset: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made, or what --benchmark says."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="The same as DATASET, for benchmarks in one file.")
+    ] = None,
     benchmark: Annotated[str, typer.Option("--benchmark", metavar="NAME", help="What DATASET is.")] = "vgbench",
     images: Annotated[
         Path | None, typer.Option("--images", metavar="FOLDER", help="Images, where they lie apart from the questions.")
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=0, help="So many questions, drawn evenly; 0 for all.")
+        int,
+        typer.Option(
+            "--limit", "--num-samples", metavar="N", min=0, help="So many questions, drawn evenly; 0 for all."
+        ),
     ] = 0,
     tasks: Annotated[list[str] | None, typer.Option("--tasks", metavar="A,B", help="Only these tasks.")] = None,
     types: Annotated[
         list[str] | None, typer.Option("--types", metavar="A,B", help="Only judgment, multi-choice or open-ended.")
     ] = None,
+    splits: Annotated[
+        list[str] | None,
+        typer.Option("--splits", metavar="A,B", help="Only these sources: scannet, …; synthetic, natural of SalBench."),
+    ] = None,
+    shots: Annotated[
+        int, typer.Option("--shots", metavar="N", min=0, help="Send so many other questions with answers before each.")
+    ] = 0,
     prompt_set: Annotated[
-        str, typer.Option("--prompts", metavar="NAME", help="Words: paper, released or final_line.")
-    ] = "paper",
+        str,
+        typer.Option("--prompts", metavar="NAME", help="Words: paper, released, final_line, …; else the benchmark's."),
+    ] = "",
     epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Ask everything so often.")] = 1,
     circular: Annotated[
         bool, typer.Option("--circular", help="Ask in every order of the options by rotation.")
@@ -82,6 +99,9 @@ def evaluate(
     first_image: Annotated[
         bool, typer.Option("--first-image", help="Send the first image alone, to models that take one.")
     ] = False,
+    video_frames: Annotated[
+        int, typer.Option("--video-frames", metavar="N", min=0, help="So many of a video, evenly spread; 0 for all.")
+    ] = 8,
     max_images: Annotated[
         int, typer.Option("--max-images", metavar="N", min=0, help="A question with more fails; 0 for no limit.")
     ] = 0,
@@ -131,14 +151,19 @@ def evaluate(
     Every reply is on disk as it comes. Running again asks only what has no reply to just this request, and what failed.
     Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance.
     """
+    if (dataset is None) == (data is None):
+        raise typer.BadParameter("give either DATASET or --data FILE")
+    path = dataset or data
+    assert path is not None
     from vgbench_gen.core.config import parse_config
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.prompting import AskOptions
     from vgbench_gen.evaluation.questions import Questions
     from vgbench_gen.evaluation.runner import evaluate_all
 
+    kind = benchmarks[benchmark]
     given = {
-        "prompt_set": prompt_set,
+        "prompt_set": prompt_set or kind.prompt_set,
         "temperature": None if temperature < 0 else temperature,
         "max_tokens": max_tokens,
         "reasoning": reasoning,
@@ -148,10 +173,13 @@ def evaluate(
         "blind": blind,
         "wrong_images": wrong_images,
         "first_image": first_image,
+        "video_frames": video_frames,
         "max_images": max_images,
         "long_side_px": long_side,
         "seed": seed,
-        "tasks": _names(tasks),
+        "shots": shots,
+        "tasks": tuple(kind.short_tasks.get(name, name) for name in _names(tasks)),
+        "sources": _names(splits),
         "types": _names(types),
         "limit": limit,
     }
@@ -170,7 +198,9 @@ def evaluate(
         prices=prices,
         local=local_options(device, dtype, batch_size, trust_remote_code),
     )
-    source = benchmarks[benchmark].open(dataset, images)
+    source = kind.open(path, images)
+    for note in getattr(source, "notes", ()):
+        print(f"vgbench: note: {note}", file=sys.stderr)
     if show:
         _show(Questions(source, options), model, show, as_json)
     elif estimate:
@@ -178,7 +208,8 @@ def evaluate(
     else:
         with _bars() as progress:
             runs = evaluate_all(source, model, options, sent, replies, progress)
-        print(json.dumps([_record(run) for run in runs], indent=2) if as_json else "\n".join(_lines(runs, dataset)))
+        told = json.dumps([_record(run) for run in runs], indent=2)
+        print(told if as_json else "\n".join(_lines(runs, path, benchmark)))
         if not all(run.complete for run in runs):
             raise typer.Exit(1)
 
@@ -292,7 +323,7 @@ def _record(run: Run) -> dict[str, Any]:
     return asdict(run) | {"path": str(run.path), "failed": dict(run.failed), "complete": run.complete}
 
 
-def _lines(runs: list[Run], dataset: Path) -> Iterator[str]:
+def _lines(runs: list[Run], dataset: Path, benchmark: str) -> Iterator[str]:
     for run in runs:
         rate = run.asked / run.seconds if run.seconds > 0 else 0.0
         cost = "cost unknown" if run.usd is None else f"USD {run.usd:.4f}"
@@ -305,4 +336,4 @@ def _lines(runs: list[Run], dataset: Path) -> Iterator[str]:
             yield f"  failed, and asked again by the next run: {told}"
         if run.stopped:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
-    yield f"next: vgbench score {dataset}"
+    yield f"next: vgbench score {dataset}" + ("" if benchmark == "vgbench" else f" --benchmark {benchmark}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 from vgbench_gen.cli._options import BenchmarkName, ModelNames
 
 if TYPE_CHECKING:
+    from vgbench_gen.evaluation.board import ScoreRow
     from vgbench_gen.evaluation.cases import Tally
     from vgbench_gen.evaluation.saved import Saved
 
@@ -30,6 +32,23 @@ def score(
     ] = None,
     model: ModelNames = None,
     benchmark: BenchmarkName = "vgbench",
+    replies: Annotated[
+        Path | None,
+        typer.Option(
+            "--replies",
+            metavar="FILE",
+            help="Log of another program with replies to this dataset; they are kept in DATASET/replies and scored.",
+        ),
+    ] = None,
+    program: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="NAME", help="Who wrote it: lmms-eval, vlmevalkit, …; told by its looks if left out."
+        ),
+    ] = "",
+    spec: Annotated[
+        str, typer.Option("--as", metavar="SPEC", help="Keep them under this name instead of PROGRAM:MODEL.")
+    ] = "",
     again: Annotated[bool, typer.Option("--again", help="Even where saved scores still hold.")] = False,
     cases: Annotated[
         Path | None,
@@ -48,31 +67,49 @@ def score(
 
     Writes one line per reply to DATASET/scores/MODEL.jsonl; scores that rest on the same replies, dataset and scorer
     are kept. A reply that was given to other words, options or images than the dataset has now is counted, not scored.
+    --replies takes those that lmms-eval, VLMEvalKit and others got for a task that `vgbench export` wrote.
     With --cases, lengths are extracted in metres, a line that cannot be scored is named on standard error and the
     others go on; then the exit status is 1.
     """
     if (dataset is None) == (cases is None):
         raise typer.BadParameter("give either DATASET or --cases FILE")
+    if (program or spec) and replies is None:
+        raise typer.BadParameter("--from and --as say more about --replies FILE; give that too")
+    if replies is not None and dataset is None:
+        raise typer.BadParameter("--replies are scored against a dataset; give DATASET")
     if cases is not None:
         _score_cases(cases, as_json)
         return
     assert dataset is not None
     from vgbench_gen.cli._options import bar
     from vgbench_gen.evaluation.base import benchmarks
+    from vgbench_gen.evaluation.imported import import_log
     from vgbench_gen.evaluation.saved import score_source
 
+    source, imported = benchmarks[benchmark].open(dataset), None
+    if replies is not None:
+        imported = import_log(source, replies, program, spec)
+        model = [*(model or ()), imported.spec]
     with bar("reply") as progress:
-        found = score_source(benchmarks[benchmark].open(dataset), model or (), again=again, progress=progress)
+        found = score_source(source, model or (), again=again, progress=progress)
     rows = [_told(one) for one in found]
     if as_json:
-        print(json.dumps({"models": rows}, indent=2, ensure_ascii=False, allow_nan=False))
+        told = {"imported": asdict(imported) | {"path": str(imported.path)}} if imported else {}
+        print(json.dumps(told | {"models": rows}, indent=2, ensure_ascii=False, allow_nan=False))
         return
+    if imported is not None:
+        print(f"{imported.taken} replies of {imported.spec} taken ({imported.failed} failed, {imported.known} known)")
+        for reason, count in imported.ignored.items():
+            print(f"  not taken: {count} ({reason.replace('_', ' ')})")
     for row in rows:
         outcomes = ", ".join(f"{outcome} {count}" for outcome, count in row["outcomes"].items())
         print(f"{row['model']}: {row['scored']} replies, {outcomes}")
         if row["averaged"]:
             means = f"sane {row['sane']:.4f}, official {row['official']:.4f}"
             print(f"  mean score of {row['averaged']} as built: {means}; they differ on {row['differ']}")
+        if row["distinct"]:
+            once = f"sane {row['sane_distinct']:.4f}, official {row['official_distinct']:.4f}"
+            print(f"  copies of a question counted once, {row['distinct']}: {once}")
         for reason, count in row["ignored"].items():
             print(f"  not scored: {count} ({reason.replace('_', ' ')})")
         print(f"  {'written' if row['fresh'] else 'kept'}: {row['path']}")
@@ -101,6 +138,26 @@ def _told(saved: Saved) -> dict[str, Any]:
         "sane": micro(row.score for row in rows) if rows else None,
         "official": micro(row.official for row in rows) if rows else None,
         "differ": sum(row.score != row.official for row in rows),
+        **_once(rows),
+    }
+
+
+def _once(rows: list[ScoreRow]) -> dict[str, Any]:
+    """Both means where copies of one question count once; 0 of them and None where there are no copies."""
+    from collections import defaultdict
+
+    from vgbench_gen.evaluation.metrics import macro
+
+    sane: dict[str, list[float]] = defaultdict(list)
+    official: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        sane[row.content or row.id].append(row.score)
+        official[row.content or row.id].append(row.official)
+    copies = len(sane) < len({row.id for row in rows})
+    return {
+        "distinct": len(sane) if copies else 0,
+        "sane_distinct": macro(sane) if copies else None,
+        "official_distinct": macro(official) if copies else None,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,6 +18,7 @@ ColorArray = npt.NDArray[np.uint8]
 
 QuestionType = Literal["judgment", "multi-choice", "open-ended"]
 LETTERS = "ABCD"  # of the options of a multi-choice question, in order
+ALPHABET = string.ascii_uppercase  # the same for other people's questions, which have up to ten options
 QUESTION_TYPES: tuple[QuestionType, ...] = ("judgment", "multi-choice", "open-ended")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from vgbench_gen.backends.base import Reply
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
 
@@ -21,6 +22,11 @@ class Row(NamedTuple):
     options: int
     scene: str
     group: str
+
+    @property
+    def source(self) -> str:
+        """Where its scans or images come from."""
+        return self.scene.partition("/")[0]
 
 
 class Source(Protocol):
@@ -53,8 +59,41 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class NamesImages(Protocol):
+    """A source whose images lie apart from its questions, and may not all be there."""
+
+    def missing_images(self, rows: Sequence[Row]) -> Sequence[str]:
+        """Names of images of these questions that are not there, each once, in order of first use."""
+        ...
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A source whose replies are images: models are asked to change the question's, and what they give is kept."""
+
+    def keep(self, item: Item, reply: Reply, folder: Path) -> str:
+        """Keep what a reply holds besides its text.
+
+        Args:
+            item: the question.
+            reply: to it.
+            folder: of this model, beside its file of replies; made where needed.
+
+        Returns:
+            Why the reply is none ("no_image: ..."), "" where it is one.
+        """
+        ...
+
+
 class Benchmark(abc.ABC):
-    """A plug-in: opens questions of one kind. One instance per registered name, without state."""
+    """A plug-in: opens questions of one kind. One instance per registered name, without state.
+
+    prompt_set: of `templates/prompts/`, where the user names none. short_tasks: short names of tasks.
+    """
+
+    prompt_set: ClassVar[str] = "paper"
+    short_tasks: ClassVar[Mapping[str, str]] = {}
 
     @abc.abstractmethod
     def open(self, path: Path, images: Path | None = None) -> Source:
@@ -72,15 +111,23 @@ class Benchmark(abc.ABC):
 benchmarks: Registry[Benchmark] = Registry("benchmark", "vgbench_gen.evaluation.benchmarks")
 
 
-def chosen(rows: Iterator[Row], tasks: Sequence[str], types: Sequence[str], limit: int) -> list[Row]:
-    """Rows of these tasks and question types (all where empty), in order; `limit` of them, 0 for all.
+def chosen(
+    rows: Iterator[Row], tasks: Sequence[str], types: Sequence[str], limit: int, sources: Sequence[str] = ()
+) -> list[Row]:
+    """Rows of these tasks, question types and sources (all where empty), in order; `limit` of them, 0 for all.
 
     A limit draws whole truths, so that twins stay together, by a hash of their names: a larger limit adds questions and
     drops none, and what was answered stays of use.
     """
     from vgbench_gen.core.rng import stable_hash
 
-    found = [row for row in rows if (not tasks or row.task in tasks) and (not types or row.question_type in types)]
+    found = [
+        row
+        for row in rows
+        if (not tasks or row.task in tasks)
+        and (not types or row.question_type in types)
+        and (not sources or row.source in sources)
+    ]
     if not limit or len(found) <= limit:
         return found
     found.sort(key=lambda row: (stable_hash("limit", row.group), row.row))

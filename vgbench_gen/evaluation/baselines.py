@@ -2,28 +2,33 @@
 
 random draws among the options, or another question's number; constant knows the one best answer of each kind of
 question; blind has learnt on other scenes and sees the text alone; solvers is classical computer vision; truth is the
-key itself, which must score 100 %. Answers are in the form in which the key is written, as rotated.
+key itself, which must score 100 %; noisy errs as often as it is told to. Answers are in the form in which the key is
+written, as rotated. `baseline:NAME?seed=N` has a seed of its own.
 """
 
 from __future__ import annotations
 
 import abc
+import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from pydantic import Field
 
-from vgbench_gen.core.errors import UnknownNameError
+from vgbench_gen.core.config import Config, parse_config
+from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation import metrics
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.prompting import Asked
-from vgbench_gen.quality.balance import constant_within
 from vgbench_gen.quality.questions import Question, question_of
 
 PREFIX = "baseline:"
+_NOISY = "noisy"  # in a module of its own, which needs this one
 _Cell = tuple[str, str, str, str]
 
 
@@ -49,20 +54,50 @@ class Baseline(abc.ABC):
 
 
 def baseline_names() -> list[str]:
-    """All specs, sorted."""
-    return sorted(PREFIX + name for name in _NAMES)
+    """All specs, sorted, without settings."""
+    return sorted(PREFIX + name for name in (*_NAMES, _NOISY))
 
 
 def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
-    """The baseline of `baseline:NAME`.
+    """The baseline of `baseline:NAME` or `baseline:NAME?seed=3`; `noisy` takes more settings (`noisy.Noise`).
 
     Raises:
         UnknownNameError: there is none of this name.
+        ConfigError: settings that it does not have.
     """
-    name = spec.removeprefix(PREFIX)
-    if name not in _NAMES:
+    name, _, query = spec.removeprefix(PREFIX).partition("?")
+    if PREFIX + name not in baseline_names():
         raise UnknownNameError(f"no baseline is called {name!r}. Known: {', '.join(baseline_names())}")
-    return _NAMES[name](source, seed)
+    settings = _settings(query, spec)
+    if name == _NOISY:
+        from vgbench_gen.evaluation.noisy import Noise, Noisy
+
+        noise = parse_config({"seed": seed} | settings, Noise, spec)
+        return Noisy(source, noise.seed, noise)
+    return _NAMES[name](source, parse_config({"seed": seed} | settings, _Seeded, spec).seed)
+
+
+class _Seeded(Config):
+    seed: int = Field(ge=0)
+
+
+def _settings(query: str, spec: str) -> dict[str, Any]:
+    """Settings of a spec, `a=1&b.c=2`; numbers where they are written as such."""
+    found: dict[str, Any] = {}
+    for part in filter(None, query.split("&")):
+        name, _, value = part.partition("=")
+        try:
+            number: Any = json.loads(value)
+        except ValueError:
+            number = value
+        name, _, task = name.partition(".")
+        if task and name != "accuracy":
+            raise ConfigError(f"{spec}: found {name}.{task}; expected accuracy.{task}. Mend the spec.")
+        if task:
+            found.setdefault("tasks", {})[task] = number
+        else:
+            found[name] = number
+    return found
 
 
 class Truth(Baseline):
@@ -88,7 +123,7 @@ class Uniform(Baseline):
         """As `Baseline.answer`."""
         rng = rng_for(self.seed, "baseline", "random", *(str(part) for part in asked.key))
         if item.question_type == "multi-choice":
-            return LETTERS[int(rng.integers(len(item.options)))]
+            return ALPHABET[int(rng.integers(len(item.options)))]
         if item.question_type == "judgment":
             return ("Yes", "No")[int(rng.integers(2))]
         numbers = self._numbers[_cell(item)]
@@ -103,16 +138,19 @@ class Constant(Baseline):
 
     @cached_property
     def _best(self) -> Mapping[_Cell, str]:
+        # Brings scipy.stats, which takes a second and 40 MB that no other model needs.
+        from vgbench_gen.quality.balance import constant_within
+
         truths: dict[_Cell, list[str]] = {}
         numbers: dict[_Cell, list[float]] = {}
         for item in _items(self.source):
             cell = _cell(item)
             truths.setdefault(cell, []).append(item.answer)
-            if item.question_type == "open-ended":
+            if item.question_type == "open-ended" and item.answer_value:
                 numbers.setdefault(cell, []).append(item.answer_value[0])
         best = {cell: metrics.most_common(answers)[0] for cell, answers in truths.items()}
         for cell, values in numbers.items():
-            if min(values) > 0 and math.isfinite(sum(values)):
+            if len(values) == len(truths[cell]) and min(values) > 0 and math.isfinite(sum(values)):
                 value, _ = constant_within(np.array(values), metrics.HEADLINE_DELTA)
                 best[cell] = written(value, truths[cell][0])
         return best
@@ -175,7 +213,7 @@ class Solvers(Baseline):
         except Unread:
             return ""
         place = int(np.nan_to_num(scores, nan=-np.inf).argmax())
-        return question.options[place] if item.question_type == "judgment" else LETTERS[place]
+        return question.options[place] if item.question_type == "judgment" else ALPHABET[place]
 
 
 def written(value: float, like: str) -> str:
@@ -188,7 +226,7 @@ def _turned(answer: str, item: Item, asked: Asked) -> str:
     """A letter of the row as built under the rotation in which it is shown."""
     if not answer or item.question_type != "multi-choice" or not asked.key.rotation:
         return answer
-    return LETTERS[(LETTERS.index(answer) - asked.key.rotation) % len(item.options)]
+    return ALPHABET[(ALPHABET.index(answer) - asked.key.rotation) % len(item.options)]
 
 
 def _cell(item: Item) -> _Cell:

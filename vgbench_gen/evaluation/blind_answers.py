@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vgbench_gen.core.types import LETTERS, FloatArray, IntArray
+from vgbench_gen.core.types import ALPHABET, FloatArray, IntArray
 from vgbench_gen.quality import features
 from vgbench_gen.quality._learners import FOLDS, credit_of, folds, out_of_fold, rows_of, state_of
 from vgbench_gen.quality.blind import FEWEST
@@ -40,7 +40,7 @@ def _choices(questions: Sequence[Question], groups: IntArray, seed: int) -> dict
     if form == "judgment":
         return {q.id: q.options[0 if b > 0.5 else 1] for q, b in zip(questions, belief, strict=True)}
     ends = np.cumsum(np.bincount(rows.question))[:-1]
-    return {q.id: LETTERS[int(part.argmax())] for q, part in zip(questions, np.split(belief, ends), strict=True)}
+    return {q.id: ALPHABET[int(part.argmax())] for q, part in zip(questions, np.split(belief, ends), strict=True)}
 
 
 def _numbers(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:

@@ -10,9 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from vgbench_gen.core.types import BoolArray, FloatArray, Item
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.scoring import Case, Rule, case_of, grading
+from vgbench_gen.importers.base import origin_index
 
 PAPER = "paper"
 MEASURES = ("score", "official", "headline", "strict")
@@ -25,7 +27,7 @@ class Entry:
     source: the benchmark it was taken from, without what it is a part of ("SpatialScore/BLINK" is "BLINK").
     scans: data set of the scans. scene: cluster for intervals, unique over data sets. twin, pair: "" or the name that
     two items share. kind, truth, rule: see `scoring.Grading`. chance: of a uniform guess, 0 for open questions.
-    shown: whether the gallery of its data set has it.
+    content: digest of all that a reader sees and of the answer; items that share it are one question, "" for none.
     """
 
     id: str
@@ -48,6 +50,7 @@ class Entry:
     chance: float
     origin_id: str = ""
     options: int = 0
+    content: str = ""
 
 
 def entry_of(item: Item, dataset: str = "", case: Case | None = None) -> Entry:
@@ -77,16 +80,23 @@ def entry_of(item: Item, dataset: str = "", case: Case | None = None) -> Entry:
         truth=graded.truth,
         rule=graded.rule,
         chance=0.5 if graded.kind == "yes_no" else 1 / options if options else 0.0,
-        origin_id=str(item.index_origin),
+        origin_id=str(origin_index(item)),
         options=options,
+        content=content_of(item),
     )
+
+
+def content_of(item: Item) -> str:
+    """Digest of words, options, pictures and answer of an item, by which copies of one question are known."""
+    said = (item.question, item.context, *item.options, item.answer)
+    return stable_hash("content", item.question_type, str(len(said)), *said, *item.images)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
     """One scored reply as it is saved. extracted: as `cases.line_out` writes it. relative_error: NaN unless a number.
 
-    cost_usd, latency_s, tokens: NaN where unknown.
+    cost_usd, latency_s, tokens: NaN where unknown. content: see `Entry.content`.
     """
 
     id: str
@@ -109,6 +119,7 @@ class ScoreRow:
     cost_usd: float = math.nan
     latency_s: float = math.nan
     tokens: float = math.nan
+    content: str = ""
 
 
 @dataclass(eq=False)
@@ -169,6 +180,18 @@ class Board:
     def scenes(self) -> list[str]:
         """Cluster of each question."""
         return [question.scene for question in self.questions]
+
+    @cached_property
+    def contents(self) -> IntArray:
+        """Place of the first question with the same content, for each question (n,); its own where there is none."""
+        first: dict[str, int] = {}
+        places = [first.setdefault(q.content, k) if q.content else k for k, q in enumerate(self.questions)]
+        return np.asarray(places, dtype=np.int64)
+
+    @property
+    def copies(self) -> int:
+        """Questions whose content stands further up already."""
+        return int((self.contents != np.arange(len(self.questions))).sum())
 
     def mask(self, wanted: Callable[[Entry], bool]) -> BoolArray:
         """Which questions are wanted, (n,)."""

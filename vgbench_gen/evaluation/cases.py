@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from vgbench_gen.evaluation import judge_cases
+from vgbench_gen.evaluation.answers import labels
+from vgbench_gen.evaluation.answers.outcomes import plain
 from vgbench_gen.evaluation.scoring import (
     MAX_RESPONSE_CHARS,
     MAX_TRUTH_CHARS,
@@ -21,7 +24,6 @@ from vgbench_gen.evaluation.scoring import (
 )
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-_MAX_EXTRACTED_CHARS = 1000
 _MAX_NAME_CHARS, _MAX_OPTIONS, _MAX_OPTION_CHARS, _MAX_QUESTION_CHARS = 1000, 26, 20_000, 200_000
 _FIELDS = {"id", "benchmark", "question_type", "response", "ground_truth", "options", "question"}
 
@@ -52,7 +54,13 @@ def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
             try:
                 if line is None:
                     raise CaseError(f"found more than {MAX_LINE_BYTES} bytes; expected a shorter line")
-                name, case, response = _case(line)
+                row = _row(line)
+                if str(row.get("benchmark")).casefold() == judge_cases.BENCHMARK:
+                    found = judge_cases.line_out(*_of_judge(row))
+                    _count(tally, found)
+                    yield found
+                    continue
+                name, case, response = _case(row)
                 scored = score(case, response)
             except CaseError as error:
                 tally.bad.append(f"{path}, line {number}: {error}")
@@ -65,15 +73,28 @@ def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
 
 
 def line_out(name: str | int, scored: Scored) -> dict[str, Any]:
-    """One scored case as it is written."""
+    """One scored case as it is written; of a set of labels the list, and the scores by name."""
+    if scored.official_measures:
+        return {
+            "id": name,
+            "sane": {
+                "extracted": _listed(scored.reading.value),
+                "outcome": scored.outcome,
+                "score": {key: scored.measures[key] for key in labels.MEASURES},
+            },
+            "official": {
+                "extracted": _listed(scored.official.extracted),
+                "score": dict(scored.official_measures),
+            },
+        }
     return {
         "id": name,
         "sane": {
-            "extracted": _plain(scored.reading.value),
+            "extracted": plain(scored.reading.value),
             "outcome": scored.outcome,
             "score": scored.score,
         },
-        "official": {"extracted": _plain(scored.official.extracted), "score": scored.official.score},
+        "official": {"extracted": plain(scored.official.extracted), "score": scored.official.score},
     }
 
 
@@ -90,24 +111,52 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
 
 
-def _case(line: bytes) -> tuple[str | int, Case, str | None]:
+def _row(line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise CaseError(f"found no JSON in UTF-8 ({str(error)[:100]}); expected one object per line") from error
     if not isinstance(row, dict):
         raise CaseError(f"found a {type(row).__name__}; expected an object")
-    missing = sorted(_FIELDS - {"options", "question"} - row.keys())
+    return row
+
+
+def _needed(row: dict[str, Any], wanted: set[str]) -> str | int:
+    """The id of a row that has all these fields."""
+    missing = sorted(wanted - row.keys())
     if missing:
-        raise CaseError(f"found no {', '.join(missing)}; expected {', '.join(sorted(_FIELDS))}")
+        raise CaseError(f"found no {', '.join(missing)}; expected {', '.join(sorted(wanted))}")
     name = row["id"]
     if isinstance(name, bool) or not isinstance(name, str | int) or len(str(name)) > _MAX_NAME_CHARS:
         raise CaseError(f"id: found {_shown(name)}; expected a text or a whole number")
+    return name
+
+
+def _of_judge(row: dict[str, Any]) -> tuple[str | int, str, str | None, str]:
+    """(id, question type, reply, reasoning) of a case of a judge."""
+    name = _needed(row, _FIELDS - {"options", "question", "ground_truth"})
+    response = None if row["response"] is None else _text(row, "response", MAX_RESPONSE_CHARS)
+    think_output = _text(row, "think_output", MAX_RESPONSE_CHARS) if row.get("think_output") is not None else ""
+    return name, _text(row, "question_type", _MAX_NAME_CHARS), response, think_output
+
+
+def _count(tally: Tally, found: dict[str, Any]) -> None:
+    tally.outcomes[found["sane"]["outcome"]] += 1
+    for scores, mode in ((tally.sane, "sane"), (tally.official, "official")):
+        if isinstance(value := found[mode]["score"], int | float):
+            scores.append(float(value))
+
+
+def _case(row: dict[str, Any]) -> tuple[str | int, Case, str | None]:
+    name = _needed(row, _FIELDS - {"options", "question"})
     response = row["response"]
     if response is not None:
         response = _text(row, "response", MAX_RESPONSE_CHARS)
+    benchmark = _text(row, "benchmark", _MAX_NAME_CHARS)
+    if row.get("split") is not None and benchmark.casefold() == "salbench":
+        benchmark = f"{benchmark}-{_text(row, 'split', _MAX_NAME_CHARS)}"
     case = Case(
-        benchmark=_text(row, "benchmark", _MAX_NAME_CHARS),
+        benchmark=benchmark,
         question_type=question_type(_text(row, "question_type", _MAX_NAME_CHARS)),
         truth=_truth(row["ground_truth"]),
         options=_options(row.get("options")),
@@ -130,6 +179,8 @@ def _truth(value: object) -> str:
         return "Yes" if value else "No"
     if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e15:
         return repr(value)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        value = ", ".join(value)
     if not isinstance(value, str) or len(value) > MAX_TRUTH_CHARS:
         raise CaseError(f"ground_truth: found {_shown(value)}; expected a text or a number")
     return value
@@ -151,17 +202,8 @@ def _options(value: object) -> dict[str, str]:
     return found
 
 
-def _plain(value: str | float | None) -> str | float | None:
-    """Numbers without rounding debris, whole ones without a point; what JSON cannot hold as a text."""
-    if isinstance(value, str):
-        # A broken pair of surrogates cannot be written as UTF-8. Scripts that find nothing return the whole reply.
-        return value[:_MAX_EXTRACTED_CHARS].encode("utf-8", "replace").decode("utf-8")
-    if value is None:
-        return None
-    if not math.isfinite(value):
-        return str(value)
-    rounded = round(value, 9)
-    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+def _listed(value: str | float | None) -> list[str] | None:
+    return None if value is None else sorted(labels.as_set(value))
 
 
 def _shown(value: object) -> str:

@@ -115,6 +115,18 @@ class Cells:
         found = stats.mean_interval(right, [self.board.scenes[places[0]] for places in whole], self.seed)
         return Cell(found.value, found.low, found.high, len(whole), len(groups), float(right.sum() / len(groups)))
 
+    def collapsed(self, run: Run) -> Cell:
+        """The mean where copies of one question count once, by the mean of what was answered to them."""
+        first = self.board.contents
+        asked = len(np.unique(first[run.asked]))
+        used = np.flatnonzero(run.answered)
+        if not len(used):
+            return Cell(math.nan, asked=asked, value_all=0.0 if asked else math.nan)
+        places, index = np.unique(first[used], return_inverse=True)
+        values = np.bincount(index, weights=run.score[used]) / np.bincount(index)
+        found = stats.mean_interval(values, list(self._scenes[places]), self.seed)
+        return Cell(found.value, found.low, found.high, len(places), asked, found.value * len(places) / asked)
+
     def skill(self, run: Run) -> Cell:
         """How much of the way from the best constant to all right."""
         used = self.all & run.answered

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,12 +16,16 @@ from vgbench_gen.backends.base import ImagePart, Message, Part, Request, Setting
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.core.spread import uniform
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.replies import ReplyKey
+from vgbench_gen.importers.base import ASKED
 from vgbench_gen.text.render import templates_root
 
 BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
+SHOTS, MAX_SHOTS = "-shot", 16  # "3-shot" is the stage of a reply to a question after three examples
 MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # `eval-protocols` 3.5, the paper's settings
+VIDEO_FRAMES = 8  # as above
 LETTERS = string.ascii_uppercase  # other benchmarks have up to six options
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 _NUMBERED_IMAGE = re.compile(r"\D*?([1-9])\D*")
@@ -86,9 +90,10 @@ class AskOptions(Config):
 
     prompt_set: a name of `templates/prompts/`. max_tokens: 0 for 512, or 2,048 for models that reason (`reasoning`:
     None to tell by the name). epochs: repeats. circular: every order of the options by rotation. blind: without images.
-    wrong_images: with those of another question. first_image: only the first, for models that take one. max_images: a
-    question with more fails, 0 for no limit. long_side_px: larger images are made smaller, 0 for never. seed: of draws.
-    tasks, types, limit: which questions; see `base.chosen`.
+    wrong_images: with those of another question. first_image: only the first, for models that take one. video_frames:
+    so many of a video, evenly spread, 0 for all. max_images: a question with more fails, 0 for no limit. long_side_px:
+    larger images are made smaller, 0 for never. shots: so many other questions are sent before, with answers.
+    seed: of draws. tasks, types, sources, limit: which questions; see `base.chosen`.
     """
 
     prompt_set: str = "paper"
@@ -101,16 +106,21 @@ class AskOptions(Config):
     blind: bool = False
     wrong_images: bool = False
     first_image: bool = False
+    video_frames: int = Field(default=VIDEO_FRAMES, ge=0)
     max_images: int = Field(default=0, ge=0)
     long_side_px: int = Field(default=0, ge=0)
+    shots: int = Field(default=0, ge=0, le=MAX_SHOTS)
     seed: int = Field(default=0, ge=0)
     tasks: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     limit: int = Field(default=0, ge=0)
 
     @property
     def stage(self) -> str:
         """Of the replies."""
+        if self.shots:
+            return f"{self.shots}{SHOTS}"
         return BLIND if self.blind else WRONG_IMAGES if self.wrong_images else ""
 
     def settings(self, model: str) -> Settings:
@@ -141,6 +151,15 @@ class Shown:
         return self.item.images[self.k]
 
 
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question that is sent with its answer before the one asked."""
+
+    text: str
+    answer: str
+    images: tuple[Shown, ...]
+
+
 @dataclass(frozen=True)
 class Asked:
     """One question as a model is asked it. item: as shown, with its options in the order shown.
@@ -156,30 +175,51 @@ class Asked:
     settings: Settings
     long_side_px: int = 0
     problem: str = ""
+    examples: tuple[Example, ...] = ()
 
     @cached_property
     def digest(self) -> str:
         """Of the question (first half, see `question_digest`) and of how it is asked, whoever is asked."""
         shown = [[image.name, image.tag] for image in self.images]
-        content = [1, shown, self.long_side_px, self.text, self.settings.model_dump(mode="json")]
+        content: list[Any] = [1, shown, self.long_side_px, self.text, self.settings.model_dump(mode="json")]
+        if self.examples:
+            content.append([[one.text, one.answer, *(image.name for image in one.images)] for one in self.examples])
         return self.question + stable_hash(canonical_json(content))
 
     def request(self, image: Callable[[Item, int], bytes | Path]) -> Request:
-        """The request with its images read."""
-        parts: list[Part] = []
-        for shown in self.images:
-            if shown.tag:
-                parts.append(TextPart(shown.tag))
-            parts.append(ImagePart(image(shown.item, shown.k), self.long_side_px))
-        return Request((Message("user", (*parts, TextPart(self.text))),), self.settings)
+        """The request with its images read; examples come first, each answered as if by the model."""
+
+        def told(images: tuple[Shown, ...], text: str) -> Message:
+            parts: list[Part] = []
+            for shown in images:
+                if shown.tag:
+                    parts.append(TextPart(shown.tag))
+                parts.append(ImagePart(image(shown.item, shown.k), self.long_side_px))
+            return Message("user", (*parts, TextPart(text)))
+
+        before = [
+            message
+            for one in self.examples
+            for message in (told(one.images, one.text), Message("assistant", (TextPart(one.answer),)))
+        ]
+        return Request((*before, told(self.images, self.text)), self.settings)
 
     def record(self) -> list[dict[str, Any]]:
-        """The images for the reply's line."""
-        return [{"name": shown.name} | ({"tag": shown.tag} if shown.tag else {}) for shown in self.images]
+        """The images for the reply's line, those of examples among them."""
+        examples: list[dict[str, Any]] = [
+            {"name": image.name, "example": n} for n, one in enumerate(self.examples, 1) for image in one.images
+        ]
+        return [*examples, *({"name": shown.name} | ({"tag": shown.tag} if shown.tag else {}) for shown in self.images)]
 
 
 def asked(
-    item: Item, settings: Settings, options: AskOptions, rotation: int = 0, epoch: int = 0, other: Item | None = None
+    item: Item,
+    settings: Settings,
+    options: AskOptions,
+    rotation: int = 0,
+    epoch: int = 0,
+    other: Item | None = None,
+    examples: Sequence[Item] = (),
 ) -> Asked:
     """What a model is asked about an item.
 
@@ -190,12 +230,15 @@ def asked(
         rotation: of its options, see `rotated`.
         epoch: repeat.
         other: the item whose images are shown instead of its own.
+        examples: items that are sent with their answers before it.
     """
     words = prompt_set(options.prompt_set)
     turned = rotated(item, rotation)
     order = [(item, k) for k in image_order(item, rotation)]
     if other is not None:
         order = [(other, k) for k in range(len(other.images))]
+    if (item if other is None else other).input_modality == "video":
+        order = [order[k] for k in uniform(len(order), options.video_frames)]
     if options.blind:
         order = []
     problem = ""
@@ -216,6 +259,10 @@ def asked(
         settings=settings.model_copy(update={"epoch": epoch}),
         long_side_px=options.long_side_px,
         problem=problem,
+        examples=tuple(
+            Example(_text(one, words), one.answer, tuple(Shown(one, k, "") for k in range(len(one.images))))
+            for one in examples
+        ),
     )
 
 
@@ -239,11 +286,23 @@ def _text(item: Item, words: PromptSet) -> str:
 
 
 def full_text(item: Item, words: PromptSet) -> str:
-    """Question, context and lettered options as one text."""
+    """Question, context and lettered options as one text; of other people's questions their own text, word for word,
+    with the options of the item in the places of theirs.
+    """
+    if ASKED in item.evidence:
+        return _own_text(item, item.evidence[ASKED])
     options = [
         _fill(words.option, letter=letter, text=text) for letter, text in zip(LETTERS, item.options, strict=False)
     ]
     return "\n".join(part for part in (item.question, item.context, *options) if part)
+
+
+def _own_text(item: Item, own: Mapping[str, Any]) -> str:
+    text, at, parts = own["text"], 0, []
+    for option, (start, end) in zip(item.options, own["options_at"], strict=True):
+        parts += [text[at:start], option]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def rotations(question_type: str, options: int, circular: bool) -> range:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from vgbench_gen.backends.base import Settings
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.rng import rng_for
+from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import prompting
 from vgbench_gen.evaluation.base import Row, Source, chosen
@@ -30,6 +30,8 @@ class Questions:
 
     def __init__(self, source: Source, options: AskOptions) -> None:
         self.source, self.options = source, options
+        if options.shots and (options.blind or options.wrong_images):
+            raise ConfigError("shots: found them with a control of the images; expected one of them.")
         if options.blind and (options.wrong_images or options.first_image):
             raise ConfigError("blind: found it with another choice of images; expected one of them.")
         prompting.prompt_set(options.prompt_set)
@@ -37,14 +39,19 @@ class Questions:
         for name, wanted, there in (
             ("task", options.tasks, {row.task for row in rows}),
             ("question type", options.types, {row.question_type for row in rows}),
+            ("source", options.sources, {row.source for row in rows}),
         ):
             if unknown := sorted(set(wanted) - there):
                 raise ConfigError(f"{name}: found {', '.join(unknown)}; expected some of {', '.join(sorted(there))}.")
-        self.rows = chosen(iter(rows), options.tasks, options.types, options.limit)
+        self.rows = chosen(iter(rows), options.tasks, options.types, options.limit, options.sources)
         self._cells: dict[tuple[str, str, int], list[Row]] = {}
         if options.wrong_images:
             for row in rows:
                 self._cells.setdefault((row.task, row.question_type, row.options), []).append(row)
+        self._examples: dict[tuple[str, ...], list[Row]] = {}
+        if options.shots:
+            for row in sorted(rows, key=lambda row: stable_hash("shots", str(options.seed), row.id)):
+                self._examples.setdefault(_kind(row), []).append(row)
         self.total = sum(len(self._turns(row)) for row in self.rows) * options.epochs
 
     def again(self) -> Questions:
@@ -62,10 +69,10 @@ class Questions:
     def of(self, row: Row, settings: Settings) -> Iterator[tuple[Item, Asked]]:
         """The requests of one question."""
         item = self.source.item(row.row)
-        other = self._other(row)
+        other, examples = self._other(row), self._before(row)
         for epoch in range(self.options.epochs):
             for rotation in self._turns(row):
-                yield item, prompting.asked(item, settings, self.options, rotation, epoch, other)
+                yield item, prompting.asked(item, settings, self.options, rotation, epoch, other, examples)
 
     def by_id(self, item_id: str) -> Row:
         """The row of this id among those chosen.
@@ -77,6 +84,19 @@ class Questions:
             if row.id == item_id:
                 return row
         raise DatasetError(f"found no item {item_id!r} among those chosen; expected one of {len(self.rows)} ids.")
+
+    def _before(self, row: Row) -> list[Item]:
+        """Examples for a question: others of its kind in an order drawn by the seed, none about its own image."""
+        found: list[Item] = []
+        if self.options.shots:
+            others = (one for one in self._examples[_kind(row)] if one.scene != row.scene and one.group != row.group)
+            found = [self.source.item(one.row) for one in islice(others, self.options.shots)]
+            if len(found) < self.options.shots:
+                raise DatasetError(
+                    f"item {row.id}: found {len(found)} other questions of its kind; expected {self.options.shots} for "
+                    "examples. Ask with fewer --shots."
+                )
+        return found
 
     def _turns(self, row: Row) -> range:
         return prompting.rotations(row.question_type, row.options, self.options.circular)
@@ -97,3 +117,7 @@ class Questions:
             return None
         drawn = rng_for(self.options.seed, "wrong images", row.id).integers(len(near))
         return self.source.item(near[int(drawn)].row)
+
+
+def _kind(row: Row) -> tuple[str, ...]:
+    return row.source, row.task, row.question_type, str(row.options)

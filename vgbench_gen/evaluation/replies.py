@@ -125,6 +125,19 @@ def read_replies(path: Path) -> tuple[Header, dict[ReplyKey, ReplyLine]]:
     return header, lines
 
 
+def read_header(path: Path) -> Header:
+    """The first header of a file: who was asked stands there as in those that follow; replies are not read.
+
+    Raises:
+        DatasetError: no such file, or it does not begin with a header.
+    """
+    for number, record in _records(path):
+        if "dataset" in record:
+            return _header(record, f"{path}, line {number}")
+        break
+    raise dataset_error(path, "no header", "a file that `vgbench eval` wrote", _REMEDY)
+
+
 def has_header(path: Path) -> bool:
     """Whether a file holds more than what a writer that died at its first line left."""
     return path.is_file() and next(_records(path), None) is not None

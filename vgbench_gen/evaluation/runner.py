@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen import __version__
-from vgbench_gen.backends.base import Backend, BackendError, Reply
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Source, benchmarks
+from vgbench_gen.evaluation.base import Keeps, NamesImages, Source, benchmarks
 from vgbench_gen.evaluation.baselines import PREFIX, Baseline, open_baseline
 from vgbench_gen.evaluation.prompting import Asked, AskOptions
 from vgbench_gen.evaluation.questions import Questions
@@ -32,7 +32,9 @@ from vgbench_gen.evaluation.replies import (
     read_answered,
     replies_path,
 )
+from vgbench_gen.store.files import dataset_error, write_bytes
 
+MISSING_IMAGES = "missing_images.txt"
 # Failures of no single question: asking on would fail the same way, so nothing is recorded and the model stops.
 _STOPPING = ("budget", "cancelled", "refused_key")
 _BASELINE_VERSION = "1"
@@ -104,7 +106,9 @@ def evaluate(
         ConfigError, UnknownNameError: an option makes no sense.
         DatasetError: the dataset or its replies cannot be read.
     """
-    source = benchmarks[benchmark].open(Path(dataset))
+    kind = benchmarks[benchmark]
+    source = kind.open(Path(dataset))
+    options = {"prompt_set": kind.prompt_set} | options
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     wanted = parse_config(given, AskOptions, "evaluate")
     folder = None if replies is None else Path(replies)
@@ -134,6 +138,8 @@ def evaluate_all(
         told = f"{len(models)}, {len(set(models))} of them different"
         raise ConfigError(f"models: found {told if models else 'none'}; expected at least one, each once.")
     questions = Questions(source, options)
+    if not options.blind and not all(spec.startswith(PREFIX) for spec in models):
+        _require_images(source, questions)
     folder = folder or source.folder / FOLDER
     opened: dict[str, Backend | Baseline] = {}
     try:
@@ -145,6 +151,18 @@ def evaluate_all(
         return asyncio.run(_all(opened, questions, folder, progress or (lambda run: None)))
     finally:
         asyncio.run(_close(opened.values()))
+
+
+def _require_images(source: Source, questions: Questions) -> None:
+    """Raise DatasetError, and list them all in a file, where images lie apart and some are not there."""
+    missing = source.missing_images(questions.rows) if isinstance(source, NamesImages) else ()
+    if not missing:
+        return
+    listed = source.folder / MISSING_IMAGES
+    write_bytes(listed, "".join(f"{name}\n" for name in missing).encode())
+    shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+    remedy = "Give the folder that they are below with --images, or ask only what is there (--tasks, --blind)."
+    raise dataset_error(listed, f"{len(missing)} images missing ({shown})", "every image of the questions", remedy)
 
 
 async def _all(
@@ -219,16 +237,19 @@ class _Session:
                 if asked.problem:
                     self._keep(writer, asked, digest, error=asked.problem)
                     continue
-                request = asked.request(self._questions.source.image)
+                source = self._questions.source
+                request = asked.request(source.image)
                 try:
-                    reply = await backend.ask(request.messages, request.settings)
+                    reply = await (_changed if isinstance(source, Keeps) else _answered)(backend, request)
                 except BackendError as error:
                     if error.kind in _STOPPING:
                         self.result.stopped = self.result.stopped or str(error)
                     else:
                         self._keep(writer, asked, digest, error=f"{error.kind}: {error}")
                 else:
-                    self._keep(writer, asked, digest, reply=reply)
+                    folder = self.result.path.with_suffix("")
+                    problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
+                    self._keep(writer, asked, digest, reply=reply, error=problem)
                 if self.result.stopped:
                     return
 
@@ -296,6 +317,17 @@ class _Session:
         if error:
             run.failed[error.partition(":")[0]] += 1
         self._progress(run)
+
+
+async def _answered(backend: Backend, request: Request) -> Reply:
+    return await backend.ask(request.messages, request.settings)
+
+
+async def _changed(backend: Backend, request: Request) -> Reply:
+    """The question's images changed as its words say."""
+    parts = request.messages[-1].parts
+    words = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return await backend.edit([part for part in parts if isinstance(part, ImagePart)], words, request.settings)
 
 
 def _told(reply: Reply) -> dict[str, Any]:

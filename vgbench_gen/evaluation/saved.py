@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.answers.outcomes import plain
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import ScoreRow
-from vgbench_gen.evaluation.cases import line_out
-from vgbench_gen.evaluation.prompting import BLIND, WRONG_IMAGES, question_digest, rotated
+from vgbench_gen.evaluation.board import ScoreRow, content_of
+from vgbench_gen.evaluation.prompting import BLIND, SHOTS, WRONG_IMAGES, question_digest, rotated
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_header, read_replies
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score
 from vgbench_gen.store.files import dataset_error, replacing
 
@@ -31,6 +32,7 @@ FOLDER = "scores"
 # Why a saved reply is not scored.
 IGNORED = ("unknown_id", "other_request", "other_stage", "bad_rotation", "bad_question")
 _STAGES = ("", BLIND, WRONG_IMAGES)
+_SHOTS = re.compile(rf"[1-9][0-9]?{SHOTS}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def reply_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
         raise dataset_error(folder / REPLIES, "no replies", "files of replies", remedy)
     if not names:
         return found
-    known = {path: {path.stem, *(lambda header: (header.spec, header.model))(read_replies(path)[0])} for path in found}
+    known = {path: {path.stem, *(lambda header: (header.spec, header.model))(read_header(path))} for path in found}
     for name in names:
         if not any(name in aliases for aliases in known.values()):
             listed = ", ".join(path.stem for path in found)
@@ -93,9 +95,19 @@ def score_source(
     Raises:
         DatasetError: no replies, or a file that cannot be read.
     """
+    return list(each_scored(source, reply_files(source.folder, names), again=again, progress=progress))
+
+
+def each_scored(
+    source: Source,
+    paths: Sequence[Path],
+    *,
+    again: bool = False,
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> Iterator[Saved]:
+    """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once."""
     items: dict[str, Item] = {}
-    made = []
-    for path in reply_files(source.folder, names):
+    for path in paths:
         digest = bytes_digest(path.read_bytes())
         target = source.folder / FOLDER / path.name
         known = None if again else _current(target, source.fingerprint, digest)
@@ -103,8 +115,7 @@ def score_source(
             if not items:
                 items = {row.id: source.item(row.row) for row in source.rows()}
             known = _scored(path, digest, target, source.fingerprint, items, progress)
-        made.append(known)
-    return made
+        yield known
 
 
 def _current(path: Path, fingerprint: str, replies: str) -> Saved | None:
@@ -159,7 +170,7 @@ def score_lines(
         reason = "unknown_id" if item is None else belongs.problem(item, line)
         if item is not None and not reason:
             try:
-                rows.append(row_of(line, score_reply(item, line)))
+                rows.append(replace(row_of(line, score_reply(item, line)), content=content_of(item)))
             except CaseError:
                 reason = "bad_question"
         if reason:
@@ -177,7 +188,7 @@ class Belonging:
 
     def problem(self, item: Item, line: ReplyLine) -> str:
         """One of `IGNORED`, or "" where the reply belongs."""
-        if line.stage not in _STAGES:
+        if line.stage not in _STAGES and not _SHOTS.fullmatch(line.stage):
             return "other_stage"
         if line.rotation and not (item.question_type == "multi-choice" and 0 <= line.rotation < len(item.options)):
             return "bad_rotation"
@@ -212,7 +223,6 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
         return ScoreRow(
             **key, outcome="failed", status="api_error", score=0.0, official=0.0, strict=0.0, followed=False, **spent
         )
-    out = line_out(line.id, scored)
     status, outcome = scored.reading.status, scored.outcome
     if status == "no_answer" and line.finish_reason == "length":
         status = "truncated"
@@ -227,8 +237,8 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
         official=scored.official.score,
         strict=scored.strict,
         followed=scored.followed,
-        extracted=out["sane"]["extracted"],
-        official_extracted=out["official"]["extracted"],
+        extracted=plain(scored.reading.value),
+        official_extracted=plain(scored.official.extracted),
         delta_2=measures.get("delta_2", math.nan),
         delta_125=measures.get("delta_1.25", math.nan),
         mra=measures.get("mra", math.nan),

@@ -10,16 +10,16 @@ from functools import lru_cache
 from typing import Literal
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation import metrics
+from vgbench_gen.evaluation.answers import labels, official_others, units
 from vgbench_gen.evaluation.answers import official as released
-from vgbench_gen.evaluation.answers import official_others, units
 from vgbench_gen.evaluation.answers.final_line import final_line
 from vgbench_gen.evaluation.answers.letters import DEFAULT_LETTERS, LetterReader
 from vgbench_gen.evaluation.answers.numerals import CountReader, MeasureReader
 from vgbench_gen.evaluation.answers.official import Official
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts, bare, parse
-from vgbench_gen.evaluation.answers.outcomes import Outcome, Reader, Reading, outcome_of
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, Outcome, Reader, Reading, outcome_of
 from vgbench_gen.evaluation.answers.places import read
 from vgbench_gen.evaluation.answers.quantities import prepared, quantities
 from vgbench_gen.evaluation.answers.texts import TextReader
@@ -27,10 +27,18 @@ from vgbench_gen.evaluation.answers.units import Kind, Unit
 from vgbench_gen.evaluation.answers.yes_no import NO, YES, YesNoReader
 
 # Saved scores carry it; scores of another version are made anew from the saved replies.
-SCORER_VERSION = 1
+SCORER_VERSION = 2
 
 Rule = Literal["exact", "delta", "delta_inclusive", "mra"]
-QUESTION_TYPES = ("multi-choice", "judgment", "open-ended", "open-ended-count", "open-ended-length", "numerical-answer")
+QUESTION_TYPES = (
+    "multi-choice",
+    "judgment",
+    "open-ended",
+    "open-ended-count",
+    "open-ended-length",
+    "numerical-answer",
+    "multi-label",
+)
 MAX_RESPONSE_CHARS = 2_000_000
 MAX_TRUTH_CHARS = 10_000
 _TYPE_NAMES = {
@@ -41,6 +49,7 @@ _TYPE_NAMES = {
     "open": "open-ended",
 } | dict.fromkeys(QUESTION_TYPES)
 _VSI = "VSI-Bench"
+_Q_SPATIAL = ("qspatial", "q-spatial")  # QSpatialBench, -Plus, -ScanNet, and the name on the Hub
 
 
 class CaseError(VGBenchError):
@@ -67,7 +76,8 @@ class Scored:
     """Both scores of one reply.
 
     reading: what we read. score: by the benchmark's metric. measures: other metrics of a number, by name (`delta_2`,
-    `delta_1.25`, `mra`, `relative_error`), empty for letters and words. official: the published script's verdict.
+    `delta_1.25`, `mra`, `relative_error`) or of a set of labels (`labels.MEASURES`, `n_out_of_vocabulary`), empty for
+    letters and words. official: the published script's verdict. official_measures: its metrics of a set of labels.
     followed: whether the last line is the answer in the form asked for, nothing else (`answers.final_line`).
     strict: the score of a reader that looks at that line alone.
     """
@@ -79,11 +89,13 @@ class Scored:
     measures: Mapping[str, float]
     followed: bool
     strict: float
+    official_measures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """How one case is read and compared. kind: "letter", "yes_no", "count", "number", "text", or what is measured."""
+    """How one case is read and compared. kind: "letter", "yes_no", "count", "number", "text", "labels", or what is
+    measured. letters: the valid ones, or the labels that there are with commas between."""
 
     kind: str
     reader: Reader
@@ -96,9 +108,9 @@ class _Judge:
 class Grading:
     """How replies to a case are graded, for baselines that answer without a reply.
 
-    kind: "letter", "yes_no", "count", "number", "text", or what is measured ("length", "angle", ...). truth: a letter,
-    "Yes" or "No", a text, a number, or a measure in metres (degrees). rule: "exact", "delta" (strict factor of 2),
-    "delta_inclusive" or "mra". letters: the valid ones.
+    kind: "letter", "yes_no", "count", "number", "text", "labels", or what is measured ("length", "angle", ...). truth:
+    a letter, "Yes" or "No", a text, labels ("color, size"), a number, or a measure in metres (degrees). rule: "exact",
+    "delta" (strict factor of 2), "delta_inclusive" or "mra". letters: the valid ones.
     """
 
     kind: str
@@ -132,7 +144,7 @@ def case_of(item: Item) -> Case:
         benchmark=item.benchmark,
         question_type=item.question_type,
         truth=item.answer,
-        options=dict(zip(LETTERS, item.options, strict=False)),
+        options=dict(zip(ALPHABET, item.options, strict=False)),
         question=f"{item.question}\n{item.context}",
     )
 
@@ -144,17 +156,25 @@ def score(case: Case, response: str | None) -> Scored:
         CaseError: the case itself makes no sense.
     """
     judge = _judge(case)
-    reading = read(response, judge.reader, none_is_a_value=judge.kind in ("count", "number"))
+    of_labels = judge.kind == "labels"
+    reading = read(
+        response,
+        judge.reader,
+        none_is_a_value=judge.kind in ("count", "number", "labels"),
+        empty=labels.EMPTY if of_labels else NOTHING,
+    )
     points = _points(case, judge, reading)
     line = final_line(response or "", judge.kind, judge.letters, judge.unit)
+    published = official(case, response)
     return Scored(
         reading=reading,
         outcome=outcome_of(reading, points),
         score=points,
-        official=official(case, response),
-        measures=_measures(judge, reading),
+        official=published,
+        measures=_label_measures(judge, reading.value, response or "") if of_labels else _measures(judge, reading),
         followed=line.found,
         strict=_points(case, judge, line),
+        official_measures=_label_measures(judge, published.extracted) if of_labels else {},
     )
 
 
@@ -165,6 +185,13 @@ def official(case: Case, response: str | None) -> Official:
         return official_others.vsi_bench(response, case.truth, case.question_type)
     if family == "MMSI-Bench" and case.question_type == "multi-choice":
         return official_others.mmsi_bench(response, case.truth)
+    if family.casefold() == "blink" and case.question_type == "multi-choice":
+        return official_others.blink(response, case.truth, len(case.options or _parsed(case.question)) or 5)
+    if family.casefold().startswith(_Q_SPATIAL):
+        return official_others.q_spatial(response, case.truth)
+    if case.question_type == "multi-label":
+        known = vocabulary(case.benchmark)
+        return labels.released(response, labels.truth(case.truth, known) or "", known)
     # The script grades a number by MRA where the source is VSI-Bench; a case may say so by its type instead.
     graded = source == _VSI or case.question_type == "numerical-answer"
     return released.spatialscore(response, case.truth, case.question_type, released.VSI_SOURCE if graded else source)
@@ -221,6 +248,8 @@ def _judge(case: Case) -> _Judge:
         return _Judge("count", CountReader(), _number(truth, kind))
     if kind == "numerical-answer":
         return _number_judge(case, truth)
+    if kind == "multi-label":
+        return _labels_judge(case, truth)
     return _open_judge(case, truth)
 
 
@@ -259,6 +288,27 @@ def _yes_no_judge(truth: str) -> _Judge:
     return _Judge("yes_no", YesNoReader(), found.value)
 
 
+def vocabulary(benchmark: str) -> tuple[str, ...]:
+    """The labels of a split of SalBench: "SalBench-P3", "SalBench-O3".
+
+    Raises:
+        CaseError: it is none.
+    """
+    name = benchmark.strip().casefold().replace("_", "-").partition("/")[0]
+    for ending, split in (("p3", "synthetic"), ("synthetic", "synthetic"), ("o3", "natural"), ("natural", "natural")):
+        if name == f"salbench-{ending}":
+            return tuple(labels.SPLITS[split])
+    raise CaseError(f"benchmark: found {benchmark[:60]!r} with labels; expected SalBench-P3 or SalBench-O3")
+
+
+def _labels_judge(case: Case, truth: str) -> _Judge:
+    known = vocabulary(case.benchmark)
+    value = labels.truth(truth, known)
+    if value is None:
+        raise CaseError(f"ground_truth: found {truth[:60]!r}; expected labels among {', '.join(known)}")
+    return _Judge("labels", labels.LabelReader(known), value, letters=",".join(known))
+
+
 def _measure_judge(case: Case, truth: str, kind: Kind) -> _Judge:
     found = quantities(prepared(truth))
     asked = units.asked_unit(case.question, (kind,)) if case.question else None
@@ -294,6 +344,16 @@ def _points(case: Case, judge: _Judge, reading: Reading) -> float:
     if judge.kind == "count" and source != _VSI:
         return float(value == truth)
     return float(metrics.within_factor(value, truth, inclusive=judge.kind in ("count", "number")))
+
+
+def _label_measures(judge: _Judge, value: str | float | None, response: str | None = None) -> dict[str, float]:
+    """Of a set that was read, None for none; with a reply, how many labels of the other split it names as well."""
+    found = dict.fromkeys(labels.MEASURES, 0.0)
+    if value is not None:
+        found = labels.measures(labels.as_set(value), labels.as_set(judge.truth))
+    if response is not None:
+        found["n_out_of_vocabulary"] = float(labels.out_of_vocabulary(response, judge.letters.split(",")))
+    return found
 
 
 def _measures(judge: _Judge, reading: Reading) -> dict[str, float]:

@@ -15,7 +15,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy  # its rooms load when used: scipy.stats takes a second and 40 MB
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
@@ -85,13 +85,33 @@ def interval(statistic: Callable[[FloatArray], float], scenes: Sequence[str], se
     return Interval(value, float(low), float(high))
 
 
+def interval_of_sums(
+    figure: Callable[[FloatArray], FloatArray], columns: FloatArray, scenes: Sequence[str], seed: int = 0
+) -> Interval:
+    """As `interval` for a number that is made of sums over items, with all draws at once.
+
+    Args:
+        figure: takes the sums of all draws, (d, c), and returns a number for each, (d,).
+        columns: what is summed, (n, c), at least one row.
+        scenes: cluster of each item, n of them.
+        seed: of the draws.
+    """
+    index, count = _index(scenes)
+    sums = np.stack([np.bincount(index, weights=column, minlength=count) for column in columns.T], axis=1)
+    value = float(figure(sums.sum(axis=0, keepdims=True))[0])
+    if count < 2:
+        return Interval(value, math.nan, math.nan)
+    low, high = np.quantile(figure(_weights(count, seed, "composite") @ sums), _LEVELS)
+    return Interval(value, float(low), float(high))
+
+
 def mcnemar(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[int, int, float]:
     """(items only a got right, only b, exact two-sided p) for scores (n,); right is 1, anything less is not."""
     right_a, right_b = np.asarray(a) >= 1, np.asarray(b) >= 1
     only_a, only_b = int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
     if only_a + only_b == 0:
         return 0, 0, 1.0
-    return only_a, only_b, float(stats.binomtest(only_a, only_a + only_b, 0.5).pvalue)
+    return only_a, only_b, float(scipy.stats.binomtest(only_a, only_a + only_b, 0.5).pvalue)
 
 
 def paired(a: npt.ArrayLike, b: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Difference:
@@ -145,7 +165,7 @@ def items_needed(difference: float, discordant: float, power: float = 0.8, alpha
     """
     if difference == 0:
         return math.inf
-    z_alpha, z_power = special.ndtri(1 - alpha / 2), special.ndtri(power)
+    z_alpha, z_power = scipy.special.ndtri(1 - alpha / 2), scipy.special.ndtri(power)
     spread = math.sqrt(max(discordant - difference**2, 0.0))
     return float(math.ceil(((z_alpha * math.sqrt(discordant) + z_power * spread) / difference) ** 2))
 

@@ -11,26 +11,34 @@ from typing import Literal
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
-from vgbench_gen.evaluation import floors, metrics, stats
+from vgbench_gen.evaluation import floors, label_tables, metrics, stats
 from vgbench_gen.evaluation.board import Board, Entry, Run
 from vgbench_gen.evaluation.cells import Cell, Cells, by_part
 from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts
+from vgbench_gen.evaluation.prompting import SHOTS
+from vgbench_gen.evaluation.sizes import sizes
 from vgbench_gen.quality.intervals import holm
 
 LEVEL = 0.05
 UNREADABLE = "Unreadable"
+ONCE = "Copies once"
 BASELINE = "baseline:"  # how names of models begin that are no models
 Unit = Literal["%", "error", "count", "usd"]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row. kind: "model", or "floor" for what a model should beat. note: why its numbers are not final."""
+    """One row.
+
+    kind: "model", or "floor" for what a model should beat. note: why its numbers are not final. group: of models by
+    their size, "" where all are in one.
+    """
 
     name: str
     kind: Literal["model", "floor"]
     cells: tuple[Cell, ...]
     note: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ def comparison(board: Board, seed: int = 0) -> Comparison:
     return Comparison(
         summary=maker.summary(),
         replies=maker.replies(),
-        papers=tuple(papers),
+        papers=(*maker.labels(), *papers),
         open_ended=maker.open_ended(),
         parts=tuple(maker.table(layout, "score") for layout in breakdowns(board)),
         pairs=maker.pairs(),
@@ -104,13 +112,14 @@ def comparison(board: Board, seed: int = 0) -> Comparison:
 
 
 def parted(board: Board) -> tuple[list[Run], list[Run]]:
-    """(models, what stands beside them) of a board.
+    """(models by groups of size, what stands beside them) of a board.
 
     Beside them stand baselines, and models that did not see the right images. Where nobody but baselines was asked,
     they are compared like models.
     """
-    sighted = [run for run in board.runs.values() if not run.stage]
+    sighted = [run for run in board.runs.values() if not run.stage or run.stage.endswith(SHOTS)]
     models = [run for run in sighted if not run.model.startswith(BASELINE)] or sighted
+    models.sort(key=lambda run: sizes().group(run.model)[0])
     return models, [run for run in board.runs.values() if run not in models]
 
 
@@ -118,6 +127,8 @@ class _Maker:
     def __init__(self, board: Board, seed: int) -> None:
         self.board, self.seed, self.cells = board, seed, Cells(board, seed)
         self.models, self.floors = parted(board)
+        groups = {run.name: sizes().group(run.model)[1] for run in self.models}
+        self.groups = groups if len(set(groups.values())) > 1 else {}
 
     def table(self, layout: Layout, measure: str, unread: bool = False) -> Table:
         """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
@@ -138,6 +149,27 @@ class _Maker:
             plain = self._plain(layout, masks, credits)
             lines.append(Line(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
         return Table(layout.key, layout.title, layout.told, tuple(heads), tuple(lines))
+
+    def labels(self) -> list[Table]:
+        """SalBench's leaderboards, one per split; a column per figure and task."""
+        found = []
+        for split in label_tables.splits(self.board):
+            masks = {task: label_tables.task_mask(self.board, split, task) for task in label_tables.TASKS}
+            masks = {task: mask for task, mask in masks.items() if mask.any()}
+            kinds = [(head, task, figure) for head, figure in label_tables.columns(split) for task in masks]
+            heads = [Head(f"{head} {label_tables.TASKS[task]}", "%", int(masks[task].sum())) for head, task, _ in kinds]
+            lines = [
+                self.line(run, [label_tables.cell(self.board, run, masks[task], split, figure, self.seed)
+                                for _, task, figure in kinds])
+                for run in (*self.models, *self.floors)
+            ]  # fmt: skip
+            told = (
+                "EM: all labels right and no other. macro F1: mean of the labels' F1 over all labels of the split. "
+                "D: detection, R: referring, VR: visual referring. Failed requests count as having named nothing."
+            )
+            name = {"synthetic": "P3, synthetic", "natural": "O3, natural"}[split]
+            found.append(Table(f"salbench-{split}", f"SalBench ({name})", told, tuple(heads), tuple(lines)))
+        return found
 
     def _row(self, run: Run, layout: Layout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
         values = run.values(measure)
@@ -189,7 +221,8 @@ class _Maker:
 
     def line(self, run: Run, cells: Sequence[Cell]) -> Line:
         """The row of a run."""
-        return Line(run.name, "floor" if run in self.floors else "model", tuple(cells), self.note(run))
+        kind: Literal["model", "floor"] = "floor" if run in self.floors else "model"
+        return Line(run.name, kind, tuple(cells), self.note(run), self.groups.get(run.name, ""))
 
     def note(self, run: Run) -> str:
         """Why a run's numbers are not final."""
@@ -202,7 +235,9 @@ class _Maker:
     def summary(self) -> Table:
         """One line per run with everything that is not a breakdown."""
         total = len(self.board.questions)
-        heads = tuple(Head(name, unit, total if k < _POOLED else 0) for k, (name, unit, _) in enumerate(_SUMMARY))
+        once = np.unique(self.board.contents)
+        totals = dict.fromkeys((name for name, _, _ in _SUMMARY[:_POOLED]), total) | {ONCE: len(once)}
+        heads = tuple(Head(name, unit, totals.get(name, 0)) for name, unit, _ in _SUMMARY)
         cells = [[make(self.cells, run) for _, _, make in _SUMMARY] for run in self.models]
         for place, measure in enumerate(("score", "headline")):
             self._mark(cells, place, self.cells.all, measure)
@@ -219,16 +254,26 @@ class _Maker:
                 "delta = 2": metrics.micro(score),
                 "delta = 1.25": metrics.micro(strict),
                 "Macro": metrics.macro(parts),
+                ONCE: metrics.micro((self._constant_once() if name == floors.CONSTANT else score)[once]),
             }
-            by_head = {head: Cell(value, n=total, asked=total, value_all=value) for head, value in values.items()}
+            by_head = {
+                head: Cell(value, n=totals[head], asked=totals[head], value_all=value) for head, value in values.items()
+            }
             lines.append(Line(name, "floor", tuple(by_head.get(head.name, Cell(math.nan)) for head in heads)))
         told = (
             "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
-            "Macro: mean over tasks. Skill: 0 at the best constant, 100 at all right. Twins: a true and a false claim "
-            "both judged right. Pairs: one truth asked from two sides, both right. Circular: right in every order of "
-            "the options. Unreadable and refused replies count as wrong; failed ones are left out."
+            "Macro: mean over tasks. Copies once: questions that are the same in words, options, pictures and answer "
+            f"count as one ({self.board.copies:,} are copies). Skill: 0 at the best constant, 100 at all right. Twins: "
+            "a true and a false claim both judged right. Pairs: one truth asked from two sides, both right. Circular: "
+            "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
+            "out."
         )
         return Table("summary", "Summary", told, heads, tuple(lines))
+
+    def _constant_once(self) -> FloatArray:
+        mask = np.zeros(len(self.board.questions), dtype=np.bool_)
+        mask[self.board.contents] = True
+        return floors.constant(self.board, mask)
 
     def open_ended(self) -> Table | None:
         """Numbers by every metric that is in use, beside the best constant; None where nothing is open."""
@@ -282,7 +327,7 @@ class _Maker:
         )
 
 
-_POOLED = 4  # columns of the summary that are over all questions
+_POOLED = 5  # columns of the summary that are over all questions
 _OPEN: tuple[tuple[str, Unit], ...] = (
     ("delta = 2", "%"),
     ("delta = 1.25", "%"),
@@ -304,6 +349,7 @@ _SUMMARY: tuple[tuple[str, Unit, _Make], ...] = (
         "%",
         lambda cells, run: cells.macro(run, cells.all, run.score, cells.names(lambda e: e.task or e.source)),
     ),
+    (ONCE, "%", lambda cells, run: cells.collapsed(run)),
     ("Skill", "%", lambda cells, run: cells.skill(run)),
     ("Twins", "%", lambda cells, run: cells.grouped(run, cells.all, run.score, cells.names(lambda e: e.twin))),
     ("Pairs", "%", lambda cells, run: cells.grouped(run, cells.all, run.score, cells.names(lambda e: e.pair))),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
+from vgbench_gen.importers._words import FOUND_LETTERS, find_options
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import word
@@ -23,14 +24,8 @@ MAX_BYTES = 2 * 2**30
 MAX_ROWS = 1_000_000
 MAX_TEXT = 100_000  # characters of a question; the published ones stay below 3,000
 MAX_IMAGES = 1024
-_LETTERS = "ABCDEFGHIJ"
 _REMEDY = "Give a JSON list of rows with question, answer and question_type, as SpatialScore publishes it."
 
-# "A: …", "A. …", "A) …", "(A) …"; at the beginning of a line, or, where options are glued to a sentence, after a space.
-_MARK = r"(?:\((?P<in{0}>[A-Ja-j])\)|(?P<out{0}>[A-J])[.:)])(?=\s|$)"
-_AT_LINE = re.compile(r"^[ \t]*" + _MARK.format(""), re.MULTILINE)
-_IN_LINE = re.compile(r"(?:^|(?<=\s))" + _MARK.format(""))
-_HEADING = re.compile(r"\s*(?:options|choices|select from the following(?: choices)?)\s*[:.]?\s*\Z", re.IGNORECASE)
 _ANSWER_LETTER = re.compile(r"\(?([A-Ja-j])\)?(?:[.:)].*)?", re.DOTALL)
 _NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
 _YES, _NO = {"yes", "true"}, {"no", "false"}
@@ -72,7 +67,7 @@ def read_published(path: Path) -> Published:
     Raises:
         DatasetError: no such file, too large, no JSON list, or no row of it can be read.
     """
-    rows = _rows(path)
+    rows = read_rows(path)
     questions: list[Question] = []
     bad: list[BadRow] = []
     ids: set[str] = set()
@@ -95,33 +90,18 @@ def read_published(path: Path) -> Published:
 def split_options(text: str) -> tuple[str, tuple[str, ...]]:
     """(question, options without letters) of a text that holds both; no options where none are found.
 
-    Letters must run from A without a gap. An option ends where the next begins, so it may span lines.
+    What follows the options is joined to the question. See `find_options`.
     """
-    for pattern in (_AT_LINE, _IN_LINE):
-        run = _run(list(pattern.finditer(text)))
-        if len(run) >= 2:
-            ends = [mark.start() for mark in run[1:]] + [len(text)]
-            options = tuple(text[mark.end() : end].strip(" \t\r\n,;") for mark, end in zip(run, ends, strict=True))
-            return _HEADING.sub("", text[: run[0].start()]).strip(), options
-    return text.strip(), ()
+    words = find_options(text)
+    return "\n".join(part for part in (words.lead, words.tail) if part), words.options
 
 
-def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
-    """The last A, B, C, … in a row; a question may mention "(A)" before its options begin."""
-    best: list[re.Match[str]] = []
-    current: list[re.Match[str]] = []
-    for mark in marks:
-        letter = (mark["in"] or mark["out"]).upper()
-        if letter == "A":
-            current = [mark]
-        elif current and len(current) < len(_LETTERS) and letter == _LETTERS[len(current)]:
-            current.append(mark)
-        if len(current) >= max(2, len(best)):
-            best = list(current)
-    return best
+def read_rows(path: Path) -> list[Any]:
+    """The rows of a file, whatever they are.
 
-
-def _rows(path: Path) -> list[Any]:
+    Raises:
+        DatasetError: no such file, too large, or no JSON list.
+    """
     try:
         size = path.stat().st_size
     except OSError:
@@ -212,7 +192,7 @@ def _place(answer: str, options: Sequence[str]) -> int:
     if plain in options:
         return options.index(plain)
     match = _ANSWER_LETTER.fullmatch(plain)
-    place = _LETTERS.index(match[1].upper()) if match else -1
+    place = FOUND_LETTERS.index(match[1].upper()) if match else -1
     if not 0 <= place < len(options):
         raise _Bad("answer", f"{answer[:40]!r}, which is none of the {len(options)} options")
     return place

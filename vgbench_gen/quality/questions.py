@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vgbench_gen.core.types import LETTERS, Item, QuestionType
+from vgbench_gen.core.types import ALPHABET, Item, QuestionType
 from vgbench_gen.text.render import word
 
 
@@ -55,11 +55,11 @@ def question_of(item: Item) -> Question:
     yes_no = (word("answer.yes"), word("answer.no"))
     options, truth, value = item.options, -1, float("nan")
     if item.question_type == "multi-choice":
-        truth = LETTERS.index(item.answer)
+        truth = ALPHABET.index(item.answer)
     elif item.question_type == "judgment":
         options, truth = yes_no, yes_no.index(item.answer)
     else:
-        value = item.answer_value[0]
+        value = item.answer_value[0] if item.answer_value else value  # other people's answers may be words
     return Question(
         id=item.id,
         group=item.group_id,

@@ -7,14 +7,16 @@ import io
 import json
 import math
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from vgbench_gen.evaluation.cells import Cell
-from vgbench_gen.evaluation.tables import Comparison, Head, Pair, Table
+from vgbench_gen.evaluation.tables import Comparison, Head, Line, Pair, Table
 from vgbench_gen.report.site import finite
 
 NONE = "\N{EN DASH}"  # where there is no number
+BESIDE = "baselines and controls"  # heading of what stands below groups of models
 MARKED = (
     "Best and second best are marked only where the paired difference to every model below is significant "
     "(bootstrap over scenes and McNemar, the larger p; Holm over the column; below 0.05). Intervals: 95 %, over "
@@ -63,6 +65,14 @@ def _number(value: float, head: Head) -> str:
     return f"{value:.3f}" if head.unit == "error" else f"{100 * value:.1f}"
 
 
+def grouped(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
+    """Each line with the heading that stands above it: its group where that begins, else ""."""
+    before = ""
+    for line in lines:
+        yield line, (line.group or BESIDE) if line.group != before else ""
+        before = line.group
+
+
 def head_text(head: Head) -> str:
     """The column's head with the number of its questions."""
     return f"{head.name} (n = {head.total:,})" if head.total else head.name
@@ -77,6 +87,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
                 "name": line.name,
                 "kind": line.kind,
                 "note": line.note,
+                "group": line.group,
                 "cells": {head.name: asdict(cell) for head, cell in zip(table.heads, line.cells, strict=True)},
             }
             for line in table.lines
@@ -101,7 +112,7 @@ def as_csv(found: Comparison) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
         ["table", "name", "kind", "column", "unit", "value", "low", "high", "n", "asked", "value_all", "total", "mark",
-         "note"]
+         "note", "group"]
     )  # fmt: skip
     for table in found.tables:
         for line in table.lines:
@@ -110,7 +121,7 @@ def as_csv(found: Comparison) -> str:
                     numbers = [cell.value, cell.low, cell.high]
                     writer.writerow(
                         [table.key, _guarded(line.name), line.kind, head.name, head.unit, *map(_plain, numbers),
-                         cell.n, cell.asked, _plain(cell.value_all), head.total, cell.mark, line.note]
+                         cell.n, cell.asked, _plain(cell.value_all), head.total, cell.mark, line.note, line.group]
                     )  # fmt: skip
     return out.getvalue()
 
@@ -135,7 +146,9 @@ def as_markdown(found: Comparison, title: str) -> str:
 
 def _markdown_table(table: Table) -> str:
     rows = [["", *(_markdown(head_text(head)) for head in table.heads), "note"], ["---"] * (len(table.heads) + 2)]
-    for line in table.lines:
+    for line, group in grouped(table.lines):
+        if group:
+            rows.append([f"*{_markdown(group)}*", *[""] * (len(table.heads) + 1)])
         cells = [_markdown_cell(cell, head, line.kind) for head, cell in zip(table.heads, line.cells, strict=True)]
         rows.append([_markdown(line.name), *cells, _markdown(line.note)])
     told = f"\n\n{_markdown(table.told)}" if table.told else ""
@@ -206,10 +219,12 @@ def _latex_table(table: Table) -> str:
         lines.append(" & ".join(["$n$", *(str(head.total or "") for head in table.heads)]) + r" \\")
     lines.append(r"\midrule")
     kind = "model"
-    for line in table.lines:
+    for line, group in grouped(table.lines):
         if line.kind != kind:
             lines.append(r"\midrule")
             kind = line.kind
+        if group:
+            lines.append(rf"\multicolumn{{{len(table.heads) + 1}}}{{l}}{{\emph{{{latex(group)}}}}} \\")
         name = latex(line.name) + (rf"\,\textsuperscript{{{latex(line.note)}}}" if line.note else "")
         cells = [_latex_cell(cell, head) for head, cell in zip(table.heads, line.cells, strict=True)]
         lines.append(" & ".join([name, *cells]) + r" \\")
@@ -233,7 +248,9 @@ def text_lines(table: Table) -> list[str]:
     """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best."""
     rows = [["", *(head.name for head in table.heads)]]
     marks = {"best": "*", "second": "+", "": ""}
-    for line in table.lines:
+    for line, group in grouped(table.lines):
+        if group:
+            rows.append([f"({group})", *[""] * len(table.heads)])
         cells = [value_text(cell, head) + marks[cell.mark] for head, cell in zip(table.heads, line.cells, strict=True)]
         rows.append([line.name + (" (incomplete)" if "incomplete" in line.note else ""), *cells])
     if any(head.total for head in table.heads):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from vgbench_gen.evaluation import label_tables
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.floors import CONSTANT
 from vgbench_gen.evaluation.tables import UNREADABLE, Comparison, Head, Line, Table, parted
@@ -24,6 +25,7 @@ from vgbench_gen.report.scores_files import (
     as_json,
     as_latex,
     as_markdown,
+    grouped,
     interval_text,
     json_text,
     pair_texts,
@@ -64,6 +66,9 @@ def write_scores_report(report: Report, folder: Path) -> Path:
     write_bytes(folder / "tables.csv", as_csv(report.comparison).encode())
     write_bytes(folder / "tables.md", as_markdown(report.comparison, f"Scores on {report.title}").encode())
     write_bytes(folder / "tables.tex", as_latex(report.comparison).encode())
+    if label_tables.splits(report.board):
+        runs = [*parted(report.board)[0], *parted(report.board)[1]]
+        write_bytes(folder / "salbench.csv", label_tables.macro_csv(report.board, runs).encode())
     write_bytes(folder / "index.html", page(report, folder).encode())
     return folder / "index.html"
 
@@ -134,7 +139,7 @@ def _table(table: Table, folded: bool) -> dict[str, Any]:
         "title": table.title,
         "told": table.told,
         "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.heads],
-        "lines": [_line(line, table.heads) for line in table.lines],
+        "lines": [_line(line, table.heads) | {"group": group} for line, group in grouped(table.lines)],
     }
 
 

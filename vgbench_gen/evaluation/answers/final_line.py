@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vgbench_gen.evaluation.answers import units
+from vgbench_gen.evaluation.answers import labels, units
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
 from vgbench_gen.evaluation.answers.units import Unit
 
@@ -27,8 +27,8 @@ def final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = Non
 
     Args:
         reply: as the model sent it.
-        kind: "letter", "yes_no", "count", "number", "text", or what is measured ("length", "angle", ...).
-        letters: the valid ones, for "letter".
+        kind: "letter", "yes_no", "count", "number", "text", "labels", or what is measured ("length", "angle", ...).
+        letters: the valid ones, for "letter"; the labels that there are with commas between, for "labels".
         unit: what the question asks for; a length without a unit is taken in it, and says nothing without it.
     """
     lines = reply[-4 * _MAX_LINE :].strip().rsplit("\n", 1)
@@ -42,6 +42,8 @@ def final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = Non
     if kind == "yes_no":
         match = _YES_NO.fullmatch(line)
         return ok(match.group(1).capitalize()) if match else NOTHING
+    if kind == "labels":
+        return labels.strict(line, letters.split(","))
     if kind == "text":
         return ok(line.strip(" .").casefold()) if line else NOTHING
     match = _SCALAR.fullmatch(line) or _NUMBER.fullmatch(line)

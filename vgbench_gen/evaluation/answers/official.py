@@ -159,6 +159,11 @@ def number(text: str) -> str:
     return next((str(value) for word, value in _NUMBER_WORDS.items() if word in split), stripped)
 
 
+def centimetres(unit: str) -> float:
+    """How long a unit is by the script's table, which is QSpatialBench's; 1 for one it does not know."""
+    return _CENTIMETRES.get(unit, 1)
+
+
 def _concluded_letters(text: str) -> Iterator[re.Match[str]]:
     """A letter in conclusion tags: in brackets with anything behind it on the line, else alone."""
     openings = list(_CONCLUDED.finditer(text))
@@ -205,7 +210,7 @@ def _length(reply: str, truth: str) -> Official:
     wanted, wanted_unit = float(expected.group(1)), expected.group(2).lower()
     if value == 0 or wanted == 0:
         return Official(extracted, float(value == wanted == 0))
-    value, wanted = value * _CENTIMETRES.get(unit, 1), wanted * _CENTIMETRES.get(wanted_unit, 1)
+    value, wanted = value * centimetres(unit), wanted * centimetres(wanted_unit)
     try:
         return Official(extracted, float(max(value / wanted, wanted / value) < 2.0))
     except ZeroDivisionError:

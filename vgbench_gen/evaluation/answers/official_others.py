@@ -1,18 +1,30 @@
-"""What VSI-Bench's and MMSI-Bench's own scripts make of a reply (`eval-protocols.md` 5.3 and 8).
+"""What VSI-Bench's, MMSI-Bench's, BLINK's and QSpatialBench's own scripts make of a reply (`eval-protocols.md` 5.3, 8).
 
 Sources of the rules: vision-x-nyu/thinking-in-space, `lmms_eval/tasks/vsibench/utils.py`; the regular expressions of
-MMSI-Bench's README as EvolvingLMMs-Lab/lmms-eval runs them (`lmms_eval/tasks/mmsi_bench/utils.py`).
+MMSI-Bench's README as EvolvingLMMs-Lab/lmms-eval runs them (`lmms_eval/tasks/mmsi_bench/utils.py`);
+zeyofu/BLINK_Benchmark, `eval/test_benchmark.py`; andrewliao11/Q-Spatial-Bench-code,
+`examples/evaluate_success_rate.ipynb`.
 """
 
 from __future__ import annotations
 
+import math
 import re
 
+import numpy as np
+
+from vgbench_gen.evaluation.answers import official as released
 from vgbench_gen.evaluation.answers.official import Official
 from vgbench_gen.evaluation.metrics import mean_relative_accuracy
 
 _SPANS = (re.compile("``([^`]*)``"), re.compile("`([^`]*)`"), re.compile(r"\{([^}]*)\}"))
 _LETTER = re.compile(r"\b[A-F]\b(?!\s[a-zA-Z])", re.IGNORECASE)
+
+_BLINK_LETTERS = "ABCDE"
+_SCALAR, _UNIT = re.compile(r"scalar\{([^}]*+)\}"), re.compile(r"distance_unit\{([^}]*+)\}")
+_DIGITS = re.compile(r"\d+\.?\d*")
+_TRUTH = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(.*?)\s*", re.DOTALL)
+_MAX_CHARS = 200_000
 
 
 def vsi_bench(response: str | None, truth: str, question_type: str) -> Official:
@@ -43,6 +55,63 @@ def mmsi_bench(response: str | None, truth: str) -> Official:
         return Official(None, 0.0)
     said = letter.group().upper()
     return Official(said, float(said == truth.strip().upper()))
+
+
+def blink(response: str | None, truth: str, options: int) -> Official:
+    """The only bracketed letter that stands alone in the reply, or in its last paragraph; "(B)" and "B" as a whole.
+
+    Where that finds nothing or several, BLINK's script asks gpt-3.5-turbo. Here, as there without a connection, the
+    answer is then "(Z)", which is never right.
+
+    Args:
+        response: the reply.
+        truth: "(B)" or "B".
+        options: how many the question has; the script knows of five.
+    """
+    if response is None:
+        return Official(None, 0.0, "the reply is None")
+    wanted = f"({truth.strip().strip('()').upper()})"
+    known = {f"({letter})" for letter in _BLINK_LETTERS[:options]}
+    reply = response[:_MAX_CHARS]
+    everywhere, last = known.intersection(reply.split()), known.intersection(reply.split("\n\n")[-1].split())
+    if reply in tuple(_BLINK_LETTERS):
+        said = f"({reply})"
+    elif reply in {f"({letter})" for letter in _BLINK_LETTERS}:
+        said = reply
+    elif len(last) == 1:
+        (said,) = last
+    elif len(everywhere) == 1:
+        (said,) = everywhere
+    else:
+        return Official("(Z)", 0.0, "the script asks a language model here")
+    return Official(said, float(said == wanted))
+
+
+def q_spatial(response: str | None, truth: str) -> Official:
+    """The mean of the numbers in the last scalar braces with the unit in the last unit braces, within a factor of 2.
+
+    An unknown unit is centimetres. Without braces the script ends in an IndexError.
+    """
+    if response is None:
+        return Official(None, 0.0, "the reply is None")
+    reply = response[:_MAX_CHARS]
+    # Braces that are never closed match nothing; without them the search takes no longer than the text.
+    reply = reply[: reply.rfind("}") + 1]
+    scalars, in_units = _SCALAR.findall(reply), _UNIT.findall(reply)
+    if not scalars or not in_units:
+        return Official(None, 0.0, "list index out of range")
+    numbers = [float(number) for number in _DIGITS.findall(scalars[-1])]
+    expected = _TRUTH.fullmatch(truth)
+    value = _float(expected[1]) if expected else None
+    if expected is None or value is None:
+        return Official(None, 0.0, f"the truth is {truth[:60]!r}")
+    with np.errstate(over="ignore"):
+        said = float(np.mean(numbers)) if numbers else math.nan
+    extracted = f"{said:g} {in_units[-1]}"[:100]
+    said, wanted = said * released.centimetres(in_units[-1].lower()), value * released.centimetres(expected[2].lower())
+    if not said > 0 or not wanted > 0:
+        return Official(extracted, 0.0)
+    return Official(extracted, float(max(said / wanted, wanted / said) < 2))
 
 
 def _float(text: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -9,6 +10,7 @@ Status = Literal["ok", "no_answer", "ambiguous", "truncated", "refusal", "api_er
 Outcome = Literal["right", "wrong", "unreadable", "refused", "failed"]
 OUTCOMES: tuple[Outcome, ...] = ("right", "wrong", "unreadable", "refused", "failed")
 
+_MAX_EXTRACTED_CHARS = 1000
 _OUTCOMES: dict[Status, Outcome] = {
     "no_answer": "unreadable",
     "ambiguous": "unreadable",
@@ -71,3 +73,17 @@ class Reader(Protocol):
     def free(self, text: str) -> Reading:
         """A value anywhere in the text."""
         ...
+
+
+def plain(value: str | float | None) -> str | float | None:
+    """A value that was read, as it is written: numbers without rounding debris, whole ones without a point; what JSON
+    cannot hold as a text."""
+    if isinstance(value, str):
+        # A broken pair of surrogates cannot be written as UTF-8. Scripts that find nothing return the whole reply.
+        return value[:_MAX_EXTRACTED_CHARS].encode("utf-8", "replace").decode("utf-8")
+    if value is None:
+        return None
+    if not math.isfinite(value):
+        return str(value)
+    rounded = round(value, 9)
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded

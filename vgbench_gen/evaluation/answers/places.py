@@ -46,13 +46,14 @@ _HEDGE = compiled("|".join(words("hedges")))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
 
-def read(reply: str | None, reader: Reader, none_is_a_value: bool = False) -> Reading:
+def read(reply: str | None, reader: Reader, none_is_a_value: bool = False, empty: Reading = NOTHING) -> Reading:
     """Read one reply by the rules of one answer type.
 
     Args:
         reply: as the model sent it; None where nothing came.
         reader: the rules of the type.
         none_is_a_value: whether the whole reply "None" answers the question (counts), rather than stands for nothing.
+        empty: what a reply says in which the rules find no answer and which is no refusal.
     """
     if reply is None or not reply.strip():
         return NOTHING
@@ -64,6 +65,8 @@ def read(reply: str | None, reader: Reader, none_is_a_value: bool = False) -> Re
     if len(whole) < 12 and _PLACEHOLDER.match(whole) and not (none_is_a_value and whole.strip(".!") == "none"):
         return TRUNCATED if cleaned.cut else NOTHING
     found = _read_clean(text, reader) if text else NOTHING
+    if text and found.status == "no_answer" and not cleaned.cut:
+        found = empty
     return TRUNCATED if cleaned.cut and not found.found else found
 
 

@@ -55,6 +55,10 @@ class Built:
         """As `Source.item`."""
         return self._dataset[row]
 
+    def texts(self) -> Iterator[Item]:
+        """All questions in order without their evidence, which takes longest to read."""
+        return self._dataset.without_evidence()
+
     def image(self, item: Item, k: int) -> bytes | Path:
         """As `Source.image`; a build has a file of every image besides, which is read by itself."""
         file = self._media / item.images[k][:2] / item.images[k]

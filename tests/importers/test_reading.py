@@ -1,0 +1,139 @@
+"""Words of foreign questions, their options' places, and how images and answers become rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from tests.importers.source_files import photo
+from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
+from vgbench_gen.importers._files import Place, RowError
+from vgbench_gen.importers._reading import Reading, item_of, number_of
+from vgbench_gen.importers._words import Words, find_options, lettered, plain
+from vgbench_gen.importers.base import COUNTING, Importer, Part, Record, SourceRow, letter_of, origin_index, yes_no
+from vgbench_gen.store.media import MediaStore
+
+COLOURS = "What colour?\nA: Red\nB: Blue\nPlease answer with the letter."
+INLINE = "Where to? Options: A. left, then right, B. back, C. on"
+MATRICES = "Which one?\nA: 1 0\n0 1\n\nB: 2 0\n0 2\n\nCompute the matrix."
+
+
+@pytest.mark.parametrize(
+    ("text", "lead", "options", "tail"),
+    [
+        (COLOURS, "What colour?", ("Red", "Blue"), "Please answer with the letter."),
+        (INLINE, "Where to?", ("left, then right", "back", "on"), ""),
+        (MATRICES, "Which one?", ("1 0\n0 1", "2 0\n0 2"), "Compute the matrix."),
+        ("Open?\n(a) Yes (b) No", "Open?", ("Yes", "No"), ""),
+        ("Select from the following options.\n(A) x\n(B) y", "", ("x", "y"), ""),
+        ("No options here, only (A).", "No options here, only (A).", (), ""),
+    ],
+)
+def test_options_are_found_with_their_places(text: str, lead: str, options: tuple[str, ...], tail: str) -> None:
+    words = find_options(text)
+    assert (words.lead, words.options, words.tail) == (lead, options, tail)
+    assert tuple(text[start:end] for start, end in words.options_at) == options
+
+
+def test_a_question_put_together_is_found_again() -> None:
+    words = lettered("Which?", ["one", "two", "three"], "({}) ", tail="\nSay it.")
+    assert words.text == "Which?\n(A) one\n(B) two\n(C) three\nSay it."
+    assert find_options(words.text) == words
+
+
+def asked(words: Words, answer: str = "B") -> SourceRow:
+    return SourceRow(5, "Count", COUNTING, "multi-choice" if words.options else "open-ended", words, answer, ())
+
+
+@pytest.mark.parametrize("text", [COLOURS, INLINE, MATRICES])
+def test_a_model_is_asked_word_for_word_and_in_turned_order_at_the_same_places(text: str) -> None:
+    item = item_of(asked(find_options(text)), name="X", benchmark="X", source="X", images=("a.jpg",), index=0)
+    words = prompt_set("paper")
+    assert full_text(item, words) == text
+    turned = rotated(item, 1)
+    assert turned.options == item.options[1:] + item.options[:1]
+    assert turned.answer == "A"
+    again = find_options(full_text(turned, words))
+    assert (again.options, again.lead, again.tail) == (turned.options, item.question, item.context)
+
+
+def test_text_as_index_of_the_source_is_kept() -> None:
+    row = replace(asked(plain("How many?"), "3"), index="NF7XUVPP-flip", group="NF7XUVPP", pair="NF7XUVPP")
+    item = item_of(row, name="3DSRBench", benchmark="3DSRBench", source="3DSRBench", images=("a.jpg",), index=0)
+    assert (item.index_origin, origin_index(item)) == (-1, "NF7XUVPP-flip")
+    assert (item.id, item.group_id) == ("3DSRBench-NF7XUVPP-flip", "3DSRBench-NF7XUVPP")
+
+
+@pytest.mark.parametrize(
+    ("answer", "letter"), [("(b)", "B"), ("B", "B"), ("b.", "B"), ("Blue", "B"), (" blue ", "B"), ("A", "A")]
+)
+def test_letters_of_keys(answer: str, letter: str) -> None:
+    assert letter_of(answer, ["Red", "Blue"]) == letter
+
+
+@pytest.mark.parametrize("answer", ["C", "", "Green", "AB"])
+def test_keys_that_are_no_option_are_refused(answer: str) -> None:
+    with pytest.raises(RowError):
+        letter_of(answer, ["Red", "Blue"])
+
+
+def test_yes_and_no_of_keys() -> None:
+    assert [yes_no(key) for key in ("yes.", "True", "1", "NO", "false", "0")] == ["Yes"] * 3 + ["No"] * 3
+    with pytest.raises(RowError):
+        yes_no("maybe")
+
+
+@pytest.mark.parametrize(
+    ("answer", "value", "unit"),
+    [("1.51 meters", 1.51, "meters"), ("3", 3.0, ""), ("1,200 cm", 1200.0, "cm"), (".5 m", 0.5, "m")],
+)
+def test_numbers_of_keys(answer: str, value: float, unit: str) -> None:
+    assert number_of(answer) == (value, unit)
+
+
+class Given(Importer):
+    """Rows from memory: (index, image)."""
+
+    title = "Given"
+    benchmark = "Given"
+    parts: ClassVar[Mapping[str, Part]] = {"all": Part(None)}
+    published = 0
+
+    def __init__(self, rows: list[tuple[int, bytes | Path]]) -> None:
+        self.rows = rows
+
+    def records(self, place: Place) -> Iterator[Record]:
+        """As `Importer.records`."""
+        for index, image in self.rows:
+            yield Record(f"row {index}", "all", {"index": index, "image": image})
+
+    def row(self, record: Record, place: Place) -> SourceRow:
+        """As `Importer.row`."""
+        return replace(asked(plain("How many?"), "3"), index=record.fields["index"], images=[record.fields["image"]])
+
+
+def test_images_are_kept_byte_for_byte_or_as_png_and_broken_ones_counted(tmp_path: Path) -> None:
+    jpeg, webp, cut = photo("a"), photo("b", form="WEBP"), photo("c")[:-200]
+    rows: list[tuple[int, bytes | Path]] = [
+        (0, jpeg), (1, webp), (2, cut), (3, b"GIF89a no image"), (4, tmp_path / "gone.jpg"), (0, jpeg),
+    ]  # fmt: skip
+    media = MediaStore(tmp_path / "media")
+    reading = Reading(Given(rows), Place(tmp_path), media, published=False, start=0)
+    items = list(reading)
+    assert [item.id for item in items] == ["Given-0", "Given-1", "Given-0-2"]  # one id twice is told apart
+    assert media.get(items[0].images[0]) == jpeg
+    assert items[1].images[0].endswith(".png")
+    assert [bad.reason for bad in reading.report.bad] == ["image_broken", "image_broken", "image_missing"]
+
+
+def test_names_of_images_never_leave_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret.jpg").write_bytes(photo("a"))
+    place = Place(tmp_path / "in")
+    for name in ("../secret.jpg", "x/../../secret.jpg", str(tmp_path / "secret.jpg")):
+        with pytest.raises(RowError):
+            place.picture(name)

@@ -1,0 +1,125 @@
+"""`vgbench import`: other people's questions as a dataset of ours, one source or all of SpatialScore."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vgbench_gen.importers._dataset import Imported
+
+_ALL = "spatialscore"
+_SHOWN = 5  # differences and bad rows of a source; all of them stand in --json and the manifest
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("import", epilog="Example: vgbench import cvbench --from downloads/CV-Bench --out build/cvbench")(
+        import_
+    )
+
+
+def import_(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="mmvp, realworldqa, spatialsense, spatialbench, qspatialbench, cvbench, vsr, 3dsrbench, vsi-bench, "
+            "blink, mmiu; or spatialscore for all of them with VGBench.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Dataset folder to write.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FOLDER",
+            help="A local copy, for spatialscore a folder with one per source; else the Hugging Face Hub.",
+        ),
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option("--images", metavar="FOLDER", help="Images, where they lie apart (COCO, ScanNet).")
+    ] = None,
+    vgbench: Annotated[
+        Path | None, typer.Option("--vgbench", metavar="DATASET", help="Our build, for spatialscore.")
+    ] = None,
+    train_scenes: Annotated[
+        Path | None,
+        typer.Option(
+            "--train-scenes",
+            metavar="FILE",
+            help="Scenes trained on, one per line, or a dataset: questions on them and their rescans are left out.",
+        ),
+    ] = None,
+    visits: Annotated[
+        Path | None,
+        typer.Option("--visits", metavar="FILE", help="metadata.csv of ARKitScenes: which videos are of one visit."),
+    ] = None,
+    keep_leaked: Annotated[
+        bool, typer.Option("--keep-leaked", help="Only say which questions are on training scenes.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+) -> None:
+    """Write other people's questions as a dataset that every other verb takes, images inside.
+
+    Rows that make no sense are counted with reasons, and sizes are compared with the known ones. For spatialscore:
+    totals beside the published 28,093, questions asked twice (also about images that look alike), contradictions, and
+    questions on scenes that were trained on. Running again takes images from FOLDER/media.
+    """
+    from vgbench_gen.cli._options import bar
+    from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
+    from vgbench_gen.importers._leakage import read_training_scenes
+    from vgbench_gen.importers.base import importers
+
+    with bar("row") as progress:
+        if source != _ALL:
+            if vgbench or train_scenes or visits or keep_leaked:
+                names = "--vgbench, --train-scenes, --visits and --keep-leaked"
+                raise typer.BadParameter(f"{names} belong to `vgbench import {_ALL}`")
+            found = import_source(source, find_place(importers[source], folder, images), out, progress)
+        else:
+            training = None if train_scenes is None else read_training_scenes(train_scenes, visits)
+            found = assemble(
+                find_places(folder, images),
+                out,
+                vgbench=vgbench,
+                training=training,
+                keep_leaked=keep_leaked,
+                progress=progress,
+            )
+    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(found)))
+
+
+def _lines(found: Imported) -> Iterator[str]:
+    for report in found.reports:
+        told = report.as_json()
+        reasons = ", ".join(f"{reason} {count}" for reason, count in told["bad"].items())
+        left = f", {report.left_out} not in SpatialScore" if report.left_out else ""
+        bad = f", {len(report.bad)} not taken ({reasons})" if report.bad else ""
+        yield f"{report.source}: {report.rows} rows, {report.items} questions{left}{bad}"
+        lines = [str(row) for row in report.bad[:_SHOWN]] + report.differences
+        yield from (f"  {line}" for line in lines + [f"{note}: {count}" for note, count in told["notes"].items()])
+    yield from (f"{name}: absent ({reason})" for name, reason in found.absent.items())
+    for kind, groups in found.notes["duplicates"].items():
+        if groups["groups"]:
+            first = "; ".join(" = ".join(group[:4]) for group in groups["first"][:2])
+            kind = kind.replace("_", " ")
+            yield f"{kind}: {groups['questions']} questions in {groups['groups']} groups, such as {first}"
+    for names, count in found.notes.get("shared_images", {}).items():
+        yield f"images of {names} that look alike: {count}"
+    if "leaked" in found.notes:
+        leaked = found.notes["leaked"]
+        of = ", ".join(f"{name} {count}" for name, count in leaked["benchmarks"].items())
+        done = "kept" if leaked["kept"] else "left out"
+        yield f"on training scenes: {leaked['questions']} questions{f' ({of})' if of else ''}, {done}"
+    if "totals" in found.notes:
+        yield f"{'':<17}{'':<32}{'here':>7}{'published':>11}{'differs':>9}"
+        for row in found.notes["totals"]:
+            published, differs = ("-" if row[key] is None else row[key] for key in ("published", "difference"))
+            yield f"{row['table']:<17}{row['name']:<32}{row['here']:>7}{published:>11}{differs:>9}"
+    yield f"Written: {found.folder}, {found.items} questions, fingerprint {found.fingerprint}"

@@ -1,0 +1,206 @@
+"""`vgbench judge`: model judges of what no rule can score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vgbench_gen.cli._models import (
+    DEFAULT_RETRIES,
+    DEFAULT_TIMEOUT_S,
+    BaseUrl,
+    BudgetTokens,
+    BudgetUsd,
+    CacheFile,
+    KeyFile,
+    PricesFile,
+    RequestsPerMinute,
+    Retries,
+    TimeoutSeconds,
+    TokensPerMinute,
+    backend_options,
+)
+
+_EXAMPLE = "Example: vgbench judge rover --samples samples.jsonl --out scores.jsonl --model openai:gpt-4o"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("judge", epilog=_EXAMPLE)(judge)
+
+
+def judge(
+    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="Whose rubric: rover.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Results as JSON lines; goes on where it stopped.")
+    ],
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            "--samples",
+            metavar="FILE",
+            help="JSON lines with sample_id, original_image, generated_image (paths), prompt, think_output, …",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FOLDER", help="Instead: the benchmark's own parquet files, …")
+    ] = None,
+    generated: Annotated[
+        Path | None,
+        typer.Option("--generated", metavar="FOLDER", help="… and the folder with gen_ID.png and gen_ID.txt."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="SPEC",
+            help="The judge; repeat it to see how far judges agree. Default: the shared Azure.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option("--metrics", metavar="A,B", help="reasoning_process, reasoning_visual, reasoning_alignment, …"),
+    ] = "",
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="Let every judge judge so often, to see its spread.")
+    ] = 1,
+    askings: Annotated[
+        int, typer.Option("--askings", metavar="N", min=1, help="Of one metric, where a reply holds no valid score.")
+    ] = 3,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Samples judged at once.")] = 10,
+    rpm: RequestsPerMinute = 0,
+    tpm: TokensPerMinute = 0,
+    budget: BudgetUsd = None,
+    budget_tokens: BudgetTokens = None,
+    cache: CacheFile = None,
+    timeout: TimeoutSeconds = DEFAULT_TIMEOUT_S,
+    retries: Retries = DEFAULT_RETRIES,
+    key_file: KeyFile = None,
+    base_url: BaseUrl = "",
+    prices: PricesFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print averages and agreement as JSON.")] = False,
+) -> None:
+    """Grade reasoning and generated images with a model, by ROVER's rubric: 1 to 5, and 0 to 100.
+
+    Without written reasoning the process scores 1 and nobody is asked; alignment is at most one above the visual score.
+    A metric for which the judge gives no valid score is missing, not zero, and is asked again by the next run. With
+    several judges or repeats each has a file of its own beside --out, and their agreement is told. Exits 1 if a score
+    is missing.
+    """
+    from vgbench_gen.core.errors import ConfigError
+    from vgbench_gen.evaluation.benchmarks.rover import ROVEREvaluator, default_judge
+
+    if benchmark != "rover":
+        raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected rover.")
+    judged = _samples(samples, data, generated)
+    wanted = [name.strip() for name in metrics.split(",") if name.strip()] or None
+    sent = backend_options(
+        concurrency=workers,
+        rpm=rpm,
+        tpm=tpm,
+        budget=budget,
+        budget_tokens=budget_tokens,
+        cache=cache,
+        timeout=timeout,
+        retries=retries,
+        key_file=key_file,
+        base_url=base_url,
+        prices=prices,
+    )
+    runs: dict[str, list[dict[str, Any]]] = {}
+    told: dict[str, Any] = {}
+    names = [(spec, repeat) for spec in model or [default_judge()] for repeat in range(repeats)]
+    for spec, repeat in names:
+        evaluator = ROVEREvaluator(wanted, askings, spec, sent, repeat)
+        path = out if len(names) == 1 else _beside(out, spec, repeat, repeats)
+        with _bar(path.name) as progress:
+            results = evaluator.evaluate_batch(judged, workers, path, progress)
+        name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
+        runs[name] = results
+        told[name] = {"file": str(path), **evaluator.compute_average_scores(results)}
+    from vgbench_gen.evaluation.benchmarks._rover_tables import agreement
+
+    found = agreement(runs) if len(runs) > 1 else {}
+    if as_json:
+        print(json.dumps({"judges": told, "agreement": found}, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(told, found)))
+    checked = evaluator.metrics
+    if any(
+        result.get(f"{metric}_score") is None for results in runs.values() for result in results for metric in checked
+    ):
+        raise typer.Exit(1)
+
+
+def _samples(samples: Path | None, data: Path | None, generated: Path | None) -> list[Any]:
+    from vgbench_gen.core.errors import ConfigError
+    from vgbench_gen.evaluation.benchmarks._rover_samples import read_samples
+    from vgbench_gen.evaluation.benchmarks.rover import Rover
+    from vgbench_gen.store.files import dataset_error
+
+    if (samples is None) == (data is None) or (data is None) != (generated is None):
+        raise ConfigError("found neither or both; expected --samples FILE, or --data FOLDER with --generated FOLDER.")
+    if samples is not None:
+        found = list(read_samples(samples))
+    else:
+        assert data is not None
+        assert generated is not None
+        found = list(Rover().open(data).samples(generated))
+    if not found:
+        remedy = "Let a model answer first: vgbench eval DATA --benchmark rover --model SPEC."
+        raise dataset_error(samples or generated or ".", "no sample", "at least one", remedy)
+    return found
+
+
+def _beside(out: Path, spec: str, repeat: int, repeats: int) -> Path:
+    from vgbench_gen.evaluation.replies import replies_path
+
+    ending = f".{repeat + 1}" if repeats > 1 else ""
+    return out.with_name(f"{out.stem}.{replies_path(out.parent, spec).stem}{ending}{out.suffix or '.jsonl'}")
+
+
+def _bar(name: str) -> Any:
+    from contextlib import contextmanager
+
+    from tqdm import tqdm
+
+    @contextmanager
+    def shown() -> Iterator[Any]:
+        with tqdm(desc=name[-40:], unit="score", disable=None) as bar:
+
+            def progress(done: int, total: int) -> None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+            yield progress
+
+    return shown()
+
+
+def _lines(told: Mapping[str, Any], agreed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, found in told.items():
+        yield f"{name}: {found['file']}"
+        for key in [key for key in found if key.startswith("avg_") and not key.endswith("_100")]:
+            metric = key.removeprefix("avg_")
+            if found[key] is None:
+                yield f"  {metric}: no score"
+                continue
+            low, high = found[f"interval_{metric}"]
+            missing = found[f"missing_{metric}"]
+            yield (
+                f"  {metric}: {found[key]:.2f} [{low:.2f}, {high:.2f}] of 5, {found[f'{key}_100']:.1f} of 100, "
+                f"n {found[f'count_{metric}']}{f', {missing} missing' if missing else ''}"
+            )
+        if found["average_100"] is not None:
+            yield f"  all scores together: {found['average_100']:.1f} of 100"
+        for kind in ("dimension", "reasoning_type"):
+            for group, means in found[f"by_{kind}"].items():
+                parts = [f"{metric} {mean['mean']:.2f}" for metric, mean in means.items() if mean["n"]]
+                yield f"  {kind.replace('_', ' ')} {group}: {', '.join(parts) or 'no score'}"
+    for metric, found in agreed.items():
+        parts = [f"{name} {value:.2f}" for name, value in found.items() if isinstance(value, float)]
+        yield f"agreement on {metric}, {found['n']} samples: {', '.join(parts)}"

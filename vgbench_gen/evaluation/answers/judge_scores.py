@@ -1,0 +1,213 @@
+"""Scores in a judge's reply (`eval-protocols.md` 2.8): whole numbers from 1 to 5, or nothing.
+
+Source of `released`: cheryyunl/ROVER, `base_metric.py`, its mistakes included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vgbench_gen.evaluation.answers.clean import clean
+from vgbench_gen.evaluation.answers.official import Official
+
+LOW, HIGH = 1, 5
+MAX_CHARS = 100_000
+_GENERIC = "score"
+_REASON = "reasoning"
+# After a score nothing may go on it: "4.5", "4/10", "1-5" are other things.
+_WHOLE = r"(?P<n>[0-9]{1,6})(?:\.0+)?(?![0-9]|[.,][0-9]|\s*[-–—/%]|\s+(?:to|or|out\s+of|percent)\b)"  # noqa: RUF001
+_OF_FIVE = re.compile(r"(?<![0-9.,/])(?P<n>[0-9]{1,6})(?:\.0+)?\s*(?:/|out\s+of)\s*(?P<of>[0-9]+)(?![0-9]|[.,][0-9]|%)")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said. score: None where it gave no valid one. reasoning: its words, "" for none."""
+
+    score: int | None
+    reasoning: str = ""
+
+
+def read(reply: str | None, key: str) -> Judged:
+    """The score of one metric in a judge's reply.
+
+    Args:
+        reply: as the judge sent it.
+        key: name of the score, such as "reasoning_visual_score".
+    """
+    if reply is None or not reply.strip():
+        return Judged(None)
+    cleaned = clean(reply[-MAX_CHARS:])
+    text = cleaned.text
+    if cleaned.cut and not text.strip():
+        return Judged(None)
+    for found in (_in_objects(text, key), _keyed(text, key), _in_words(text, key)):
+        if found is not None:
+            return found
+    return Judged(None)
+
+
+def _in_objects(text: str, key: str) -> Judged | None:
+    """The last whole JSON object with the key, else the only one with a plain `score`."""
+    objects = [one for tree in _trees(text) for one in _dicts(tree)]
+    with_key = [one for one in objects if key in one]
+    if with_key:
+        return Judged(_valid(with_key[-1][key]), _words(with_key[-1].get(_REASON)))
+    generic = [one for one in objects if _GENERIC in one]
+    if len(generic) == 1:
+        return Judged(_valid(generic[0][_GENERIC]), _words(generic[0].get(_REASON)))
+    return None
+
+
+def _trees(text: str) -> Iterator[Any]:
+    """Outermost JSON values that begin with a brace."""
+    decoder, at = json.JSONDecoder(), 0
+    while (at := text.find("{", at)) >= 0:
+        try:
+            tree, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            at += 1
+        else:
+            yield tree
+
+
+def _dicts(tree: Any, depth: int = 8) -> Iterator[dict[str, Any]]:
+    if isinstance(tree, dict):
+        yield tree
+    for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        if depth:
+            yield from _dicts(part, depth - 1)
+
+
+def _valid(value: object) -> int | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        whole = float(value).is_integer() if abs(value) < 1e9 else False
+        return _in_range(int(value)) if whole else None
+    if isinstance(value, str):
+        if match := re.fullmatch(_WHOLE, value.strip()):
+            return _in_range(int(match["n"]))
+        return _of_five(value)
+    return None
+
+
+def _in_range(value: int) -> int | None:
+    return value if LOW <= value <= HIGH else None
+
+
+def _of_five(text: str) -> int | None:
+    """The one score that a text gives out of five; another scale is no score."""
+    found = {(int(match["n"]), int(match["of"])) for match in _OF_FIVE.finditer(text)}
+    if len(found) != 1:
+        return None
+    value, of = found.pop()
+    return _in_range(value) if of == HIGH else None
+
+
+def _words(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _keyed(text: str, key: str) -> Judged | None:
+    """JSON that is none: single quotes, a comma too many, an unescaped quote, or cut off after the number."""
+    for name, only in ((key, False), (_GENERIC, True)):
+        quoted = re.compile(rf"(?P<q>[\"'])\s*{re.escape(name)}\s*(?P=q)\s*:\s*(?P<value>[^,}}\]\n]*)")
+        matches = list(quoted.finditer(text))
+        if matches and not (only and len(matches) > 1):
+            return Judged(_valid(_plain(matches[-1]["value"])), _reasoning(text))
+    return None
+
+
+def _plain(value: str) -> object:
+    """What stands after a colon, as JSON would have it; words other than numbers stay words."""
+    value = value.strip().strip("\"'").strip()
+    if re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", value):
+        return float(value)
+    return value
+
+
+def _in_words(text: str, key: str) -> Judged | None:
+    """`key: 4`, with or without Markdown and underscores; else 4/5 or 4 out of 5."""
+    spoken = re.escape(key).replace("_", r"[_\s]+")
+    pattern = re.compile(rf"{spoken}\W{{0,6}}?\s*(?:is|of|=|:)?\W{{0,4}}?\s*(?<![-0-9.,]){_WHOLE}", re.IGNORECASE)
+    named = {int(match["n"]) for match in pattern.finditer(text)}
+    if len(named) == 1:
+        return Judged(_in_range(named.pop()), _reasoning(text))
+    found = _of_five(text)
+    return None if found is None or len(named) > 1 else Judged(found, _reasoning(text))
+
+
+def _reasoning(text: str) -> str:
+    match = re.search(r"[\"']?\breasoning[\"']?\s*[:=]\s*[\"']?(.+)", text, re.IGNORECASE | re.DOTALL)
+    return match.group(1).strip().rstrip("}] \n").strip("\"'").strip() if match else ""
+
+
+# --- as released
+
+
+def released(reply: str | None, key: str) -> Official:
+    """What the released parser makes of a reply; it may be a number out of range, or a text."""
+    if reply is None or not reply.strip():
+        return Official(None, 0.0)
+    text, state = reply.strip(), _State()
+    spoken = key.replace("_", " ")
+    for step in (_whole_reply, _double_braces, _first_braces):
+        if (value := _tried(step, text, key, state)) is not None:
+            return _official(value)
+    patterns = (
+        rf"{key}\s*[:：]?\s*([1-5])", rf"{spoken}\s*[:：]?\s*([1-5])", rf"{spoken}\s+is\s+([1-5])",  # noqa: RUF001
+        rf"{spoken}\s+=\s*([1-5])", r"([1-5])\s*/\s*5", r"([1-5])\s+out\s+of\s+5", r"score\s*[:：]?\s*([1-5])",  # noqa: RUF001
+        r"rating\s*[:：]?\s*([1-5])", r"([1-5])\s+points?", r"([1-5])\s+stars?",  # noqa: RUF001
+    )  # fmt: skip
+    for pattern in patterns:
+        if match := re.search(pattern, text, re.IGNORECASE):
+            return _official(int(match.group(1)))
+    return _official(state.value)
+
+
+class _State:
+    """The script's variable, which keeps what a failed step put into it."""
+
+    value: Any = None
+
+
+def _tried(step: Callable[[str, str, _State], int | None], text: str, key: str, state: _State) -> int | None:
+    try:
+        return step(text, key, state)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError):
+        return None
+
+
+def _whole_reply(text: str, key: str, state: _State) -> int | None:
+    state.value = json.loads(text).get(key)
+    if state.value is None:
+        return None
+    value = int(state.value)
+    return value if LOW <= value <= HIGH else None
+
+
+def _double_braces(text: str, key: str, state: _State) -> int | None:
+    if not (text.startswith("{{") and text.endswith("}}")):
+        return None
+    state.value = json.loads(text[1:-1]).get(key)
+    return None if state.value is None else int(state.value)
+
+
+def _first_braces(text: str, key: str, state: _State) -> int | None:
+    match = re.search(r'\{[^{}]*"' + re.escape(key) + r'"[^{}]*\}', text, re.IGNORECASE)
+    if match is None:
+        return None
+    state.value = json.loads(match.group(0)).get(key)
+    return None if state.value is None else int(state.value)
+
+
+def _official(value: Any) -> Official:
+    if isinstance(value, bool):
+        value = int(value)
+    extracted = value if isinstance(value, int | float | str) or value is None else str(value)
+    number = float(value) if isinstance(value, int | float) else 0.0
+    return Official(extracted, number)

@@ -1,0 +1,302 @@
+"""Questions of other benchmarks from their own parquet files: texts in memory, images left where they are.
+
+Used by the benchmarks that are asked as they are published, without becoming a dataset of ours.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import bytes_digest, stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Row
+from vgbench_gen.importers._files import Place, RowError, check_columns
+from vgbench_gen.store import shards
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.schema import SCHEMA_VERSION
+
+MAX_IMAGE_BYTES = 100 * 2**20
+_SIGNS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One image: a cell of a parquet file, or the k-th image of a cell that holds a list. drawn: a box (xmin, ymin,
+    xmax, ymax in pixels) to draw in red."""
+
+    file: Path
+    row: int
+    column: str
+    k: int = 0
+    drawn: tuple[float, float, float, float] | None = None
+
+
+@dataclass(slots=True)
+class Notes:
+    """Rows that could not be asked about, by file and row."""
+
+    bad: list[str] = field(default_factory=list)
+
+    def add(self, file: Path, row: int, problem: RowError | DatasetError | ValueError) -> None:
+        """Count one."""
+        self.bad.append(f"{file.name}, row {row}: {problem}")
+
+
+class Foreign:
+    """Rows of a foreign benchmark; see `evaluation.base.Source`.
+
+    Args:
+        benchmark: name in records.
+        folder: where `replies/` goes.
+        items: the questions; their images are keys of `images`.
+        images: name -> place.
+        notes: rows that were left out.
+    """
+
+    def __init__(
+        self,
+        benchmark: str,
+        folder: Path,
+        items: Sequence[Item],
+        images: Mapping[str, Where],
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.benchmark, self.folder, self.items, self.notes = benchmark, folder, items, tuple(notes)
+        self._images = images
+        self._cells = Cells()
+        self.fingerprint = stable_hash(
+            benchmark, *(f"{item.id}\n{item.question}\n{item.answer}\n{' '.join(item.images)}" for item in items)
+        )
+
+    def rows(self) -> Iterator[Row]:
+        """As `Source.rows`."""
+        for place, item in enumerate(self.items):
+            scene = f"{item.source}/{item.scene_id}"
+            yield Row(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
+
+    def item(self, row: int) -> Item:
+        """As `Source.item`."""
+        return self.items[row]
+
+    def image(self, item: Item, k: int) -> bytes | Path:
+        """As `Source.image`."""
+        return self.image_named(item.images[k])
+
+    def image_named(self, name: str) -> bytes:
+        """The encoded image of a name."""
+        where = self._images[name]
+        data = encoded(self._cells.of(where.file, where.row, where.column), where.k)
+        return data if where.drawn is None else boxed(data, where.drawn)
+
+    def again(self) -> Foreign:
+        """As `Source.again`."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._cells = Cells()
+        return other
+
+
+class Cells:
+    """Single cells of parquet files; the last row group read of one column is in memory."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Path, int, str] | None = None
+        self._values: Any = None
+        self._starts: dict[Path, list[int]] = {}
+
+    def of(self, file: Path, row: int, column: str) -> Any:
+        """The value of a cell.
+
+        Raises:
+            DatasetError: the file cannot be read.
+        """
+        starts = self._starts.get(file)
+        if starts is None:
+            starts = [0]
+            with shards.open_parquet(file) as opened:
+                for group in range(opened.num_row_groups):
+                    starts.append(starts[-1] + opened.metadata.row_group(group).num_rows)
+            self._starts[file] = starts
+        group = bisect_right(starts, row) - 1
+        if self._key != (file, group, column):
+            with shards.open_parquet(file) as opened:
+                self._values = opened.read_row_group(group, columns=[column], use_threads=False).column(0)
+            self._key = (file, group, column)
+        return self._values[row - starts[group]].as_py()
+
+
+def read_rows(file: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(number, columns) of the rows of a parquet file, images and all; few of them are in memory.
+
+    Raises:
+        DatasetError: not parquet, damaged, or a column is missing.
+    """
+    with shards.open_parquet(file) as opened:
+        names = list(opened.schema_arrow.names)
+    check_columns(file, names, needed)
+    yield from enumerate(shards.iter_rows([file], batch=16))
+
+
+def row_count(file: Path) -> int:
+    """Rows of a parquet file."""
+    with shards.open_parquet(file) as opened:
+        return int(opened.metadata.num_rows)
+
+
+def names_of(cell: Any) -> list[str]:
+    """Names of the images of a cell; none where it is empty.
+
+    Raises:
+        RowError: something in it is no image.
+    """
+    return [image_name(encoded(cell, k)) for k in range(len(cell) if isinstance(cell, list) else int(cell is not None))]
+
+
+def encoded(cell: Any, k: int = 0) -> bytes:
+    """The k-th image of a cell: bytes, {"bytes", "path"} as the Hub writes them, or a list of these.
+
+    Raises:
+        RowError: there is none, or it is no image.
+    """
+    one = cell[k] if isinstance(cell, list) else cell
+    data = one.get("bytes") if isinstance(one, Mapping) else one
+    if not isinstance(data, bytes) or not data:
+        raise RowError("image", f"no bytes in a {type(one).__name__}", "image_missing")
+    if len(data) > MAX_IMAGE_BYTES:
+        raise RowError("image", f"{len(data)} bytes, more than {MAX_IMAGE_BYTES}", "image_large")
+    return data
+
+
+def image_name(data: bytes) -> str:
+    """Name of an image in records: the digest of its bytes and what it is.
+
+    Raises:
+        RowError: the bytes are no image.
+    """
+    for sign, suffix in _SIGNS:
+        if data.startswith(sign):
+            return f"{bytes_digest(data)}.{suffix}"
+    raise RowError("image", f"{data[:8]!r}, which begins no image", "image_unreadable")
+
+
+def size_px(data: bytes) -> tuple[int, int]:
+    """(width, height) of an encoded image.
+
+    Raises:
+        RowError: it cannot be read.
+    """
+    import io
+
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return image.size
+    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
+        raise RowError("image", str(error)[:80], "image_unreadable") from None
+
+
+def boxed(data: bytes, box: tuple[float, float, float, float]) -> bytes:
+    """The image with a red rectangle, as PNG; its lines are at least 2 pixels wide.
+
+    Raises:
+        DatasetError: it cannot be decoded.
+    """
+    import cv2
+    import numpy as np
+
+    image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+    if image is None:
+        raise DatasetError("image: found bytes that cannot be decoded; expected an image. Download the file again.")
+    height, width = image.shape[:2]
+    x1, y1, x2, y2 = (round(value) for value in box)
+    line = max(2, round(min(height, width) / 200))
+    cv2.rectangle(image, (x1, y1), (x2, y2), (0, 0, 255), line)
+    return bytes(cv2.imencode(".png", image)[1])
+
+
+def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
+    """A folder, the folder of a file, or what the Hub has under the name `owner/name` where nothing is at the path.
+
+    Raises:
+        DatasetError: neither there nor to be had.
+    """
+    if path.is_dir():
+        return Place(path)
+    if path.is_file():
+        return Place(path.parent)
+    if str(path) != repository:
+        raise dataset_error(path, "nothing", "a folder or file", f"Download {repository} and name its folder.")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Place(Path(snapshot_download(repository, repo_type="dataset", allow_patterns=list(patterns))))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        remedy = "Name a folder that you downloaded it to, or set HF_TOKEN where it asks for one."
+        raise dataset_error(repository, f"no answer of the Hub ({str(error)[:120]})", "the dataset", remedy) from None
+
+
+def foreign_item(
+    item_id: str,
+    *,
+    benchmark: str,
+    task: str,
+    question_type: str,
+    question: str,
+    answer: str,
+    images: Sequence[str],
+    source: str,
+    scene_id: str,
+    options: Sequence[str] = (),
+    category: str = "",
+    difficulty: str = "",
+    licence: str = "",
+    index: int = 0,
+    evidence: Mapping[str, Any] | None = None,
+) -> Item:
+    """A question as our schema has it; `question` is sent as it stands, with the options in it."""
+    return Item(
+        id=item_id,
+        index=index,
+        group_id=item_id,
+        twin_id="",
+        pair_id="",
+        benchmark=benchmark,
+        task=task,
+        ask="",
+        question_type=question_type,  # type: ignore[arg-type]  # SalBench's kind is none of ours
+        category=category,
+        subcategory="",
+        category_origin=task,
+        index_origin=index,
+        input_modality="single-image" if len(images) == 1 else "multi-images",
+        source=source,
+        scene_id=scene_id,
+        frame_ids=(),
+        split="test",
+        question=question,
+        context="",
+        options=tuple(options),
+        answer=answer,
+        answer_value=(),
+        answer_shape=(),
+        unit="",
+        tolerance=0.0,
+        images=tuple(images),
+        convention={},
+        distractors=(),
+        evidence=dict(evidence or {}),
+        template_id="",
+        paraphrase="",
+        strategy="",
+        distractor_seed=0,
+        difficulty=difficulty,
+        licence=licence,
+        schema_version=SCHEMA_VERSION,
+    )

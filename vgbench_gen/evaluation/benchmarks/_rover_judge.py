@@ -1,0 +1,251 @@
+"""ROVER's judge: what it is asked, and the two rules that its prompt cannot enforce (`eval-protocols.md` 7).
+
+Without written reasoning the process scores 1 and nobody is asked; alignment is at most one above the visual score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Message, Part, Settings, TextPart
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.evaluation.answers import judge_scores
+from vgbench_gen.evaluation.benchmarks import _rover_samples
+from vgbench_gen.evaluation.benchmarks._rover_samples import EvaluationSample
+from vgbench_gen.text.render import templates_root
+
+METRICS = ("reasoning_process", "reasoning_visual", "reasoning_alignment")
+EXTRAS = ("visual_consistency", "image_quality")
+PROCESS, VISUAL, ALIGNMENT = METRICS
+MAX_TOKENS = 3000  # as upstream
+MAX_RETRIES = 3  # askings of one metric, where the judge gives no valid score
+# Images by metric, in the order in which its prompt counts them.
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    PROCESS: ("original_image",),
+    VISUAL: ("original_image", "generated_image", "target_image"),
+    ALIGNMENT: ("original_image", "generated_image"),
+    "visual_consistency": ("original_image", "generated_image"),
+    "image_quality": ("generated_image",),
+}
+Status = Literal["ok", "no_reasoning_text", "judge_failed", "api_error", "bad_sample"]
+_SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
+
+
+class MetricWords(Config):
+    """How one metric is asked for. target: said where there is a target image."""
+
+    shown: str
+    ask: str
+    target: str = ""
+
+
+class Words(Config):
+    """The file `templates/judge/rover.toml`."""
+
+    version: int
+    system: str
+    form: str
+    again: str
+    scale: str
+    metrics: Mapping[str, MetricWords]
+    facts: Mapping[str, str]
+    domains: Mapping[str, str]
+    reasoning_types: Mapping[str, str]
+
+
+@cache
+def words() -> Words:
+    """The shipped words."""
+    return load_toml(templates_root() / "judge" / "rover.toml", Words)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One metric of one sample. score: as the judge gave it, None where it is missing; status says why."""
+
+    metric: str
+    score: int | None
+    reasoning: str
+    status: Status
+    judge: str = ""
+
+
+def checked(metrics: Sequence[str] | None) -> tuple[str, ...]:
+    """The metrics asked for; the three of the benchmark where None.
+
+    Raises:
+        ConfigError: an unknown one.
+    """
+    wanted = tuple(dict.fromkeys(METRICS if metrics is None else metrics))
+    if unknown := sorted(set(wanted) - {*METRICS, *EXTRAS}):
+        known = ", ".join((*METRICS, *EXTRAS))
+        raise ConfigError(f"metrics: found {', '.join(unknown)}; expected some of {known}.")
+    return wanted
+
+
+def key_of(metric: str) -> str:
+    """The name of a metric's score."""
+    return f"{metric}_score"
+
+
+def text_for(sample: EvaluationSample, metric: str, has_target: bool) -> str:
+    """What the judge is asked about a sample, without the images."""
+    told, of = words(), words().metrics[metric]
+    dimension, reasoning = sample.place
+    values = {"prompt": sample.prompt, "target_description": sample.target_description, "keywords": sample.keywords}
+    facts = [_fill(told.facts[name], value=value) for name, value in values.items() if value.strip()]
+    asked = _fill(
+        of.ask,
+        facts="\n\n".join(facts),
+        prompt=sample.prompt,
+        think_output=sample.think_output,
+        domain=told.domains.get(dimension, dimension),
+        reasoning=told.reasoning_types.get(reasoning, reasoning),
+    )
+    shown = f"{of.shown} {of.target}" if has_target and of.target else of.shown
+    return "\n\n".join((asked, shown, told.scale, _fill(told.form, key=key_of(metric))))
+
+
+def _fill(template: str, **slots: str) -> str:
+    # One pass: material that holds "{{ key }}" stays as it is.
+    return _SLOT.sub(lambda match: slots.get(match.group(1), match.group()), template)
+
+
+async def judged(
+    backend: Backend,
+    sample: EvaluationSample,
+    metric: str,
+    images: Mapping[str, bytes],
+    max_retries: int = MAX_RETRIES,
+    repeat: int = 0,
+) -> Verdict:
+    """Ask for one metric, again where the reply holds no valid score.
+
+    Args:
+        backend: the judge.
+        sample: what is judged.
+        metric: one of `METRICS` and `EXTRAS`.
+        images: its encoded images by field.
+        max_retries: askings, at least 1.
+        repeat: 0, 1, … for judgements that must be independent of each other.
+
+    Raises:
+        BackendError: the budget is spent, the key is refused, or the work was cancelled.
+    """
+    if metric == PROCESS and _rover_samples.is_empty(sample.think_output):
+        return Verdict(metric, judge_scores.LOW, "There is no written reasoning.", "no_reasoning_text")
+    shown = [images[name] for name in SHOWN[metric] if name in images]
+    parts: list[Part] = []
+    for number, data in enumerate(shown, start=1):
+        parts += [TextPart(f"Image {number}:"), ImagePart(data)]
+    parts.append(TextPart(text_for(sample, metric, "target_image" in images and "target_image" in SHOWN[metric])))
+    messages = [Message("user", tuple(parts))]
+    settings = Settings(temperature=0.0, max_tokens=MAX_TOKENS, system=words().system, stage=f"judge-{metric}")
+    who = backend.model
+    for attempt in range(max(1, max_retries)):
+        try:
+            # An asking of its own: a reply from the cache would be as useless as it was before.
+            epoch = repeat * 1000 + attempt
+            reply = await backend.ask(messages, settings.model_copy(update={"epoch": epoch}))
+        except BackendError as error:
+            if error.kind in ("budget", "cancelled", "refused_key"):
+                raise
+            return Verdict(metric, None, str(error), "api_error", who)
+        who = reply.model or who
+        found = judge_scores.read(reply.text, key_of(metric))
+        if found.score is not None:
+            return Verdict(metric, found.score, found.reasoning, "ok", who)
+        if reply.text.strip():
+            again = Message.of("user", _fill(words().again, form=_fill(words().form, key=key_of(metric))))
+            messages = [messages[0], Message.of("assistant", reply.text[:4000]), again]
+    return Verdict(metric, None, f"No valid score in {max(1, max_retries)} replies.", "judge_failed", who)
+
+
+def merged(sample_id: str, place: tuple[str, str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    """The result of one sample, with the rule between alignment and visual score applied.
+
+    cap_applied: None where the visual score is not known, so that alignment stands as it was given.
+    """
+    found: dict[str, Any] = {"sample_id": sample_id, "dimension": place[0], "reasoning_type": place[1]}
+    for metric, verdict in verdicts.items():
+        found[key_of(metric)] = verdict.score
+        found[f"{metric}_reasoning"] = verdict.reasoning
+        found[f"{metric}_status"] = verdict.status
+        found[f"{metric}_judge"] = verdict.judge
+    if ALIGNMENT in verdicts:
+        raw, visual = verdicts[ALIGNMENT].score, verdicts[VISUAL].score if VISUAL in verdicts else None
+        found[key_of(ALIGNMENT)], found["cap_applied"] = capped(raw, visual)
+        found["raw_alignment"] = raw
+    return found
+
+
+def capped(alignment: int | None, visual: int | None) -> tuple[int | None, bool | None]:
+    """(alignment after the rule, whether it was lowered): at most one above the visual score.
+
+    The second is None where one of the two is not known.
+    """
+    if alignment is None or visual is None:
+        return alignment, None
+    most = min(visual + 1, judge_scores.HIGH)
+    return min(alignment, most), alignment > most
+
+
+def hundred(score: float) -> float:
+    """A score from 1 to 5 on the scale from 0 to 100."""
+    return (score - judge_scores.LOW) * 25.0
+
+
+async def judge_all(
+    backend: Backend,
+    work: Sequence[tuple[EvaluationSample, tuple[str, ...]]],
+    num_workers: int,
+    max_retries: int,
+    repeat: int,
+    on_verdict: Callable[[EvaluationSample, str, Verdict], None],
+) -> None:
+    """Judge samples side by side, each metric as it comes; images of a sample are read when its turn comes.
+
+    on_verdict: called with (sample, digest of what the judge was given, verdict) as each verdict comes.
+
+    Raises:
+        BackendError: as `judged`; verdicts that came were handed on.
+    """
+    waiting = iter(work)
+
+    async def worker() -> None:
+        for sample, metrics in waiting:  # shared: each sample goes to the worker that is free
+            try:
+                images = await asyncio.to_thread(images_of, sample)
+            except VGBenchError as error:
+                for metric in metrics:
+                    on_verdict(sample, "", Verdict(metric, None, str(error), "bad_sample"))
+                continue
+            given = _rover_samples.digest(sample, images)
+            for metric in metrics:
+                verdict = await judged(backend, sample, metric, images, max_retries, repeat)
+                on_verdict(sample, given, verdict)
+
+    workers = [asyncio.create_task(worker()) for _ in range(max(1, min(num_workers, len(work))))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for task in workers:
+            task.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        await backend.rest()
+
+
+def images_of(sample: EvaluationSample) -> dict[str, bytes]:
+    """The images of a sample, encoded, by field.
+
+    Raises:
+        DatasetError: one of them cannot be read.
+    """
+    found = {name: getattr(sample, name) for name in ("original_image", "generated_image", "target_image")}
+    return {name: _rover_samples.encoded(picture) for name, picture in found.items() if picture is not None}

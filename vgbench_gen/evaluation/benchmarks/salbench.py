@@ -1,0 +1,196 @@
+"""SalBench: in which features does one object of many differ (`eval-protocols.md` 6; arXiv 2507.04741).
+
+`salbench-vlm/salbench` on the Hub, split `test`, six configurations: P3 (synthetic images, three features) and O3
+(natural ones, seven), each for detection, referring (`_box`: the object's box in the text) and visual referring
+(`_box_img`: drawn in red). Columns `image`, `question` (the complete prompt), `answer` ("Color, Size"), `image_id`.
+Where `question` is not there it is built from `bbox`, `num_distractors` and `object_category`, with the answer in
+`label` or `labels`; the box is drawn where `image_with_box` is not there. A box is [xmin, ymin, xmax, ymax] or has
+these names; values up to 1 are taken as shares of the image. That raw form was never published; it follows the plan of
+the benchmark's authors, and how many rows O3 has is only known once it is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.answers import labels
+from vgbench_gen.evaluation.base import Benchmark, benchmarks
+from vgbench_gen.evaluation.benchmarks import _foreign
+from vgbench_gen.evaluation.benchmarks._foreign import Foreign, Where, foreign_item
+from vgbench_gen.importers._files import Place, RowError, column, optional
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.text.render import templates_root
+
+REPOSITORY = "salbench-vlm/salbench"
+NAMES = {"synthetic": "P3", "natural": "O3"}
+# Configuration -> (split, task).
+CONFIGS: Mapping[str, tuple[str, str]] = {
+    f"{name}{ending}": (split, task)
+    for split, name in NAMES.items()
+    for ending, task in (("", "detection"), ("_box", "referring"), ("_box_img", "visual_referring"))
+}
+SHORT = {"D": "detection", "R": "referring", "VR": "visual_referring"}
+ROWS = dict.fromkeys(("P3", "P3_box", "P3_box_img"), 2589)
+_BOX = ("xmin", "ymin", "xmax", "ymax")
+_SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
+
+
+class Words(Config):
+    """The file `templates/benchmarks/salbench.toml`."""
+
+    features: Mapping[str, str]
+    prompts: Mapping[str, str]
+
+
+@cache
+def words() -> Words:
+    """The shipped words."""
+    return load_toml(templates_root() / "benchmarks" / "salbench.toml", Words)
+
+
+@benchmarks.register("salbench")
+class SalBench(Benchmark):
+    """SalBench from its parquet files: a folder with one subfolder or file per configuration, or one such file."""
+
+    prompt_set = "salbench"
+    short_tasks = SHORT
+
+    def open(self, path: Path, images: Path | None = None) -> Foreign:
+        """As `Benchmark.open`."""
+        place = _foreign.place_of(path, REPOSITORY, [f"{name}/test*" for name in CONFIGS])
+        files = [path] if path.is_file() else sorted(_files(place))
+        if not files:
+            expected = "parquet files in folders or with names like P3, P3_box, P3_box_img, O3, O3_box, O3_box_img"
+            raise dataset_error(path, "no configuration of SalBench", expected, f"Download {REPOSITORY} and name it.")
+        items: list[Item] = []
+        pictures: dict[str, Where] = {}
+        notes = _foreign.Notes()
+        counts: dict[str, int] = {}
+        for file in files:
+            config = config_of(file, place.folder)
+            start = counts.get(config, 0)
+            items += _rows(file, config, pictures, notes, start)
+            counts[config] = start + _foreign.row_count(file)
+        told = [f"{config}: {counts[config]} rows, {ROWS[config]} published" for config in counts
+                if config in ROWS and counts[config] != ROWS[config]]  # fmt: skip
+        return Foreign("SalBench", place.folder, items, pictures, (*told, *notes.bad))
+
+
+def config_of(file: Path, top: Path) -> str:
+    """The configuration that a file belongs to, by its name or a folder above it.
+
+    Raises:
+        DatasetError: none.
+    """
+    for name in (file.name, *(parent.name for parent in file.parents if parent != top.parent)):
+        stem = re.split(r"[-.](?:test|train|[0-9])|\.", name)[0]
+        known = {config.casefold(): config for config in CONFIGS}
+        if stem.casefold() in known:
+            return known[stem.casefold()]
+    remedy = "Name the file, or the folder that it lies in, after its configuration."
+    raise dataset_error(file, "a name that says no configuration", f"one of {', '.join(CONFIGS)}", remedy)
+
+
+def _files(place: Place) -> Iterator[Path]:
+    for path in place.folder.rglob("*.parquet"):
+        parts = path.relative_to(place.folder).parts
+        hidden = any(part.startswith(".") for part in parts) or parts[0] in ("replies", "scores")
+        if not hidden and any(part.split(".")[0].split("-")[0].casefold() in _LOWER for part in parts):
+            yield path
+
+
+_LOWER = {config.casefold() for config in CONFIGS}
+
+
+def _rows(file: Path, config: str, pictures: dict[str, Where], notes: _foreign.Notes, start: int) -> Iterator[Item]:
+    for number, fields in _foreign.read_rows(file, ["image", ("answer", "label", "labels")]):
+        try:
+            yield _item(file, number, config, fields, pictures, start)
+        except RowError as problem:
+            notes.add(file, number, problem)
+
+
+def _item(
+    file: Path, number: int, config: str, fields: Mapping[str, Any], pictures: dict[str, Where], start: int
+) -> Item:
+    split, task = CONFIGS[config]
+    question = optional(fields, "question")
+    where = Where(file, number, "image")
+    if isinstance(question, str) and question.strip():
+        name = _name(fields, "image")
+    else:
+        question = _question(fields, split, task)
+        name, where = _with_box(where, fields) if task == "visual_referring" else (_name(fields, "image"), where)
+    image_id = str(optional(fields, "image_id", "sample_id") or f"{config}-{start + number}")
+    item = foreign_item(
+        f"salbench-{config}-{start + number}",
+        benchmark=f"SalBench-{NAMES[split]}",
+        task=task,
+        question_type="multi-label",
+        question=question.strip(),
+        answer=_answer(fields, split),
+        images=(name,),
+        source=split,
+        scene_id=image_id,
+        category=config,
+        difficulty=str(optional(fields, "difficulty") or ""),
+        index=start + number,
+    )
+    pictures[name] = where
+    return item
+
+
+def _name(fields: Mapping[str, Any], key: str) -> str:
+    names = _foreign.names_of(fields.get(key))
+    if len(names) != 1:
+        raise RowError(key, f"{len(names)} images", "image_missing")
+    return names[0]
+
+
+def _answer(fields: Mapping[str, Any], split: str) -> str:
+    value = column(fields, "answer", "label", "labels")
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if labels.truth(text, labels.SPLITS[split]) is None:
+        raise RowError("answer", f"{text[:60]!r}, which is no list of {', '.join(labels.SPLITS[split])}")
+    return text
+
+
+def _question(fields: Mapping[str, Any], split: str, task: str) -> str:
+    slots = {"features": words().features[split]}
+    if task != "detection":
+        slots["num_distractors"] = str(column(fields, "num_distractors"))
+        slots["object_category"] = str(column(fields, "object_category"))
+    if task == "referring":
+        slots |= {name: f"{value:.2f}" for name, value in zip(_BOX, _box(fields), strict=True)}
+    return _SLOT.sub(lambda match: slots[match.group(1)], words().prompts[task])
+
+
+def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
+    value = column(fields, "bbox", "box")
+    if isinstance(value, Mapping):
+        value = [value.get(name) for name in _BOX]
+    if not isinstance(value, list) or len(value) != 4 or not all(isinstance(v, int | float) for v in value):
+        raise RowError("bbox", f"{str(value)[:60]}; expected xmin, ymin, xmax, ymax")
+    x1, y1, x2, y2 = map(float, value)
+    if not (0 <= x1 < x2 and 0 <= y1 < y2):
+        raise RowError("bbox", f"{str(value)[:60]}; expected xmin below xmax and ymin below ymax")
+    return x1, y1, x2, y2
+
+
+def _with_box(where: Where, fields: Mapping[str, Any]) -> tuple[str, Where]:
+    """(name, place) of the image with the object's box: the row's own, else drawn."""
+    if optional(fields, "image_with_box") is not None:
+        return _name(fields, "image_with_box"), replace(where, column="image_with_box")
+    box = _box(fields)
+    if max(box) <= 1:
+        width, height = _foreign.size_px(_foreign.encoded(fields["image"]))
+        box = (box[0] * width, box[1] * height, box[2] * width, box[3] * height)
+    told = "-".join(f"{value:.1f}" for value in box)
+    return f"{_name(fields, 'image').partition('.')[0]}-{told}.png", replace(where, drawn=box)

@@ -1,0 +1,98 @@
+"""SpatialScore as it is published: one JSON list of rows, and a folder of images that their paths lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from vgbench_gen.core.rng import bytes_digest, stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Benchmark, Row, benchmarks
+from vgbench_gen.importers.published_items import PublishedItems, image_files, read_items
+from vgbench_gen.store.files import dataset_error
+
+_READING = "1"  # another way of reading the rows makes another dataset of the same file
+_REMEDY = "Download the images of SpatialScore and name the folder that holds `dataset/` with --images."
+
+
+class Published:
+    """The rows of a file; see `Source`. Replies and scores go into the folder `<file without .json>.vgbench` beside it.
+
+    Images go by their paths, so replies to an image that was exchanged under its name are not told apart.
+    """
+
+    benchmark = "SpatialScore"
+
+    def __init__(self, path: Path, images: Path | None) -> None:
+        self._path = path
+        self._folders = (images,) if images is not None else (path.parent, path.resolve().parent.parent)
+        self._found: dict[str, Path] = {}
+        self._read: PublishedItems = read_items(path)
+        if not self._read.items:
+            found = f"no question that can be asked ({self._read.bad[0] if self._read.bad else 'no row'})"
+            raise dataset_error(path, found, "rows as SpatialScore publishes them", "Name its JSON file.")
+
+    @property
+    def folder(self) -> Path:
+        """As `Source.folder`."""
+        return self._path.with_name(f"{self._path.stem}.vgbench")
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """As `Source.fingerprint`: of the file's bytes."""
+        return stable_hash(_READING, bytes_digest(self._path.read_bytes()), size=16)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What a reader must know of the file: broken, repeated and contradicting rows."""
+        return self._read.notes(self._path.name)
+
+    def rows(self) -> Iterator[Row]:
+        """As `Source.rows`."""
+        for place, item in enumerate(self._read.items):
+            scene = f"{item.source}/{item.scene_id}"
+            yield Row(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
+
+    def item(self, row: int) -> Item:
+        """As `Source.item`."""
+        return self._read.items[row]
+
+    def image(self, item: Item, k: int) -> Path:
+        """As `Source.image`.
+
+        Raises:
+            DatasetError: there is no such file.
+        """
+        name = item.images[k]
+        if name not in self._found:
+            file = next((path for path in image_files(self._folders, name) if path.is_file()), None)
+            if file is None:
+                where = " or ".join(map(str, self._folders))
+                raise dataset_error(where, f"no file {name}", "the images of the questions", _REMEDY)
+            self._found[name] = file
+        return self._found[name]
+
+    def missing_images(self, rows: Sequence[Row]) -> list[str]:
+        """As `base.NamesImages.missing_images`."""
+        names = dict.fromkeys(name for row in rows for name in self.item(row.row).images)
+        return [
+            name
+            for name in names
+            if name not in self._found and not any(path.is_file() for path in image_files(self._folders, name))
+        ]
+
+    def again(self) -> Published:
+        """As `Source.again`; all readers share the rows, which are never changed."""
+        return self
+
+
+@benchmarks.register("spatialscore")
+class SpatialScore(Benchmark):
+    """The published JSON files, the hard subset among them."""
+
+    def open(self, path: Path, images: Path | None = None) -> Published:
+        """As `Benchmark.open`."""
+        if images is not None and not images.is_dir():
+            raise dataset_error(images, "no folder", "the folder of images", _REMEDY)
+        return Published(path, images)

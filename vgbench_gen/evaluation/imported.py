@@ -1,0 +1,213 @@
+"""Replies that another program asked for: read from its log, checked against the questions, and kept beside our own.
+
+A reply is taken only where the log shows that it is to a question of this dataset as it stands: by the digest that
+exported tasks carry into the log, and by the words that were sent where it holds those.
+"""
+
+from __future__ import annotations
+
+import abc
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen import __version__
+from vgbench_gen.core.errors import ConfigError, UnknownNameError
+from vgbench_gen.core.registry import Registry
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.prompting import Asked, AskOptions, asked, question_digest
+from vgbench_gen.evaluation.replies import FOLDER, Header, ReplyLine, ReplyWriter, has_header, replies_path
+from vgbench_gen.store.files import dataset_error
+
+# Why a logged reply is not taken.
+IGNORED = ("unknown_id", "other_request", "not_identified")
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedReply:
+    """One reply of a log; see `ReplyLine` for what has the same name.
+
+    request_digest: of the question, from the exported row, "" where the log has none. text: the words that were sent,
+    None where the log does not say.
+    """
+
+    id: str
+    response: str | None
+    request_digest: str = ""
+    prompt_set: str = "paper"
+    rotation: int = 0
+    epoch: int = 0
+    stage: str = ""
+    text: str | None = None
+    error: str = ""
+    finish_reason: str = ""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    cost_usd: float | None = None
+    latency_s: float = 0.0
+    time: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a log holds. model: "" where it does not say. settings: of the run, as far as the log tells."""
+
+    model: str
+    replies: Iterable[LoggedReply]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+class LogReader(abc.ABC):
+    """A plug-in: reads the logs of one program. One instance per registered name, without state."""
+
+    @abc.abstractmethod
+    def fits(self, path: Path) -> bool:
+        """Whether a file or folder looks like such a log, from its name and its first bytes."""
+
+    @abc.abstractmethod
+    def read(self, path: Path) -> Log:
+        """The replies of a log.
+
+        Raises:
+            DatasetError: it is missing, damaged or of another kind.
+        """
+
+
+logs: Registry[LogReader] = Registry("log", "vgbench_gen.evaluation.logs")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of a log. path: of the replies. taken, failed: replies kept, and how many of them are failures.
+
+    known: among those taken, replies that were there already, word for word. ignored: by reason.
+    """
+
+    path: Path
+    spec: str
+    taken: int
+    failed: int
+    known: int
+    ignored: Mapping[str, int]
+
+
+def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> Imported:
+    """Keep the replies of a log in the dataset's `replies`, where `vgbench score` finds them.
+
+    Args:
+        source: the questions.
+        path: of the log.
+        program: name of the program that wrote it; "" to tell by its looks.
+        spec: under which name the replies are kept; "" for "program:model".
+
+    Raises:
+        UnknownNameError: no such program.
+        DatasetError: nothing that any reader takes for a log, or no reply in it belongs to the dataset.
+    """
+    program = program or _program(path)
+    log = logs[program].read(path)
+    spec = spec or f"{program}:{log.model or path.stem}"
+    items = {row.id: row.row for row in source.rows()}
+    check = _Check(source, items)
+    ignored: Counter[str] = Counter()
+    lines: list[ReplyLine] = []
+    for reply in log.replies:
+        if reason := check.problem(reply):
+            ignored[reason] += 1
+        else:
+            lines.append(_line(reply, check.digest(reply), source.benchmark, log.model or spec))
+    if not lines:
+        told = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(ignored.items()))
+        remedy = "Run the task that `vgbench export` writes for this dataset, and import its log."
+        raise dataset_error(path, f"no reply to this dataset ({told or 'none at all'})", "replies to it", remedy)
+    target = replies_path(source.folder / FOLDER, spec)
+    known = _known(target)
+    settings = dict(log.settings) | {"program": program}
+    with ReplyWriter(
+        target, Header(source.fingerprint, source.benchmark, spec, log.model, settings, __version__)
+    ) as out:
+        for line in lines:
+            if known.get(line.key) != (line.response, line.error):
+                out.append(line)
+    there = sum(known.get(line.key) == (line.response, line.error) for line in lines)
+    return Imported(target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())))
+
+
+def _program(path: Path) -> str:
+    if not path.exists():
+        raise dataset_error(path, "nothing", "a log of another program", "Check the path.")
+    fitting = [name for name in logs if logs[name].fits(path)]
+    if len(fitting) != 1:
+        found = f"what {' and '.join(fitting)} may have written" if fitting else "no log that is known"
+        raise dataset_error(path, found, f"one of {', '.join(logs)}", "Say which with --from.")
+    return fitting[0]
+
+
+class _Check:
+    """Whether logged replies are to questions as they stand."""
+
+    def __init__(self, source: Source, rows: Mapping[str, int]) -> None:
+        self._source, self._rows = source, rows
+        self._last: tuple[str, Item] | None = None
+
+    def problem(self, reply: LoggedReply) -> str:
+        """One of `IGNORED`, or ""."""
+        if reply.id not in self._rows:
+            return "unknown_id"
+        try:
+            now = self.digest(reply)
+            words = self._words(reply)
+        except (ConfigError, UnknownNameError):
+            return "other_request"
+        if reply.text is None and not reply.request_digest:
+            return "not_identified"
+        same_digest = not reply.request_digest or reply.request_digest.startswith(now)
+        same_words = reply.text is None or reply.text.strip() == words.strip()
+        return "" if same_digest and same_words else "other_request"
+
+    def digest(self, reply: LoggedReply) -> str:
+        """Of the question now; how another program asked it, beyond the words and images, is not known."""
+        return question_digest(self._item(reply), reply.rotation, reply.prompt_set)
+
+    def _words(self, reply: LoggedReply) -> str:
+        options = AskOptions(prompt_set=reply.prompt_set)
+        made: Asked = asked(self._item(reply), options.settings(""), options, reply.rotation)
+        parts = [made.settings.system, *(shown.tag for shown in made.images), made.text]
+        return "\n".join(part for part in parts if part)
+
+    def _item(self, reply: LoggedReply) -> Item:
+        if self._last is None or self._last[0] != reply.id:
+            self._last = reply.id, self._source.item(self._rows[reply.id])
+        return self._last[1]
+
+
+def _line(reply: LoggedReply, digest: str, benchmark: str, model: str) -> ReplyLine:
+    whole = reply.request_digest if reply.request_digest.startswith(digest) else digest
+    return ReplyLine(
+        id=reply.id,
+        benchmark=benchmark,
+        model=model,
+        request_digest=whole,
+        response=None if reply.error else reply.response,
+        rotation=reply.rotation,
+        epoch=reply.epoch,
+        stage=reply.stage,
+        prompt_set=reply.prompt_set,
+        finish_reason=reply.finish_reason,
+        usage=reply.usage,
+        cost_usd=reply.cost_usd,
+        latency_s=reply.latency_s,
+        error=reply.error or ("no_reply: the log holds none" if reply.response is None else ""),
+        time=reply.time or time.time(),
+    )
+
+
+def _known(path: Path) -> dict[Any, tuple[str | None, str]]:
+    from vgbench_gen.evaluation.replies import read_replies
+
+    if not has_header(path):
+        return {}
+    return {key: (line.response, line.error) for key, line in read_replies(path)[1].items()}

@@ -1,0 +1,91 @@
+"""Single cases of ROVER for `vgbench score --cases`: a judge's reply, and what the rules make of raw scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from vgbench_gen.evaluation.answers import judge_scores
+from vgbench_gen.evaluation.benchmarks._rover_judge import (
+    ALIGNMENT,
+    EXTRAS,
+    METRICS,
+    PROCESS,
+    VISUAL,
+    capped,
+    hundred,
+    key_of,
+)
+from vgbench_gen.evaluation.benchmarks._rover_samples import is_empty
+from vgbench_gen.evaluation.scoring import CaseError
+
+BENCHMARK = "rover"
+CAP = "alignment_cap"
+QUESTION_TYPES = (*METRICS, *EXTRAS, CAP)
+
+
+def line_out(name: str | int, question_type: str, response: str | None, think_output: str) -> dict[str, Any]:
+    """One scored case as it is written.
+
+    A metric: `score` is 1 to 5, null where the reply holds none (then the outcome is failed, because the judge did);
+    right is a 5. `alignment_cap`: `response` is JSON with the three raw scores; `score` holds the values from 0 to 100.
+
+    Raises:
+        CaseError: no such question type, or raw scores that are none.
+    """
+    if question_type == CAP:
+        return {"id": name} | _rules(_raw(response), think_output)
+    if question_type not in QUESTION_TYPES:
+        raise CaseError(f"question_type: found {question_type[:60]!r}; expected one of {', '.join(QUESTION_TYPES)}")
+    score = judge_scores.read(response, key_of(question_type)).score
+    published = judge_scores.released(response, key_of(question_type)).extracted
+    number = published if isinstance(published, int | float) else None
+    outcome = "failed" if score is None else "right" if score == judge_scores.HIGH else "wrong"
+    return {
+        "id": name,
+        "sane": {"extracted": score, "outcome": outcome, "score": score},
+        "official": {"extracted": published, "score": number},
+    }
+
+
+def _raw(response: str | None) -> dict[str, int | None]:
+    try:
+        tree = json.loads(response or "")
+    except (ValueError, RecursionError) as error:
+        raise CaseError(f"response: found no JSON ({str(error)[:60]}); expected the three raw scores") from None
+    if not isinstance(tree, dict):
+        raise CaseError("response: found no object; expected the three raw scores")
+    found: dict[str, int | None] = {}
+    for metric in METRICS:
+        value = next((tree[key] for key in (key_of(metric), metric) if key in tree), None)
+        if value is not None and (
+            isinstance(value, bool) or value not in range(judge_scores.LOW, judge_scores.HIGH + 1)
+        ):
+            raise CaseError(
+                f"response: found {metric} = {str(value)[:40]}; expected a whole number from 1 to 5, or null"
+            )
+        found[metric] = None if value is None else int(value)
+    return found
+
+
+def _rules(raw: Mapping[str, int | None], think_output: str) -> dict[str, Any]:
+    scores = dict(raw)
+    if is_empty(think_output):
+        scores[PROCESS] = judge_scores.LOW
+    scores[ALIGNMENT], _ = capped(raw[ALIGNMENT], raw[VISUAL])
+    complete = all(score is not None for score in scores.values())
+    right = complete and all(score == judge_scores.HIGH for score in scores.values())
+    return {
+        "sane": {
+            "extracted": scores,
+            "outcome": "right" if right else "wrong" if complete else "failed",
+            "score": _hundreds(scores),
+        },
+        # The rules stand in the published prompts alone; no published code applies them.
+        "official": {"extracted": dict(raw), "score": _hundreds(raw)},
+    }
+
+
+def _hundreds(scores: Mapping[str, int | None]) -> dict[str, float | None]:
+    return {metric: None if score is None else hundred(score) for metric, score in scores.items()}

@@ -1,0 +1,142 @@
+"""Tables of questions with several labels: SalBench's leaderboard and its table of macro F1 (`eval-protocols` 6).
+
+A request that failed counts as one that named nothing, in every figure: this is SalBench's exception to the rule that
+failed requests are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from vgbench_gen.core.types import BoolArray, FloatArray
+from vgbench_gen.evaluation import stats
+from vgbench_gen.evaluation.answers import labels
+from vgbench_gen.evaluation.board import Board, Run
+from vgbench_gen.evaluation.cells import Cell
+from vgbench_gen.evaluation.prompting import SHOTS
+
+TASKS = {"detection": "D", "referring": "R", "visual_referring": "VR"}
+# Columns of a leaderboard after the two overall ones, in its order.
+ORDER = {
+    "synthetic": ("orientation", "color", "size"),
+    "natural": ("orientation", "color", "size", "focus", "shape", "location", "pattern"),
+}
+_CSV = {"detection": "Detection", "referring": "Referring", "visual_referring": "VisualRef"}
+_CSV_SPLITS = {"natural": "NAT", "synthetic": "SYN"}
+Figure = Callable[["Sums"], FloatArray]
+
+
+class Sums:
+    """Sums over questions, one row per draw.
+
+    Args:
+        sums: (d, 5 + 3 L): questions, exact ones, precision, recall and F1 of single questions, then per label how
+            often it was rightly named, named, and true.
+    """
+
+    def __init__(self, sums: FloatArray) -> None:
+        self.n, self.exact, self.precision, self.recall, self.f1 = sums[:, :5].T
+        self.hits, self.said, self.true = np.split(sums[:, 5:], 3, axis=1)
+
+
+def table(board: Board, run: Run, places: Sequence[int], split: str) -> FloatArray:
+    """(n, 5 + 3 L), a row per question as `Sums` adds them up; a request that failed named nothing."""
+    known = tuple(labels.SPLITS[split])
+    rows = []
+    for k in places:
+        said = labels.as_set(run.extracted[k]) if run.answered[k] else frozenset[str]()
+        true = labels.as_set(board.questions[k].truth)
+        of = labels.measures(said, true)
+        counted = [[label in one for label in known] for one in (said & true, said, true)]
+        rows.append([1.0, of["exact_match"], of["precision"], of["recall"], of["f1"], *(x for c in counted for x in c)])
+    return np.asarray(rows, dtype=np.float64)
+
+
+def class_f1(sums: Sums) -> FloatArray:
+    """(d, L): F1 per label, counted over all questions; 0 for one that was neither true nor named."""
+    return _f1(sums.hits, sums.said + sums.true)
+
+
+def macro_f1(sums: Sums) -> FloatArray:
+    """Mean of the labels' F1 over all labels of the split."""
+    return np.asarray(class_f1(sums).mean(axis=1))
+
+
+def micro_f1(sums: Sums) -> FloatArray:
+    """F1 of all labels counted together."""
+    return _f1(sums.hits.sum(axis=1), (sums.said + sums.true).sum(axis=1))
+
+
+def _f1(hits: FloatArray, named: FloatArray) -> FloatArray:
+    return np.asarray(np.divide(2 * hits, named, out=np.zeros_like(hits), where=named > 0))
+
+
+def exact_match(sums: Sums) -> FloatArray:
+    """Share of questions with just the right labels."""
+    return np.asarray(sums.exact / sums.n)
+
+
+def sample_f1(sums: Sums) -> FloatArray:
+    """Mean F1 of single questions."""
+    return np.asarray(sums.f1 / sums.n)
+
+
+def _label_figure(split: str, label: str) -> Figure:
+    place = tuple(labels.SPLITS[split]).index(label)
+    return lambda sums: class_f1(sums)[:, place]
+
+
+def columns(split: str) -> list[tuple[str, Figure]]:
+    """(head, figure) of a leaderboard without the task: exact match, macro F1, the labels', then those of samples."""
+    return [
+        ("EM", exact_match),
+        ("macro F1", macro_f1),
+        *((label.capitalize(), _label_figure(split, label)) for label in ORDER[split]),
+        ("micro F1", micro_f1),
+        ("sample P", lambda sums: sums.precision / sums.n),
+        ("sample R", lambda sums: sums.recall / sums.n),
+        ("sample F1", sample_f1),
+    ]
+
+
+def splits(board: Board) -> list[str]:
+    """The splits that a board has questions of."""
+    return [split for split in ORDER if any(e.kind == "labels" and e.scans == split for e in board.questions)]
+
+
+def cell(board: Board, run: Run, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
+    """One figure with its interval over images; n counts the failed ones, too."""
+    places = np.flatnonzero(mask & run.asked).tolist()
+    if not places:
+        return Cell(math.nan)
+    scenes = [board.scenes[k] for k in places]
+    rows = table(board, run, places, split)
+    found = stats.interval_of_sums(lambda sums: figure(Sums(sums)), rows, scenes, seed)
+    return Cell(found.value, found.low, found.high, len(places), len(places), found.value)
+
+
+def task_mask(board: Board, split: str, task: str) -> BoolArray:
+    """Questions of one task of a split."""
+    return board.mask(lambda entry: entry.kind == "labels" and entry.scans == split and entry.task == task)
+
+
+def macro_csv(board: Board, runs: Sequence[Run]) -> str:
+    """Macro F1 in per cent, a line per model and number of examples; sample F1 and exact match beside it."""
+    out = io.StringIO()
+    kinds: tuple[tuple[str, Figure], ...] = (("", macro_f1), ("_sampleF1", sample_f1), ("_EM", exact_match))
+    cells = [(task, split, ending, figure) for ending, figure in kinds for task in TASKS for split in _CSV_SPLITS]
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["Model", "Shot", *(f"{_CSV[task]}_{_CSV_SPLITS[split]}{end}" for task, split, end, _ in cells)])
+    for run in runs:
+        row = [run.model, run.stage.removesuffix(SHOTS) or "0"]
+        for task, split, _, figure in cells:
+            places = np.flatnonzero(task_mask(board, split, task) & run.asked).tolist()
+            rows = table(board, run, places, split).sum(axis=0, keepdims=True) if places else None
+            row.append("" if rows is None else f"{100 * figure(Sums(rows))[0]:.1f}")
+        writer.writerow(row)
+    return out.getvalue()

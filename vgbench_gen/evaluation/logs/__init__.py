@@ -1,0 +1,1 @@
+"""Logs of other programs, one reader each, found by scanning this folder."""

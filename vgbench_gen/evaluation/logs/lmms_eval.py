@@ -1,0 +1,126 @@
+"""Samples that lmms-eval writes with `--log_samples`: `<time>_samples_<task>.jsonl` (`loggers/evaluation_tracker.py`).
+
+It drops the question from every line but keeps what the task's scoring returned, where exported tasks put the id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
+from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
+from vgbench_gen.store.files import dataset_error
+
+_METRIC = "sane"  # of the exported task
+# What its API models return in place of a reply (`models/chat/openai.py`).
+NO_REPLY = ("[LMMS_EVAL_REQUEST_FAILED", "[LMMS_EVAL_BUDGET_EXCEEDED]")
+_REMEDY = "Give a file of samples that lmms-eval wrote with --log_samples, or the folder that holds one."
+
+
+@logs.register("lmms-eval")
+class LmmsEvalLog(LogReader):
+    """One file of samples, or a folder with exactly one."""
+
+    def fits(self, path: Path) -> bool:
+        """As `LogReader.fits`."""
+        try:
+            first = next(_records(_file(path)), None)
+        except Exception:
+            return False
+        return first is not None and "doc_id" in first[1] and "filtered_resps" in first[1]
+
+    def read(self, path: Path) -> Log:
+        """As `LogReader.read`."""
+        file = _file(path)
+        results = _results(file)
+        config = results.get("config")
+        config = config if isinstance(config, Mapping) else {}
+        arguments = config.get("resolved_cli_args")
+        if isinstance(arguments, Mapping) and arguments.get("system_instruction"):
+            found = "a run with --system_instruction, which changes every question"
+            raise dataset_error(file, found, "questions as exported", "Run the task without it.")
+        # No more of the settings than this: the model's arguments may hold a key.
+        return Log(_model(file, results), _replies(file), {"gen_kwargs": str(config.get("gen_kwargs") or "")[:200]})
+
+
+def _file(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    found = sorted(path.rglob("*_samples_*.jsonl"))
+    if len(found) != 1:
+        raise dataset_error(path, f"{len(found)} files of samples", "one", _REMEDY)
+    return found[0]
+
+
+def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise dataset_error(path, f"no readable file ({error.strerror})", "samples", _REMEDY) from error
+    with file:
+        number = 0
+        while raw := file.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            where = f"{path}, line {number}"
+            if len(raw) > MAX_LINE_BYTES:
+                raise dataset_error(where, f"more than {MAX_LINE_BYTES} bytes", "less", _REMEDY)
+            try:
+                record = json.loads(raw)
+            except (ValueError, RecursionError) as error:
+                raise dataset_error(where, f"no JSON ({str(error)[:80]})", "one sample per line", _REMEDY) from None
+            if not isinstance(record, dict):
+                raise dataset_error(where, f"a {type(record).__name__}", "an object", _REMEDY)
+            yield where, record
+
+
+def _replies(path: Path) -> Iterator[LoggedReply]:
+    for where, record in _records(path):
+        told = record.get(_METRIC)
+        if not isinstance(told, Mapping) or not isinstance(told.get("id"), str):
+            found = f"no {_METRIC}.id, by which a sample says which question it is to"
+            raise dataset_error(where, found, "a sample of a task that `vgbench export` wrote", _REMEDY)
+        # `resps` holds replies as they came; it is left out where filtering changed nothing.
+        given = record.get("resps", record.get("filtered_resps"))
+        given = given if isinstance(given, list) else [given]
+        counts = record.get("token_counts")
+        for epoch, reply in enumerate(given):
+            reply = reply[0] if isinstance(reply, list) and reply else reply
+            words = reply if isinstance(reply, str) else None
+            missing = words is None or words.startswith(NO_REPLY)
+            count = counts[epoch] if isinstance(counts, list) and epoch < len(counts) else None
+            yield LoggedReply(
+                id=told["id"],
+                response=None if missing else words,
+                request_digest=str(told.get("request_digest", "")),
+                prompt_set=str(told.get("prompt_set", "paper")),
+                text=record["input"] if isinstance(record.get("input"), str) else None,
+                epoch=epoch,
+                error=f"api_error: {words or 'no reply'}"[:300] if missing else "",
+                usage=_usage(count),
+            )
+
+
+def _usage(count: Any) -> dict[str, int]:
+    names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
+    if not isinstance(count, Mapping):
+        return {}
+    return {ours: count[name] for name, ours in names.items() if isinstance(count.get(name), int) and count[name]}
+
+
+def _results(samples: Path) -> dict[str, Any]:
+    """What the run's results say, nothing where they do not lie beside the samples."""
+    beside = samples.with_name(samples.name.partition("_samples_")[0] + "_results.json")
+    try:
+        found = json.loads(beside.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _model(samples: Path, results: Mapping[str, Any]) -> str:
+    """The model's name: of the results, else of the folder, which lmms-eval names after the model."""
+    name = results.get("model_name")
+    return name if isinstance(name, str) and name else samples.resolve().parent.name

@@ -1,0 +1,84 @@
+"""How many parameters a model has, by its name: for rows of tables in groups, and for votes that need large models."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field
+
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+
+REGISTRY = Path(__file__).with_name("sizes.toml")
+UNKNOWN = "size not known"
+_WORD = re.compile(r"[^a-z0-9.]+")
+_STATED = re.compile(r"(\d+(?:\.\d+)?)(b|m)")
+
+
+class Sizes(Config):
+    """A registry file. models: name -> billions of parameters. groups: lower ends of the groups of tables, billions."""
+
+    models: dict[str, float]
+    groups: tuple[float, ...] = Field(default=(0.0,), min_length=1)
+
+    def billions(self, model_id: str) -> float | None:
+        """Billions of parameters of a model; None where neither the registry nor the id itself says.
+
+        Args:
+            model_id: "Qwen/Qwen2.5-VL-7B-Instruct", "openai:gpt-4o", "vllm:http://host:8000/v1#name", ...
+        """
+        # Of an address only the model's name counts: a host may be called anything.
+        said = words(model_id.rpartition("#")[2])
+        fitting = [(len(parts), size) for name, size in self.models.items() if _holds(said, parts := words(name))]
+        if fitting:
+            return float(max(fitting)[1])
+        for word in said:
+            match = _STATED.fullmatch(word)
+            if match:
+                return float(match[1]) / (1 if match[2] == "b" else 1000)
+        return None
+
+    def group(self, model_id: str) -> tuple[int, str]:
+        """(place, name) of the group of tables that a model is in; models of unknown size come last."""
+        size = self.billions(model_id)
+        ends = sorted(self.groups)
+        if size is None or size < ends[0]:
+            return len(ends), UNKNOWN
+        k = bisect_right(ends, size) - 1
+        if k + 1 == len(ends):
+            return k, f"{ends[k]:g}B and more"
+        return k, f"below {ends[k + 1]:g}B" if k == 0 and not ends[0] else f"{ends[k]:g}B to below {ends[k + 1]:g}B"
+
+
+@cache
+def sizes(path: Path = REGISTRY) -> Sizes:
+    """The registry of a file; the shipped one by default.
+
+    Raises:
+        ConfigError: the file is missing or not as it must be.
+    """
+    found = load_toml(path, Sizes)
+    for name, size in found.models.items():
+        if not words(name) or not (math.isfinite(size) and size > 0):
+            raise ConfigError(f"{path}: models.{name}: found {size!r}; expected a name and billions above 0. Mend it.")
+    return found
+
+
+def size_billions(model_id: str) -> float | None:
+    """Billions of parameters of a model by the shipped registry; None where it is not known."""
+    return sizes().billions(model_id)
+
+
+def words(name: str) -> tuple[str, ...]:
+    """The words of a name, lower case: "Kimi-VL_A3B" has "kimi", "vl", "a3b"."""
+    return tuple(word for word in _WORD.split(name.casefold()) if word)
+
+
+def _holds(said: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    """Whether `parts` stand in `said`, one after the other."""
+    n = len(parts)
+    return any(said[k : k + n] == parts for k in range(len(said) - n + 1))

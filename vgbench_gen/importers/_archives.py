@@ -1,0 +1,59 @@
+"""Files inside the archives that a repository of the Hub holds, so that nothing needs to be unpacked."""
+
+from __future__ import annotations
+
+import zipfile
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from vgbench_gen.importers._files import Place, RowError
+
+MAX_MEMBER_BYTES = 2**30
+
+
+def archive_of(place: Place, archive: str, name: str) -> Path | None:
+    """The archive of this name, anywhere below the folder, where it holds a file of this name; None where not."""
+    path = _archive(place, archive)
+    return path if path is not None and _inner(path, name) else None
+
+
+def member(path: Path, name: str) -> bytes:
+    """A file of an archive; `name` may leave out folders before it.
+
+    Raises:
+        RowError: it is not there, too large or damaged.
+    """
+    inner = _inner(path, name)
+    if not inner:
+        raise RowError("image", f"no {name[:120]!r} in {path.name}", "image_missing")
+    archive, _ = _opened(path)
+    if archive.getinfo(inner).file_size > MAX_MEMBER_BYTES:
+        raise RowError("image", f"{inner[:120]!r} of {path.name}, larger than {MAX_MEMBER_BYTES} bytes", "image_large")
+    try:
+        return archive.read(inner)
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile) as error:
+        raise RowError("image", f"{inner[:120]!r} of {path.name} ({str(error)[:60]})", "image_broken") from error
+
+
+def _inner(path: Path, name: str) -> str:
+    _, members = _opened(path)
+    found = members.get(PurePosixPath(name).name, ())
+    return next((one for one in found if f"/{one}".endswith(f"/{name}")), "")
+
+
+@lru_cache(maxsize=64)
+def _archive(place: Place, archive: str) -> Path | None:
+    return place.find(f"**/{archive}")[0] if place.has(f"**/{archive}") else None
+
+
+@lru_cache(maxsize=16)
+def _opened(path: Path) -> tuple[zipfile.ZipFile, dict[str, list[str]]]:
+    """An archive and its files by their last names; it stays open, for its list is long."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise RowError("image", f"{path.name}, which is no archive ({str(error)[:60]})", "image_missing") from error
+    members: dict[str, list[str]] = {}
+    for name in archive.namelist():
+        members.setdefault(PurePosixPath(name).name, []).append(name)
+    return archive, members

@@ -1,0 +1,276 @@
+"""Imported questions as a dataset folder of our layout: `items/`, `media/`, `manifest.json`.
+
+Images go to the media store first, where a second run finds them again; `items/` and the manifest appear whole. The
+same sources give the same files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.types import Item
+from vgbench_gen.importers import _alike
+from vgbench_gen.importers._files import Place
+from vgbench_gen.importers._leakage import TrainingScenes, leaked
+from vgbench_gen.importers._reading import FAMILY, Report, read
+from vgbench_gen.importers._totals import totals
+from vgbench_gen.importers.base import Importer, importers
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.files import clean_temporary, dataset_error
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.provenance import MANIFEST, BuildLock, code_version, dataset_fingerprint, write_manifest
+from vgbench_gen.store.shards import write_items
+
+Progress = Callable[[str, int, int], None]
+_NAMED = 20  # of groups of ids that are written out; all are counted
+
+
+@dataclass(slots=True)
+class Imported:
+    """What was written. reports: per source. absent: sources that were not found, with the reason. notes: on the whole
+    set, for `--json` and the manifest."""
+
+    folder: Path
+    items: int = 0
+    fingerprint: str = ""
+    reports: list[Report] = field(default_factory=list)
+    absent: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {
+            "folder": str(self.folder),
+            "items": self.items,
+            "fingerprint": self.fingerprint,
+            "sources": {report.source: report.as_json() for report in self.reports},
+            "absent": self.absent,
+            **self.notes,
+        }
+
+
+def find_place(importer: Importer, folder: Path | None, images: Path | None = None) -> Place:
+    """Where a source lies.
+
+    Args:
+        importer: of the source.
+        folder: a local copy; None for the Hub.
+        images: folder of images that lie apart.
+
+    Raises:
+        DatasetError: no such folder; no repository; the Hub does not give it.
+    """
+    if folder is not None:
+        if not folder.is_dir():
+            raise dataset_error(folder, "no folder", f"a copy of {importer.title}", "Give the folder with --from.")
+        return Place(folder, images)
+    if not importer.repository:
+        remedy = "Download it from its authors and give the folder with --from."
+        raise dataset_error(importer.title, "no repository on the Hub", "a local copy", remedy)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        patterns = list(importer.patterns) or None
+        found = snapshot_download(importer.repository, repo_type="dataset", allow_patterns=patterns)
+    # Connection problems are OSErrors of the client's own HTTP layer.
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
+        remedy = "Log in where the repository asks for it (`hf auth login`), or give a local copy with --from."
+        told = " ".join(str(error).split())[:200]
+        raise dataset_error(importer.repository, f"no download ({told})", "the files", remedy) from error
+    return Place(Path(found), images)
+
+
+def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Place | DatasetError]:
+    """Where every source lies, by registered name, or why it is not there.
+
+    Args:
+        folder: holds one folder per source, called by its registered name, title, benchmark or repository (case and
+            punctuation do not count); None for the Hub.
+        images: as in `find_place`.
+
+    Raises:
+        DatasetError: no such folder.
+    """
+    if folder is not None and not folder.is_dir():
+        raise dataset_error(folder, "no folder", "one with a folder per source", "Give it with --from.")
+    there = {} if folder is None else {_plain(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    found: dict[str, Place | DatasetError] = {}
+    for name in importers.names():
+        importer = importers[name]
+        called = (name, importer.title, importer.benchmark, importer.own, importer.repository.rpartition("/")[2])
+        here = next((there[_plain(one)] for one in called if _plain(one) in there), None)
+        if folder is None or here is not None:
+            try:
+                found[name] = find_place(importer, here, images)
+            except DatasetError as problem:
+                found[name] = problem
+    return found
+
+
+def _plain(name: str) -> str:
+    return "".join(sign for sign in name.casefold() if sign.isalnum())
+
+
+def import_source(name: str, place: Place, out: Path, progress: Progress = lambda name, done, total: None) -> Imported:
+    """One source, all of it, scored by its own rules.
+
+    Raises:
+        DatasetError: files or columns are missing, or no row can be taken over.
+        UnknownNameError: no such source.
+    """
+    importer = importers[name]
+    with BuildLock(out):
+        clean_temporary(out)
+        result = Imported(out)
+        items = _read(importer, place, MediaStore(out / "media"), result, False, 0, progress)
+        if not items:
+            raise _nothing(place.folder, result.reports[-1])
+        result.notes = {"duplicates": _duplicates(items)}
+        return _written(items, result, {"source": importer.title, "repository": importer.repository})
+
+
+def assemble(
+    places: Mapping[str, Place | DatasetError],
+    out: Path,
+    *,
+    vgbench: Path | None = None,
+    training: TrainingScenes | None = None,
+    keep_leaked: bool = False,
+    progress: Progress = lambda name, done, total: None,
+) -> Imported:
+    """SpatialScore from its sources.
+
+    Args:
+        places: where each source lies, by registered name, or why it is not there.
+        out: dataset folder.
+        vgbench: our build, the twelfth source.
+        training: scenes whose questions are left out.
+        keep_leaked: keep them, and only say which they are.
+        progress: called with (what, done, total).
+
+    Raises:
+        DatasetError: nothing of any source can be taken over, or `vgbench` is no dataset.
+    """
+    with BuildLock(out):
+        clean_temporary(out)
+        media = MediaStore(out / "media")
+        result = Imported(out)
+        items: list[Item] = []
+        for name in (one for one in importers.names() if importers[one].published):
+            place = places.get(name)
+            if place is None or isinstance(place, DatasetError):
+                result.absent[importers[name].title] = "no folder" if place is None else str(place)
+                continue
+            try:
+                items += _read(importers[name], place, media, result, True, len(items), progress)
+            except DatasetError as problem:
+                result.absent[importers[name].title] = str(problem)
+        if vgbench is None:
+            result.absent["VGBench"] = "no build given"
+        else:
+            items += _built(vgbench, media, result, len(items), progress)
+        if not items:
+            found = "; ".join(f"{name}: {reason}" for name, reason in result.absent.items())
+            raise dataset_error(
+                out, f"no source ({found[:500]})", "at least one of them", "Give their folder (--from)."
+            )
+        gone = set() if training is None else set(leaked(items, training))
+        result.notes = _whole_set(items, media, progress)
+        if training is not None:
+            result.notes["leaked"] = {
+                "questions": len(gone),
+                "kept": keep_leaked,
+                "benchmarks": _alike.benchmark_counts(items, [(name,) for name in sorted(gone)]),
+                "ids": sorted(gone),
+            }
+        if not keep_leaked:
+            items = [replace(item, index=k) for k, item in enumerate(i for i in items if i.id not in gone)]
+        result.notes["totals"] = [
+            {"table": t.table, "name": t.name, "here": t.here, "published": t.published, "difference": t.difference}
+            for t in totals(items)
+        ]
+        return _written(items, result, {"source": FAMILY})
+
+
+def _read(
+    importer: Importer,
+    place: Place,
+    media: MediaStore,
+    result: Imported,
+    published: bool,
+    start: int,
+    progress: Progress,
+) -> list[Item]:
+    reading = read(importer, place, media, published=published, start=start)
+    total = importer.published if published else sum(part.expected or 0 for part in importer.parts.values())
+    items = []
+    with media.batch():
+        for item in reading:
+            items.append(item)
+            progress(importer.title, len(items), total)
+    result.reports.append(reading.report)
+    return items
+
+
+def _built(path: Path, media: MediaStore, result: Imported, start: int, progress: Progress) -> list[Item]:
+    """Questions of our build, to be counted as SpatialScore's VGBench."""
+    dataset = load(path)
+    report = Report("VGBench", rows=len(dataset), items=len(dataset))
+    items: list[Item] = []
+    with media.batch():
+        for item in dataset:
+            for k, name in enumerate(item.images):
+                if not media.has(name):
+                    media.put(dataset.image_bytes(item, k), name.rpartition(".")[2])
+            source = item.benchmark.rpartition("/")[2]
+            items.append(replace(item, benchmark=f"{FAMILY}/{source}", index=start + len(items)))
+            report.parts[item.category_origin] += 1
+            progress("VGBench", len(items), len(dataset))
+    result.reports.append(report)
+    return items
+
+
+def _duplicates(items: Iterable[Item]) -> dict[str, Any]:
+    same, other = _alike.repeats(items)
+    return {"repeated": _told(same), "contradicting": _told(other)}
+
+
+def _whole_set(items: list[Item], media: MediaStore, progress: Progress) -> dict[str, Any]:
+    names = list(dict.fromkeys(name for item in items for name in item.images))
+    hashes = _alike.image_hashes(names, media, lambda done: progress("image hashes", done, len(names)))
+    near, near_other = _alike.near_repeats(items, hashes)
+    alike = {"near_repeated": _told(near), "near_other_answer": _told(near_other)}
+    return {"duplicates": _duplicates(items) | alike, "shared_images": _alike.shared_images(items, hashes)}
+
+
+def _told(groups: _alike.Groups) -> dict[str, Any]:
+    return {"groups": len(groups), "questions": len({n for g in groups for n in g}), "first": groups[:_NAMED]}
+
+
+def _written(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> Imported:
+    result.items, result.fingerprint = len(items), dataset_fingerprint(items)
+    # A reader takes the manifest's fingerprint for that of the items beside it.
+    (result.folder / MANIFEST).unlink(missing_ok=True)
+    write_items(result.folder / "items", items, MediaStore(result.folder / "media"))
+    told = {name: value for name, value in result.as_json().items() if name not in ("folder", "items", "fingerprint")}
+    write_manifest(
+        result.folder,
+        {
+            "code": code_version(),
+            "counts": {"items": len(items)},
+            "fingerprint": result.fingerprint,
+            "imported": {**told, **manifest},
+        },
+    )
+    return result
+
+
+def _nothing(folder: Path, report: Report) -> DatasetError:
+    first = f"the first one: {report.bad[0]}" if report.bad else "no row"
+    return dataset_error(folder, f"{report.rows} rows of which none can be taken over ({first})", report.source,
+                         "Give the folder that the source was downloaded to.")  # fmt: skip

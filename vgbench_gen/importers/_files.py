@@ -1,0 +1,205 @@
+"""Where a source lies on the disk: a folder that the user names, or what `huggingface_hub` fetched; and how it is read.
+
+Files are found by patterns, because people keep copies in more shapes than one: a snapshot of the Hub's repository, or
+its unpacked archives. Columns are checked when a file is opened, and the message says which ones it has.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.store import shards
+from vgbench_gen.store.files import dataset_error
+
+MAX_TEXT_FILE = 2**30
+Fields = Mapping[str, Any]
+_BATCH = 64
+
+
+class RowError(ValueError):
+    """A row that cannot be taken over.
+
+    field: which of its fields is to blame. found: what it holds, short. reason: one word for the count.
+    """
+
+    def __init__(self, field: str, found: str, reason: str = "") -> None:
+        super().__init__(f"{field}: {found}")
+        self.field, self.found, self.reason = field, found, reason or field.lower().replace(" ", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A source on the disk. folder: its top. images: folder of images that lie apart, None where they do not."""
+
+    folder: Path
+    images: Path | None = None
+
+    def find(self, *patterns: str) -> list[Path]:
+        """Files of the first pattern that has any, sorted; patterns are as `Path.glob` takes them ("**/*.csv").
+
+        Raises:
+            DatasetError: no pattern has any.
+        """
+        for pattern in patterns:
+            found = sorted(
+                path
+                for path in self.folder.glob(pattern)
+                if path.is_file() and not any(part.startswith(".") for part in path.relative_to(self.folder).parts)
+            )
+            if found:
+                return found
+        here = (
+            ", ".join(sorted(path.name for path in self.folder.iterdir())[:12]) if self.folder.is_dir() else "nothing"
+        )
+        remedy = "Name the folder into which the source was downloaded and unpacked (--from)."
+        raise dataset_error(self.folder, f"{here or 'an empty folder'}", f"files like {' or '.join(patterns)}", remedy)
+
+    def has(self, *patterns: str) -> bool:
+        """Whether any pattern has a file."""
+        try:
+            return bool(self.find(*patterns))
+        except DatasetError:
+            return False
+
+    def picture(self, name: str, *folders: str) -> Path:
+        """The image file of this name, below the folder of images or the top.
+
+        Args:
+            name: as the row names it; a leading "./" or "/" does not count, and nothing outside is ever read.
+            folders: subfolders that are tried too.
+
+        Raises:
+            RowError: there is none.
+        """
+        inner = PurePosixPath(name.replace("\\", "/").lstrip("/"))
+        if ".." in inner.parts or not inner.name:
+            raise RowError("image", f"{name[:120]!r}, which leaves the folder", "image_name")
+        for top in (self.images, self.folder):
+            for sub in ("", *folders):
+                if top is not None and (path := top / sub / inner).is_file():
+                    return path
+        raise RowError("image", f"no file {name[:120]!r}", "image_missing")
+
+
+def column(fields: Fields, *names: str) -> Any:
+    """The value of the first of these columns that a row has.
+
+    Raises:
+        RowError: it has none of them, or nothing in it; the message lists what it has.
+    """
+    value = optional(fields, *names)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        there = next((name for name in names if name in fields), None)
+        what = "nothing in it" if there else f"no such column; there are {', '.join(map(str, fields))}"
+        raise RowError(there or names[0], what)
+    return value
+
+
+def optional(fields: Fields, *names: str) -> Any:
+    """The value of the first of these columns that a row has; None where it has none."""
+    return next((fields[name] for name in names if name in fields), None)
+
+
+def text(fields: Fields, *names: str) -> str:
+    """`column` as text; numbers are written out, whole ones without a point."""
+    value = column(fields, *names)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise RowError(names[0], f"a {type(value).__name__}, which is no text")
+    return str(value)
+
+
+def picture(value: Any, place: Place, *folders: str) -> bytes | Path:
+    """The image of a cell: {"bytes", "path"} as the Hub's parquet files have it, bytes, or a name below the folder.
+
+    Raises:
+        RowError: it is none of these, or there is no such file.
+    """
+    if isinstance(value, Mapping):
+        data = value.get("bytes")
+        value = data if data else value.get("path")
+    if isinstance(value, bytes) and value:
+        return value
+    if isinstance(value, str) and value.strip():
+        return place.picture(value, *folders)
+    raise RowError("image", "no image", "image_missing")
+
+
+def parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
+    """Rows of a parquet file.
+
+    Args:
+        path: the file.
+        needed: columns that must be there; a tuple means any one of them.
+
+    Raises:
+        DatasetError: not parquet, damaged, or a column is missing.
+    """
+    with shards.open_parquet(path) as file:
+        names = list(file.schema_arrow.names)
+    check_columns(path, names, needed)
+    yield from shards.iter_rows([path], batch=_BATCH)
+
+
+def csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str = "") -> Iterator[Fields]:
+    """Rows of a CSV or TSV file with a heading line, all cells text. Raises as `parquet_rows`."""
+    _check_size(path)
+    delimiter = delimiter or ("\t" if path.suffix == ".tsv" else ",")
+    csv.field_size_limit(2**27)  # some TSV files hold images as base64
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, delimiter=delimiter)
+            check_columns(path, list(reader.fieldnames or ()), needed)
+            for row in reader:
+                yield {name: cell for name, cell in row.items() if isinstance(name, str)}
+    except UnicodeDecodeError as error:
+        raise dataset_error(path, f"no UTF-8 ({error})", "text", "Download it again.") from error
+    except csv.Error as error:
+        raise dataset_error(path, f"no table ({error})", "CSV or TSV", "Download it again.") from error
+
+
+def json_rows(path: Path) -> Iterator[Any]:
+    """Members of a JSON list, or lines of a JSONL file; what a row is must be checked by whoever takes it.
+
+    Raises:
+        DatasetError: neither.
+    """
+    data = _text_of(path)
+    try:
+        if path.suffix == ".jsonl" or not data.lstrip().startswith("["):
+            yield from (json.loads(line) for line in data.split("\n") if line.strip())
+            return
+        yield from json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise dataset_error(path, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
+
+
+def check_columns(path: Path, names: Sequence[str], needed: Sequence[str | tuple[str, ...]]) -> None:
+    """Raise DatasetError, naming the columns a file has, where one of those needed is missing."""
+    groups = [(one,) if isinstance(one, str) else one for one in needed]
+    missing = [" or ".join(group) for group in groups if not set(group) & set(names)]
+    if missing:
+        found = f"the columns {', '.join(names) or 'none'}"
+        remedy = "The source changed its columns, or this is another file."
+        raise dataset_error(path, found, f"among them {', '.join(missing)}", remedy)
+
+
+def _check_size(path: Path) -> None:
+    size = path.stat().st_size
+    if size > MAX_TEXT_FILE:
+        raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
+
+
+def _text_of(path: Path) -> str:
+    _check_size(path)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise dataset_error(path, f"no UTF-8 ({error})", "text", "Download it again.") from error

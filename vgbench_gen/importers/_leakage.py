@@ -1,0 +1,97 @@
+"""Scenes that a model may have been trained on: by id, by room where a room was scanned again, and by video.
+
+What is one place: scans of ScanNet whose names differ only after the underscore; a scene of ScanNet++, whatever camera
+took it; a video of ARKitScenes, whose ids CA-1M shares; with `visits`, all videos of one visit. Everything else goes by
+data set and name.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from vgbench_gen.core.types import Item
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.files import dataset_error
+
+_SCANNET = re.compile(r"(scene\d{4})_\d{2}")
+_VIDEO = re.compile(r"\d{8}")
+_SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes", "arkitscenes": "arkitscenes"}
+_MAX_LINES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingScenes:
+    """Places trained on. named: with their data set. bare: names given without one, which count in any."""
+
+    named: frozenset[tuple[str, str]]
+    bare: frozenset[str]
+    visits: Mapping[str, str]
+
+    def has(self, item: Item) -> bool:
+        """Whether an item's scene is one of these places."""
+        scans, place = place_of(item.source, item.scene_id, self.visits)
+        return (scans, place) in self.named or place in self.bare
+
+
+def place_of(scans: str, scene: str, visits: Mapping[str, str]) -> tuple[str, str]:
+    """(data set, place) of a scene, the same for scans of one place."""
+    data_set = _SAME_SCANS.get(scans.casefold(), scans.casefold())
+    if match := _SCANNET.fullmatch(scene):
+        return data_set, match[1]
+    if data_set == "scannetpp":
+        return data_set, scene.partition("/")[0]
+    if video := _VIDEO.search(scene) if data_set == "arkitscenes" else None:
+        return data_set, visits.get(video.group(), video.group())
+    return data_set, scene
+
+
+def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScenes:
+    """What was trained on.
+
+    Args:
+        path: a text file with a scene per line, alone ("scene0011_00") or after its data set ("scannetpp/7c9be0a21f"),
+            "#" begins a remark; or a dataset of ours.
+        visits: the `metadata.csv` of ARKitScenes, whose columns `video_id` and `visit_id` tell videos of one visit.
+
+    Raises:
+        DatasetError: nothing there, no text, or the columns are missing.
+    """
+    visit_of = {} if visits is None else _visits(visits)
+    if path.is_dir() or path.suffix == ".parquet":
+        found = {place_of(item.source, item.scene_id, visit_of) for item in load(path)}
+        return TrainingScenes(frozenset(found), frozenset(), visit_of)
+    named: set[tuple[str, str]] = set()
+    bare: set[str] = set()
+    for line in _lines(path):
+        scans, slash, scene = line.partition("/")
+        if slash:
+            named.add(place_of(scans, scene, visit_of))
+        else:
+            bare.update(place_of(known, line, visit_of)[1] for known in ("scannet", "arkitscenes"))
+    return TrainingScenes(frozenset(named), frozenset(bare), visit_of)
+
+
+def leaked(items: Iterable[Item], scenes: TrainingScenes) -> list[str]:
+    """Ids of items whose scene was trained on."""
+    return [item.id for item in items if scenes.has(item)]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        remedy = "Give a text file with one scene per line, or a dataset."
+        raise dataset_error(path, f"nothing that can be read ({error})", "a list of scenes", remedy) from None
+    return [line for raw in lines[:_MAX_LINES] if (line := raw.partition("#")[0].strip())]
+
+
+def _visits(path: Path) -> dict[str, str]:
+    rows = csv.DictReader(_lines(path))
+    if not {"video_id", "visit_id"} <= set(rows.fieldnames or ()):
+        found = f"the columns {', '.join(rows.fieldnames or ())}"
+        raise dataset_error(path, found, "video_id and visit_id", "Give the metadata.csv of ARKitScenes.")
+    return {row["video_id"]: f"visit {row['visit_id']}" for row in rows if row["visit_id"] not in ("", "NA", None)}

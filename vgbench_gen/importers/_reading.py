@@ -1,0 +1,287 @@
+"""From the rows of a source to items of our schema: images into the media store, bad rows counted, sizes compared."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.types import Item
+from vgbench_gen.importers._files import Place, RowError
+from vgbench_gen.importers._words import Words
+from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, letter_of, yes_no
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.schema import SCHEMA_VERSION
+
+FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that count by its rules
+MAX_IMAGE_BYTES = 100 * 2**20
+MAX_IMAGES = 1024
+MAX_TEXT = 100_000
+_NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_FORMATS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that was not taken over. where: file and row. reason: one word."""
+
+    where: str
+    field: str
+    found: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.where}, {self.field}: {self.found}"
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of the rows of a source. left_out: rows of parts that SpatialScore does not hold."""
+
+    source: str
+    rows: int = 0
+    items: int = 0
+    left_out: int = 0
+    parts: Counter[str] = field(default_factory=Counter)
+    bad: list[BadRow] = field(default_factory=list)
+    notes: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json` and the manifest; all bad rows are counted, twenty of them named."""
+        return {
+            "rows": self.rows,
+            "items": self.items,
+            "left_out": self.left_out,
+            "parts": dict(sorted(self.parts.items())),
+            "bad": dict(sorted(Counter(row.reason for row in self.bad).items())),
+            "notes": dict(sorted(self.notes.items())),
+            "bad_rows": [str(row) for row in self.bad[:20]],
+            "differences": self.differences,
+        }
+
+
+class Reading:
+    """The items of a source, made one by one; see `read`. report: complete when they are used up."""
+
+    def __init__(self, importer: Importer, place: Place, media: MediaStore, *, published: bool, start: int) -> None:
+        self._importer, self._place, self._media, self._published = importer, place, media, published
+        self._start = start
+        self.report = Report(importer.title)
+
+    def __iter__(self) -> Iterator[Item]:
+        ids: Counter[str] = Counter()
+        report, importer = self.report, self._importer
+        for record in importer.records(self._place):
+            report.rows += 1
+            report.parts[record.part] += 1
+            part = importer.parts.get(record.part)
+            if self._published and (part is None or not part.published):
+                report.left_out += 1
+                continue
+            try:
+                item = self._item(record, importer.row(record, self._place))
+            except RowError as problem:
+                report.bad.append(BadRow(record.where, problem.field, problem.found, problem.reason))
+                continue
+            ids[item.id] += 1
+            if ids[item.id] > 1:
+                item = _renamed(item, f"{item.id}-{ids[item.id]}")
+            report.items += 1
+            yield item
+        report.differences = list(_differences(importer, report))
+
+    def _item(self, record: Record, row: SourceRow) -> Item:
+        importer = self._importer
+        source = row.benchmark or importer.benchmark
+        name = source if self._published else importer.own or source
+        answer_of(row)  # before any image is read
+        if not row.images or len(row.images) > MAX_IMAGES:
+            raise RowError("images", f"{len(row.images)} of them", "image_missing")
+        images = tuple(_stored(image, self._media) for image in row.images)
+        if row.note:
+            self.report.notes[row.note] += 1
+        return item_of(
+            row,
+            name=name,
+            benchmark=f"{FAMILY}/{source}" if self._published else name,
+            source=source,
+            images=images,
+            index=self._start + self.report.items,
+            repository=importer.repository,
+            licence=importer.licence,
+        )
+
+
+def item_of(
+    row: SourceRow,
+    *,
+    name: str,
+    benchmark: str,
+    source: str,
+    images: tuple[str, ...],
+    index: int,
+    repository: str = "",
+    licence: str = UNKNOWN,
+) -> Item:
+    """The item of a row.
+
+    Args:
+        row: what is asked; its images are not looked at.
+        name: begins the ids.
+        benchmark: as `Item.benchmark`.
+        source: begins the task's name.
+        images: names.
+        index: place in the dataset.
+        repository, licence: of the source.
+
+    Raises:
+        RowError: options, answer or question make no sense.
+    """
+    answer, value, unit = answer_of(row)
+    own: dict[str, Any] = {"text": row.words.text, "options_at": [list(span) for span in row.words.options_at]}
+    evidence = {ORIGIN: {"index": row.index, "repository": repository}, ASKED: own}
+    made = slug(name, row.key or str(row.index))
+    return Item(
+        id=made,
+        index=index,
+        group_id=slug(name, row.group) if row.group else made,
+        twin_id="",
+        pair_id=slug(name, row.pair) if row.pair else "",
+        benchmark=benchmark,
+        task=source if row.origin in ("", UNKNOWN) else f"{source}/{row.origin}",
+        ask="",
+        question_type=row.question_type,
+        category=row.category[0],
+        subcategory=row.category[1],
+        category_origin=row.origin or UNKNOWN,
+        index_origin=row.index if isinstance(row.index, int) else -1,
+        input_modality=row.modality or ("single-image" if len(images) == 1 else "multi-images"),
+        source=row.scans or source,
+        scene_id=row.scene or images[0].partition(".")[0],
+        frame_ids=row.frames,
+        split=row.split,
+        question=row.words.lead,
+        context=row.words.tail,
+        options=row.words.options,
+        answer=answer,
+        answer_value=() if math.isnan(value) else (value,),
+        answer_shape=() if math.isnan(value) else (1,),
+        unit=unit,
+        tolerance=0.0,
+        images=images,
+        convention={},
+        distractors=(),
+        evidence=evidence | ({"note": row.note} if row.note else {}),
+        template_id="",
+        paraphrase="",
+        strategy="",
+        distractor_seed=0,
+        difficulty="",
+        licence=row.licence or licence,
+        schema_version=SCHEMA_VERSION,
+    )
+
+
+def read(importer: Importer, place: Place, media: MediaStore, *, published: bool = False, start: int = 0) -> Reading:
+    """The items of a source.
+
+    Args:
+        importer: of the source.
+        place: where its files are.
+        media: where images go, byte for byte where they are JPEG or PNG, else as PNG.
+        published: only what SpatialScore holds, to be scored by its rules; else all of it, by its own.
+        start: index of the first item.
+
+    Raises:
+        DatasetError: while iterating: a file or a column is missing.
+    """
+    return Reading(importer, place, media, published=published, start=start)
+
+
+def answer_of(row: SourceRow) -> tuple[str, float, str]:
+    """(answer as the schema has it, its number or NaN, the number's unit).
+
+    Raises:
+        RowError: options, answer or question make no sense.
+    """
+    words: Words = row.words
+    if not words.text.strip() or len(words.text) > MAX_TEXT:
+        raise RowError("question", f"{len(words.text)} characters")
+    if row.question_type == "multi-choice":
+        if len(words.options) < 2:
+            raise RowError("options", f"{len(words.options)} in {words.text[:60]!r}")
+        return letter_of(row.answer, words.options), math.nan, ""
+    if row.question_type == "judgment":
+        return yes_no(row.answer), math.nan, ""
+    answer = row.answer.strip()
+    if not answer:
+        raise RowError("answer", "nothing in it")
+    return answer, *number_of(answer)
+
+
+def number_of(answer: str) -> tuple[float, str]:
+    """(number, unit) of "1.51 meters" or "3"; NaN where the answer is a word."""
+    match = _NUMBER.fullmatch(answer.strip())
+    if match is None or not re.search(r"\d", match[1]):
+        return math.nan, ""
+    return float(match[1].replace(",", "")), match[2].strip(" .")
+
+
+def _stored(image: bytes | Path, media: MediaStore) -> str:
+    """The media name of an image, which is decoded once to be sure that it can be."""
+    try:
+        data = image if isinstance(image, bytes) else image.read_bytes()
+    except OSError as error:
+        raise RowError("image", f"{error.filename} cannot be read ({error.strerror})", "image_missing") from error
+    if len(data) > MAX_IMAGE_BYTES:
+        raise RowError("image", f"{len(data)} bytes, more than {MAX_IMAGE_BYTES}", "image_large")
+    suffix = next((name for magic, name in _FORMATS.items() if data.startswith(magic)), "")
+    if suffix and media.has(f"{bytes_digest(data)}.{suffix}"):
+        return media.put(data, suffix)
+    return media.put(*_checked(data, suffix))
+
+
+def _checked(data: bytes, suffix: str) -> tuple[bytes, str]:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data)) as picture:
+            picture.load()
+            if suffix:
+                return data, suffix
+            kept = io.BytesIO()
+            picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(kept, "PNG")
+    # Pillow raises what its codecs raise; a hostile size is a DecompressionBombError.
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        raise RowError("image", f"{len(data)} bytes that are no image ({str(error)[:80]})", "image_broken") from error
+    return kept.getvalue(), "png"
+
+
+def slug(*parts: str) -> str:
+    """An id of letters, digits and "._-", at most 120 of them."""
+    return _UNSAFE.sub("_", "-".join(parts))[:120]
+
+
+def _renamed(item: Item, name: str) -> Item:
+    from dataclasses import replace
+
+    return replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
+
+
+def _differences(importer: Importer, report: Report) -> Iterator[str]:
+    for name, part in importer.parts.items():
+        if part.expected is not None and report.parts[name] != part.expected:
+            yield f"{name}: {report.parts[name]} rows where {part.expected} are known"
+    for name in sorted(set(report.parts) - set(importer.parts)):
+        yield f"{name}: {report.parts[name]} rows of a part that is not known"
+    taken = sum(report.parts[name] for name, part in importer.parts.items() if part.published)
+    if taken != importer.published:
+        yield f"SpatialScore holds {importer.published} of its questions; {taken} rows are here"

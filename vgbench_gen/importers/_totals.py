@@ -1,0 +1,79 @@
+"""The published sizes of SpatialScore, and how a set compares with them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from vgbench_gen.core.types import Item
+
+# Tables 2, 4 and 5 of the paper; the categories' sizes follow from every printed percentage being k/N.
+PUBLISHED: Mapping[str, Mapping[str, int]] = {
+    "all": {"questions": 28093},
+    "source": {
+        "SpatialBench": 174,
+        "QSpatialBench": 271,
+        "MMVP": 300,
+        "BLINK": 681,
+        "RealWorldQA": 765,
+        "VSR": 1222,
+        "MMIU": 2133,
+        "CV-Bench": 2638,
+        "SpatialSense": 3622,
+        "VSI-Bench": 5130,
+        "3DSRBench": 5157,
+        "VGBench": 6000,
+    },
+    "question type": {"judgment": 5907, "multi-choice": 17833, "open-ended": 4353},
+    "modality": {"single-image": 17058, "multi-images": 5905, "video": 5130},
+    "category": {
+        "Counting": 1493,
+        "Object Localization": 3881,
+        "3D Positional Relation": 8748,
+        "Depth and Distance": 4993,
+        "Object Properties": 2096,
+        "Camera and Image Transformation": 3333,
+        "Point and Object Tracking": 1672,
+        "Others": 1877,
+    },
+}
+_SOURCES = {
+    "spatialbench": "SpatialBench",
+    "QSpatialBench-Plus": "QSpatialBench",
+    "QSpatialBench-ScanNet": "QSpatialBench",
+    "VSR-ZeroShot": "VSR",
+    "cvbench": "CV-Bench",
+    "VSI-Bench_8": "VSI-Bench",
+}
+
+
+class Total(NamedTuple):
+    """One line of the comparison. published: None for what the paper has no number for."""
+
+    table: str
+    name: str
+    here: int
+    published: int | None
+
+    @property
+    def difference(self) -> int | None:
+        """Here less published."""
+        return None if self.published is None else self.here - self.published
+
+
+def totals(items: Iterable[Item]) -> list[Total]:
+    """The set's sizes beside the published ones, by source, question type, modality and category."""
+    counts: dict[str, Counter[str]] = {table: Counter() for table in PUBLISHED}
+    for item in items:
+        source = item.benchmark.rpartition("/")[2]
+        counts["all"]["questions"] += 1
+        counts["source"][_SOURCES.get(source, source)] += 1
+        counts["question type"][item.question_type] += 1
+        counts["modality"][item.input_modality] += 1
+        counts["category"][item.category] += 1
+    return [
+        Total(table, name, counts[table][name], sizes.get(name))
+        for table, sizes in PUBLISHED.items()
+        for name in (*sizes, *sorted(set(counts[table]) - set(sizes)))
+    ]

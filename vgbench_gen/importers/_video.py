@@ -1,0 +1,114 @@
+"""Frames of a video, evenly spread, as JPEG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.spread import uniform
+from vgbench_gen.core.types import ColorArray
+from vgbench_gen.importers._archives import member
+from vgbench_gen.importers._files import RowError
+
+JPEG_QUALITY = 95
+_KEPT = 512  # videos whose frames stay in memory (about 0.7 MB each): questions about one video do not stand together
+
+
+@lru_cache(maxsize=_KEPT)
+def uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...]:
+    """`wanted` frames from the first to the last one as JPEG (quality 95, upright), all where there are fewer.
+
+    Which ones: `core.spread.uniform` over the frames in the order shown, counted and not computed from the duration.
+
+    Args:
+        path: of the video, or of an archive.
+        wanted: how many frames, 0 for all.
+        inner: name of the video in the archive.
+
+    Raises:
+        RowError: no video, or nothing in it can be decoded.
+        ConfigError: PyAV is not installed.
+    """
+    video = _Video(inner or path.name, member(path, inner) if inner else path)
+    total = sum(1 for _ in video.walk(decode=False))
+    chosen, seen = video.chosen(uniform(total, wanted))
+    if not seen:
+        raise RowError("video", f"{video.name}, of which no frame can be decoded", "video_broken")
+    if len(chosen) < min(total, wanted or total):
+        # Its container promises more frames than can be decoded; what can be is spread anew.
+        chosen, _ = video.chosen(uniform(seen, wanted))
+    return tuple(_jpeg(frame) for frame in chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Video:
+    """A video. name: for messages. data: its file, or its bytes."""
+
+    name: str
+    data: Path | bytes
+
+    def chosen(self, places: Sequence[int]) -> tuple[list[ColorArray], int]:
+        """(frames at these places, how many were decoded); nothing behind the last place is."""
+        wanted, found, seen = set(places), [], 0
+        for frame in self.walk(decode=True):
+            if seen in wanted:
+                found.append(_upright(frame))
+            seen += 1
+            if len(found) == len(wanted):
+                break
+        return found, seen
+
+    def walk(self, decode: bool) -> Iterator[Any]:
+        """Decoded frames in the order shown, or the packets that hold one frame each, which takes no decoding."""
+        try:
+            import av
+        except ImportError as error:
+            raise ConfigError(
+                f"{self.name}: found no PyAV to read a video with; expected it. Install the extra: pip install "
+                "'vgbench-gen[video]'."
+            ) from error
+        source = str(self.data) if isinstance(self.data, Path) else io.BytesIO(self.data)
+        try:
+            with av.open(source) as container:
+                if not container.streams.video:
+                    raise RowError("video", f"{self.name}, which holds no video", "video_broken")
+                stream = container.streams.video[0]
+                stream.thread_type = "AUTO"
+                for packet in container.demux(stream):
+                    if decode:
+                        yield from self._frames(packet)
+                    elif packet.size and not packet.is_discard:
+                        yield packet
+        except (av.error.FFmpegError, OSError) as error:
+            raise RowError("video", f"{self.name}, which cannot be read ({str(error)[:80]})", "video_broken") from error
+
+    @staticmethod
+    def _frames(packet: Any) -> Sequence[Any]:
+        import av
+
+        try:
+            frames: Sequence[Any] = packet.decode()
+        except av.error.InvalidDataError:
+            return ()  # one damaged frame does not cost the others
+        return frames
+
+
+def _upright(frame: Any) -> ColorArray:
+    pixels = frame.to_ndarray(format="bgr24")
+    quarters = round(frame.rotation / 90) % 4  # counter-clockwise, from the container's display matrix
+    return np.ascontiguousarray(np.rot90(pixels, quarters))
+
+
+def _jpeg(pixels: ColorArray) -> bytes:
+    import cv2
+
+    done, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    assert done
+    return bytes(data.tobytes())

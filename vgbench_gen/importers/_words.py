@@ -1,0 +1,124 @@
+"""The text of a foreign question, word for word, with the places of its options, so that these can change places."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FOUND_LETTERS = "ABCDEFGHIJ"
+
+# "A: …", "A. …", "A) …", "(A) …"; at the beginning of a line, or, where options are glued to a sentence, after a space.
+_MARK = r"(?:\((?P<in>[A-Ja-j])\)|(?P<out>[A-J])[.:)])(?=\s|$)"
+_AT_LINE = re.compile(r"^[ \t]*" + _MARK, re.MULTILINE)
+_IN_LINE = re.compile(r"(?:^|(?<=\s))" + _MARK)
+_HEADING = re.compile(
+    r"\s*(?:(?:select from the following )?(?:options|choices)|select from the following)\s*[:.]?\s*\Z", re.IGNORECASE
+)
+_EDGES = " \t\r\n,;"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A question as its benchmark asks it.
+
+    text: all of it, options inside. lead: what stands before the options, without a heading such as "Options:". tail:
+    what stands after them. options: their texts, without letters. options_at: [start, end) of each in `text`.
+    """
+
+    text: str
+    lead: str
+    tail: str = ""
+    options: tuple[str, ...] = ()
+    options_at: tuple[tuple[int, int], ...] = ()
+
+
+def plain(text: str) -> Words:
+    """A question without options."""
+    return Words(text, text.strip())
+
+
+def lettered(
+    lead: str,
+    options: Sequence[str],
+    mark: str = "({}) ",
+    *,
+    between: str = "\n",
+    before: str = "\n",
+    tail: str = "",
+    letters: str = string.ascii_uppercase,
+) -> Words:
+    """A question put together from its parts: `lead + before + mark option between mark option ... + tail`.
+
+    Args:
+        lead: the question.
+        options: texts without letters.
+        mark: what stands before each, with {} for its letter: "({}) ", "{}: ", "{}. ".
+        between, before: between options, and between `lead` and the first one.
+        tail: what follows the last one, with its own line break.
+        letters: in order; lower case for MMVP.
+
+    Raises:
+        ValueError: more options than letters.
+    """
+    if len(options) > len(letters):
+        raise ValueError(f"{len(options)} options, more than {len(letters)} letters")
+    text, spans = lead + before, []
+    for place, option in enumerate(options):
+        text += (between if place else "") + mark.format(letters[place])
+        spans.append((len(text), len(text) + len(option)))
+        text += option
+    return Words(text + tail, lead.strip(), tail.strip(), tuple(options), tuple(spans))
+
+
+def find_options(text: str) -> Words:
+    """A question whose options stand in its text, as far as they can be found; without options where none are.
+
+    Letters must run from A without a gap. An option ends where the next begins, so it may span lines; the last one has
+    at most as many lines as the longest of the others, and what follows is the tail.
+    """
+    for pattern in (_AT_LINE, _IN_LINE):
+        marks = _run(list(pattern.finditer(text)))
+        if len(marks) >= 2:
+            ends = [mark.start() for mark in marks[1:]] + [len(text)]
+            spans = [_trimmed(text, mark.end(), end) for mark, end in zip(marks, ends, strict=True)]
+            most_lines = max(text.count("\n", *span) for span in spans[:-1])
+            spans[-1] = _first_lines(text, spans[-1], most_lines + 1)
+            lead = _HEADING.sub("", text[: marks[0].start()]).strip()
+            options = tuple(text[start:end] for start, end in spans)
+            return Words(text, lead, text[spans[-1][1] :].strip(), options, tuple(spans))
+    return plain(text)
+
+
+def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
+    """The last A, B, C, … in a row; a question may mention "(A)" before its options begin."""
+    best: list[re.Match[str]] = []
+    current: list[re.Match[str]] = []
+    for mark in marks:
+        letter = (mark["in"] or mark["out"]).upper()
+        if letter == "A":
+            current = [mark]
+        elif current and len(current) < len(FOUND_LETTERS) and letter == FOUND_LETTERS[len(current)]:
+            current.append(mark)
+        if len(current) >= max(2, len(best)):
+            best = list(current)
+    return best
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start] in _EDGES:
+        start += 1
+    while start < end and text[end - 1] in _EDGES:
+        end -= 1
+    return start, end
+
+
+def _first_lines(text: str, span: tuple[int, int], lines: int) -> tuple[int, int]:
+    start, end = span
+    cut = start
+    for _ in range(lines):
+        cut = text.find("\n", cut, end) + 1
+        if not cut:
+            return span
+    return _trimmed(text, start, cut)

@@ -1,0 +1,156 @@
+"""Rows of the published SpatialScore JSON as items of our schema, images left where they are.
+
+The fields are those of `published`; all eleven are used. The question is asked word for word, options inside. Scenes
+are known only where the path of an image names a scan, so questions that share their first image (or, of a video, the
+folder of its frames) count as one cluster. Equal questions about the same images share a `group_id`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import QUESTION_TYPES, Item, QuestionType
+from vgbench_gen.importers._alike import repeats
+from vgbench_gen.importers._files import RowError, column, optional, text
+from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, item_of
+from vgbench_gen.importers._words import find_options, plain
+from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
+from vgbench_gen.importers.published import read_rows
+
+_MODALITIES: tuple[Modality, ...] = ("single-image", "multi-images", "video")
+_SCAN = re.compile(r"(?:^|/)(scannet|scannetpp|arkitscenes)/([^/]+)", re.IGNORECASE)
+_TYPES = {"multiple-choice": "multi-choice", "multichoice": "multi-choice", "judgement": "judgment"}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedItems:
+    """Items of a file. bad: rows that are none of them. repeated: groups of ids that ask the same with the same answer.
+    contradicting: groups of ids that ask the same with different answers."""
+
+    items: tuple[Item, ...]
+    bad: tuple[BadRow, ...]
+    repeated: tuple[tuple[str, ...], ...]
+    contradicting: tuple[tuple[str, ...], ...]
+
+    def notes(self, name: str) -> list[str]:
+        """What a reader must know of the file, one line each."""
+        total = len(self.items) + len(self.bad)
+        lines = [f"{name}: {total} rows, {len(self.items)} of them questions"]
+        if self.bad:
+            reasons = ", ".join(f"{reason} {n}" for reason, n in sorted(Counter(b.reason for b in self.bad).items()))
+            shown = "; ".join(map(str, self.bad[:5]))
+            lines.append(f"{name}: {len(self.bad)} rows cannot be asked ({reasons}), such as {shown}")
+        if self.repeated:
+            extra = sum(len(group) - 1 for group in self.repeated)
+            shown = " = ".join(self.repeated[0])
+            lines.append(
+                f"{name}: {extra} questions repeat an earlier one, images and answer included, such as {shown}"
+            )
+        if self.contradicting:
+            shown = "; ".join(" and ".join(group) for group in self.contradicting[:3])
+            lines.append(f"{name}: {len(self.contradicting)} questions have contradicting answers: {shown}")
+        return lines
+
+
+def read_items(path: Path) -> PublishedItems:
+    """All questions of a file.
+
+    Raises:
+        DatasetError: no such file, too large, no JSON list, or no row of it can be read.
+    """
+    items: list[Item] = []
+    bad: list[BadRow] = []
+    ids: Counter[str] = Counter()
+    for number, fields in enumerate(read_rows(path)):
+        try:
+            item = _item(fields, number, len(items))
+        except RowError as problem:
+            bad.append(BadRow(f"row {number}", problem.field, problem.found, problem.reason))
+            continue
+        ids[item.id] += 1
+        items.append(item if ids[item.id] == 1 else replace(item, id=f"{item.id}-{ids[item.id]}"))
+    repeated, contradicting = repeats(items)
+    return PublishedItems(tuple(items), tuple(bad), tuple(repeated), tuple(contradicting))
+
+
+def _item(fields: Any, number: int, place: int) -> Item:
+    if not isinstance(fields, Mapping):
+        raise RowError("row", f"a {type(fields).__name__} where an object should be")
+    form = _form(fields)
+    asked = text(fields, "question")
+    names = column(fields, "img_paths")
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_IMAGES or not all(isinstance(n, str) for n in names):
+        raise RowError("img_paths", f"{str(names)[:80]!r}, which is no list of 1 to {MAX_IMAGES} names")
+    images = tuple(map(_path, names))
+    source = _word(fields, "source") or UNKNOWN
+    modality = next((known for known in _MODALITIES if known == fields.get("input_modality")), None)
+    index = optional(fields, "index_origin")
+    number_here = optional(fields, "index", "id")
+    scans, scene = _scene(images, modality)
+    return item_of(
+        SourceRow(
+            index=index if isinstance(index, int | str) and not isinstance(index, bool) else -1,
+            origin=_word(fields, "category_origin") or UNKNOWN,
+            category=(_word(fields, "category"), _word(fields, "subcategory")),
+            question_type=form,
+            words=find_options(asked) if form == "multi-choice" else plain(asked),
+            answer=text(fields, "answer"),
+            images=(),
+            modality=modality or "",
+            key=str(number_here if isinstance(number_here, int | str) else number)[:80],
+            scans=scans or source,
+            scene=scene,
+            group=stable_hash("published", " ".join(asked.split()), *images),
+        ),
+        name=FAMILY,
+        benchmark=f"{FAMILY}/{source}",
+        source=source,
+        images=images,
+        index=place,
+    )
+
+
+@lru_cache(maxsize=100_000)
+def _path(name: str) -> str:
+    """A path without "./"; kept, because thousands of questions name the same images."""
+    if ".." in name.split("/"):
+        raise RowError("img_paths", f"{name[:80]!r}, which leaves the folder of images")
+    return posixpath.normpath(name)
+
+
+def _form(fields: Mapping[str, Any]) -> QuestionType:
+    said = text(fields, "question_type").strip().replace("_", "-").casefold()
+    said = _TYPES.get(said, said)
+    known = next((name for name in QUESTION_TYPES if name == said), None)
+    if known is None:
+        raise RowError("question_type", f"{said[:40]!r}, which is none of {', '.join(QUESTION_TYPES)}")
+    return known
+
+
+def _word(fields: Mapping[str, Any], name: str) -> str:
+    found = fields.get(name)
+    return found.strip()[:80] if isinstance(found, str) else ""
+
+
+def _scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
+    scan = _SCAN.search(images[0])
+    if modality == "video":
+        return (scan[1].casefold(), scan[2]) if scan else ("", str(PurePosixPath(images[0]).parent))
+    return "", images[0].rpartition(".")[0] or images[0]
+
+
+def image_files(folders: Sequence[Path], name: str) -> Iterator[Path]:
+    """Where the image of this name may lie: below each folder, with and without the `dataset/` that it begins with."""
+    inner = PurePosixPath(name.lstrip("/"))
+    for folder in folders:
+        yield folder / inner
+        if inner.parts[:1] == ("dataset",):
+            yield folder / PurePosixPath(*inner.parts[1:])

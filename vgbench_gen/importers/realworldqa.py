@@ -1,0 +1,65 @@
+"""RealWorldQA: 765 photos, most from cars, each with a question whose text says how to answer.
+
+Read are the parquet files of `xai-org/RealworldQA` (`image`, `question`, `answer`; a copy by somebody else has the
+same columns). There is no column for the form of a question, so it follows from the key: a letter of an option in the
+text is multi-choice, Yes or No a judgment, and a number or a word open-ended, as in the nine rows of
+SpatialScore-Hard. `index_origin` is the row's place from 0, as there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from vgbench_gen.core.types import QuestionType
+from vgbench_gen.importers._files import Place, column, parquet_rows, picture, text
+from vgbench_gen.importers._words import Words, find_options, plain
+from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers
+
+_LETTER = re.compile(r"\(?[A-Z]\)?\.?")
+_YES_NO = {"yes", "no"}
+
+
+def form_of(question: str, answer: str) -> tuple[QuestionType, Words]:
+    """The question type that a key means, and the words with their options, of sources that mix types."""
+    words = find_options(question)
+    said = answer.strip()
+    if words.options and (_LETTER.fullmatch(said) or said in words.options):
+        return "multi-choice", words
+    return "judgment" if said.strip(".").casefold() in _YES_NO else "open-ended", plain(question)
+
+
+@importers.register("realworldqa")
+class RealWorldQa(Importer):
+    """765 questions of mixed types."""
+
+    title = "RealWorldQA"
+    benchmark = "RealWorldQA"
+    repository = "xai-org/RealworldQA"
+    patterns = ("data/*.parquet",)
+    licence = "cc-by-nd-4.0"
+    parts: ClassVar[Mapping[str, Part]] = {"all": Part(765)}
+    published = 765
+
+    def records(self, place: Place) -> Iterator[Record]:
+        """As `Importer.records`."""
+        number = 0
+        for path in place.find("**/test*.parquet", "**/*.parquet"):
+            for fields in parquet_rows(path, ("image", "question", "answer")):
+                yield Record(f"{path.name}:{number}", "all", {**fields, "number": number})
+                number += 1
+
+    def row(self, record: Record, place: Place) -> SourceRow:
+        """As `Importer.row`."""
+        answer = text(record.fields, "answer")
+        form, words = form_of(text(record.fields, "question"), answer)
+        return SourceRow(
+            index=record.fields["number"],
+            origin=UNKNOWN,
+            category=MISCELLANEOUS,
+            question_type=form,
+            words=words,
+            answer=answer,
+            images=[picture(column(record.fields, "image"), place)],
+        )
