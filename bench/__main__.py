@@ -10,7 +10,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import backend_load, build_time, compose_time, distractors_time, geometry, memory, sens_reader, task_rates
+from bench import (
+    backend_load,
+    build_time,
+    compose_time,
+    distractors_time,
+    geometry,
+    memory,
+    sens_reader,
+    task_rates,
+    vote_time,
+)
 from bench.session import Session
 from bench.table import Row, lines
 from vgbench_gen.pipeline.executors.base import one_thread
@@ -25,6 +35,7 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "compose": compose_time.rows,
     "distractors": distractors_time.rows,
     "backend": backend_load.rows,
+    "vote": vote_time.rows,
 }
 
 

@@ -212,6 +212,7 @@ def test_one_source_is_imported_under_its_own_name(tmp_path: Path, capsys: pytes
     assert "Count: 1 rows where 788 are known" in text
     assert {item.benchmark for item in vgbench_gen.load(out)} == {"CV-Bench"}
     first = (out / "items" / "items-00000-of-00001.parquet").read_bytes()
+    assert "found no recipe" in run(capsys, "verify", str(out), status=2)  # there are no scans to check it against
     run(capsys, "import", "cvbench", "--from", str(source), "--out", str(out))
     assert (out / "items" / "items-00000-of-00001.parquet").read_bytes() == first
 

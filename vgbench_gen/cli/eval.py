@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from vgbench_gen.evaluation.runner import Progress, Run
 
 
+_VISUAL_COT = "_visual_cot"  # how names of tasks end that are asked in two stages
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     app.command("eval", epilog="Example: vgbench eval build/vgbench --model baseline:constant --model openai:gpt-4o")(
@@ -86,6 +89,16 @@ def evaluate(
     shots: Annotated[
         int, typer.Option("--shots", metavar="N", min=0, help="Send so many other questions with answers before each.")
     ] = 0,
+    visual_cot: Annotated[
+        bool,
+        typer.Option("--visual-cot", help="Have an image drawn first, by prompts that name no answer, and show it."),
+    ] = False,
+    generation_prompts: Annotated[
+        str, typer.Option("--generation-prompts", metavar="NAME|FILE", help="What is drawn: seed, lmms_unig2u, a file.")
+    ] = "seed",
+    image_model: Annotated[
+        str, typer.Option("--image-model", metavar="SPEC", help="Who draws; each --model itself by default.")
+    ] = "",
     prompt_set: Annotated[
         str,
         typer.Option("--prompts", metavar="NAME", help="Words: paper, released, final_line, …; else the benchmark's."),
@@ -162,8 +175,10 @@ def evaluate(
     from vgbench_gen.evaluation.runner import evaluate_all
 
     kind = benchmarks[benchmark]
+    wanted = _names(tasks)
+    visual_cot = visual_cot or any(name.endswith(_VISUAL_COT) for name in wanted)
     given = {
-        "prompt_set": prompt_set or kind.prompt_set,
+        "prompt_set": kind.short_prompts.get(prompt_set, prompt_set) or kind.prompt_set,
         "temperature": None if temperature < 0 else temperature,
         "max_tokens": max_tokens,
         "reasoning": reasoning,
@@ -178,7 +193,8 @@ def evaluate(
         "long_side_px": long_side,
         "seed": seed,
         "shots": shots,
-        "tasks": tuple(kind.short_tasks.get(name, name) for name in _names(tasks)),
+        "visual_cot": generation_prompts if visual_cot else "",
+        "tasks": tuple(kind.short_tasks.get(plain, plain) for plain in (n.removesuffix(_VISUAL_COT) for n in wanted)),
         "sources": _names(splits),
         "types": _names(types),
         "limit": limit,
@@ -207,7 +223,7 @@ def evaluate(
         _estimate(Questions(source, options), model, sent, replies, as_json)
     else:
         with _bars() as progress:
-            runs = evaluate_all(source, model, options, sent, replies, progress)
+            runs = evaluate_all(source, model, options, sent, replies, progress, image_model)
         told = json.dumps([_record(run) for run in runs], indent=2)
         print(told if as_json else "\n".join(_lines(runs, path, benchmark)))
         if not all(run.complete for run in runs):
@@ -334,6 +350,8 @@ def _lines(runs: list[Run], dataset: Path, benchmark: str) -> Iterator[str]:
         if run.failed:
             told = ", ".join(f"{kind} {count}" for kind, count in sorted(run.failed.items()))
             yield f"  failed, and asked again by the next run: {told}"
+        if run.without:
+            yield f"  answered without the image that was to be drawn first: {run.without}"
         if run.stopped:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
     yield f"next: vgbench score {dataset}" + ("" if benchmark == "vgbench" else f" --benchmark {benchmark}")

@@ -89,10 +89,12 @@ class Keeps(Protocol):
 class Benchmark(abc.ABC):
     """A plug-in: opens questions of one kind. One instance per registered name, without state.
 
-    prompt_set: of `templates/prompts/`, where the user names none. short_tasks: short names of tasks.
+    prompt_set: of `templates/prompts/`, where the user names none. short_prompts, short_tasks: other names of prompt
+    sets and of tasks.
     """
 
     prompt_set: ClassVar[str] = "paper"
+    short_prompts: ClassVar[Mapping[str, str]] = {}
     short_tasks: ClassVar[Mapping[str, str]] = {}
 
     @abc.abstractmethod

@@ -119,6 +119,7 @@ class ScoreRow:
     cost_usd: float = math.nan
     latency_s: float = math.nan
     tokens: float = math.nan
+    made: bool | None = None
     content: str = ""
 
 
@@ -128,7 +129,8 @@ class Run:
 
     score: by the benchmark's metric. headline: with delta = 1.25 for lengths, strict: by the last line alone.
     NaN where there is no reply, or none but failed ones. counts: (n, 5) replies per outcome. circular: 1 where all
-    rotations are right, NaN unless every rotation was answered; circled: where there was more than one. extracted: of
+    rotations are right, NaN unless every rotation was answered; circled: where there was more than one. made: 1 where
+    an image that was to be made first was there, NaN where none was to be. extracted: of
     the first reply. cost_known: replies whose price is known.
     """
 
@@ -147,6 +149,7 @@ class Run:
     relative_error: FloatArray
     circular: FloatArray
     circled: BoolArray
+    made: FloatArray
     counts: FloatArray
     extracted: list[str | float | None]
     epochs: int
@@ -217,7 +220,18 @@ def _run(name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows:
     n = len(questions)
     means = {
         key: _Mean(n)
-        for key in ("score", "official", "headline", "strict", "followed", "delta_2", "delta_125", "mra", "error")
+        for key in (
+            "score",
+            "official",
+            "headline",
+            "strict",
+            "followed",
+            "delta_2",
+            "delta_125",
+            "mra",
+            "error",
+            "made",
+        )
     }
     counts = np.zeros((n, len(OUTCOMES)))
     extracted: list[str | float | None] = [None] * n
@@ -238,6 +252,8 @@ def _run(name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows:
         means["headline"].add(place, row.delta_125 if by_delta else row.score)
         means["strict"].add(place, row.strict)
         means["followed"].add(place, float(row.followed))
+        if row.made is not None:
+            means["made"].add(place, float(row.made))
         if questions[place].kind not in ("letter", "yes_no", "text"):
             means["delta_2"].add(place, row.delta_2)
             means["delta_125"].add(place, row.delta_125)
@@ -262,6 +278,7 @@ def _run(name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows:
         relative_error=means["error"].values,
         circular=_circular(questions, turned),
         circled=circled,
+        made=means["made"].values,
         counts=counts,
         extracted=extracted,
         epochs=1 + max((row.epoch for _, row in rows), default=0),

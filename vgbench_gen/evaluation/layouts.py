@@ -75,6 +75,20 @@ def _began(sources: tuple[str, ...], beginnings: tuple[str, ...]) -> Callable[[E
     return lambda entry: of(entry) and entry.origin.casefold().startswith(lower)
 
 
+def _of_task(source: str, task: str) -> Callable[[Entry], bool]:
+    of = _of(source)
+    return lambda entry: of(entry) and entry.task == task
+
+
+# In the order of its paper's table.
+_MMSI = (
+    ("Cam.-Cam.", "positional_cam_cam"), ("Obj.-Obj.", "positional_obj_obj"), ("Reg.-Reg.", "positional_reg_reg"),
+    ("Cam.-Obj.", "positional_cam_obj"), ("Obj.-Reg.", "positional_obj_reg"), ("Cam.-Reg.", "positional_cam_reg"),
+    ("Meas.", "attribute_meas"), ("Appr.", "attribute_appr"), ("Motion Cam.", "motion_cam"),
+    ("Motion Obj.", "motion_obj"), ("MSR", "msr"),
+)  # fmt: skip
+
+
 def _source_table(key: str, title: str, told: str, sources: tuple[str, ...], parts: Mapping[str, tuple[str, ...]],
                   overall: tuple[Column, ...] = ()) -> Layout:  # fmt: skip
     """A source by its own parts: {head: beginnings of category_origin}."""
@@ -151,6 +165,9 @@ SOURCES = (
     _source_table("vsi", "VSI-Bench", "Overall averages the eight tasks (direction is one of them); questions of "
                   "VSI-Bench itself by mean relative accuracy, inside SpatialScore by delta = 2, inclusive.", _VSI,
                   _VSI_TASKS, (Column("Overall (macro)", _of(*_VSI), "macro", vsi_task),)),
+    Layout("mmsi", "MMSI-Bench", "Overall pools all questions, as MMSI-Bench's own average does.", (
+        Column("Overall", _of("MMSI-Bench")), *(Column(head, _of_task("MMSI-Bench", task)) for head, task in _MMSI)),
+        _of("MMSI-Bench")),
     Layout("mmvp", "MMVP", "Pairs: both questions of a pair right, as MMVP itself counts; Samples: as inside "
            "SpatialScore.", (Column("Pairs", _is_mmvp, "pairs"), Column("Samples", _is_mmvp)), _is_mmvp),
     Layout("others", "Other sources", "Each by its own metric.", tuple(

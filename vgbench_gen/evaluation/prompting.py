@@ -23,6 +23,7 @@ from vgbench_gen.importers.base import ASKED
 from vgbench_gen.text.render import templates_root
 
 BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
+VISUAL_COT, VISUAL_COT_IMAGE = "visual-cot", "visual-cot-image"  # an answer, and the image made before it
 SHOTS, MAX_SHOTS = "-shot", 16  # "3-shot" is the stage of a reply to a question after three examples
 MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # `eval-protocols` 3.5, the paper's settings
 VIDEO_FRAMES = 8  # as above
@@ -39,8 +40,8 @@ class PromptSet(Config):
     """A file of `templates/prompts/`.
 
     system: sent before, "" for none. option: how one option is written. image_tag: stands before each image where there
-    are several, "" for none. prompts: by name, with the slot `question`. sources: benchmark -> question type -> name of
-    the prompt; "*" stands for all others.
+    are several, "" for none. prompts: by name, with the slot `question`. sources: benchmark, or benchmark and task ->
+    question type, or form of asking ("visual-cot") -> name of the prompt; "*" stands for all others.
     """
 
     option: str
@@ -49,14 +50,15 @@ class PromptSet(Config):
     system: str = ""
     image_tag: str = ""
 
-    def prompt(self, benchmark: str, question_type: str) -> str:
-        """The prompt of a question type of a benchmark; "SpatialScore/MMVP" is MMVP.
+    def prompt(self, benchmark: str, question_type: str, task: str = "") -> str:
+        """The prompt of a question type, or form, of a benchmark's task; "SpatialScore/MMVP" is MMVP.
 
         Raises:
             ConfigError: the set has none for it.
         """
         known = {_plain(name): types for name, types in self.sources.items()}
-        for types in (known.get(_plain(benchmark)), known.get(_plain(benchmark.rpartition("/")[2])), known.get("*")):
+        tail = benchmark.rpartition("/")[2]
+        for types in (known.get(_plain(one)) for one in (f"{benchmark} {task}", benchmark, tail, "*")):
             for name in (question_type, "*"):
                 if types and name in types and types[name] in self.prompts:
                     return self.prompts[types[name]]
@@ -92,7 +94,8 @@ class AskOptions(Config):
     None to tell by the name). epochs: repeats. circular: every order of the options by rotation. blind: without images.
     wrong_images: with those of another question. first_image: only the first, for models that take one. video_frames:
     so many of a video, evenly spread, 0 for all. max_images: a question with more fails, 0 for no limit. long_side_px:
-    larger images are made smaller, 0 for never. shots: so many other questions are sent before, with answers.
+    larger images are made smaller, 0 for never. visual_cot: an image is made first, by these prompts
+    (`visual_cot`); "" for none. shots: so many other questions are sent before, with answers.
     seed: of draws. tasks, types, sources, limit: which questions; see `base.chosen`.
     """
 
@@ -109,6 +112,7 @@ class AskOptions(Config):
     video_frames: int = Field(default=VIDEO_FRAMES, ge=0)
     max_images: int = Field(default=0, ge=0)
     long_side_px: int = Field(default=0, ge=0)
+    visual_cot: str = ""
     shots: int = Field(default=0, ge=0, le=MAX_SHOTS)
     seed: int = Field(default=0, ge=0)
     tasks: tuple[str, ...] = ()
@@ -119,6 +123,8 @@ class AskOptions(Config):
     @property
     def stage(self) -> str:
         """Of the replies."""
+        if self.visual_cot:
+            return VISUAL_COT
         if self.shots:
             return f"{self.shots}{SHOTS}"
         return BLIND if self.blind else WRONG_IMAGES if self.wrong_images else ""
@@ -162,7 +168,8 @@ class Example:
 
 @dataclass(frozen=True)
 class Asked:
-    """One question as a model is asked it. item: as shown, with its options in the order shown.
+    """One question as a model is asked it. item: as shown, with its options in the order shown. added: files of images
+    that a model made, shown after the question's own; their names are digests of their bytes.
 
     question: its digest. problem: why it cannot be asked ("too_many_images: ..."), "" where it can.
     """
@@ -176,6 +183,7 @@ class Asked:
     long_side_px: int = 0
     problem: str = ""
     examples: tuple[Example, ...] = ()
+    added: tuple[Path, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -184,17 +192,20 @@ class Asked:
         content: list[Any] = [1, shown, self.long_side_px, self.text, self.settings.model_dump(mode="json")]
         if self.examples:
             content.append([[one.text, one.answer, *(image.name for image in one.images)] for one in self.examples])
+        if self.added:
+            content.append(["added", *(path.name for path in self.added)])
         return self.question + stable_hash(canonical_json(content))
 
     def request(self, image: Callable[[Item, int], bytes | Path]) -> Request:
         """The request with its images read; examples come first, each answered as if by the model."""
 
-        def told(images: tuple[Shown, ...], text: str) -> Message:
+        def told(images: tuple[Shown, ...], text: str, added: tuple[Path, ...] = ()) -> Message:
             parts: list[Part] = []
             for shown in images:
                 if shown.tag:
                     parts.append(TextPart(shown.tag))
                 parts.append(ImagePart(image(shown.item, shown.k), self.long_side_px))
+            parts += [ImagePart(path, self.long_side_px) for path in added]
             return Message("user", (*parts, TextPart(text)))
 
         before = [
@@ -202,14 +213,15 @@ class Asked:
             for one in self.examples
             for message in (told(one.images, one.text), Message("assistant", (TextPart(one.answer),)))
         ]
-        return Request((*before, told(self.images, self.text)), self.settings)
+        return Request((*before, told(self.images, self.text, self.added)), self.settings)
 
     def record(self) -> list[dict[str, Any]]:
         """The images for the reply's line, those of examples among them."""
         examples: list[dict[str, Any]] = [
             {"name": image.name, "example": n} for n, one in enumerate(self.examples, 1) for image in one.images
         ]
-        return [*examples, *({"name": shown.name} | ({"tag": shown.tag} if shown.tag else {}) for shown in self.images)]
+        own = ({"name": shown.name} | ({"tag": shown.tag} if shown.tag else {}) for shown in self.images)
+        return [*examples, *own, *({"name": path.name, "made": True} for path in self.added)]
 
 
 def asked(
@@ -266,7 +278,13 @@ def asked(
     )
 
 
-def question_digest(item: Item, rotation: int, name: str) -> str:
+def with_added(asked: Asked, form: str, added: Sequence[Path]) -> Asked:
+    """The same question in the words of a form, with images that were made for it."""
+    text = _text(asked.item, prompt_set(asked.key.prompt_set), form)
+    return replace(asked, text=text, question=_question_digest(asked.item, text), added=tuple(added))
+
+
+def question_digest(item: Item, rotation: int, name: str, form: str = "") -> str:
     """Of what a question says in a prompt set and of the images that belong to it: the first half of
     `Asked.digest`, by which a saved reply is known to be one to this very question.
 
@@ -274,15 +292,16 @@ def question_digest(item: Item, rotation: int, name: str) -> str:
         ConfigError, UnknownNameError: no such rotation or prompt set.
     """
     turned = rotated(item, rotation)
-    return _question_digest(turned, _text(turned, prompt_set(name)))
+    return _question_digest(turned, _text(turned, prompt_set(name), form))
 
 
 def _question_digest(item: Item, text: str) -> str:
     return stable_hash("question", text, *item.images)
 
 
-def _text(item: Item, words: PromptSet) -> str:
-    return _fill(words.prompt(item.benchmark, item.question_type), question=full_text(item, words))
+def _text(item: Item, words: PromptSet, form: str = "") -> str:
+    prompt = words.prompt(item.benchmark, form or item.question_type, item.task)
+    return _fill(prompt, question=full_text(item, words))
 
 
 def full_text(item: Item, words: PromptSet) -> str:

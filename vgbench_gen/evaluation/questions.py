@@ -30,6 +30,8 @@ class Questions:
 
     def __init__(self, source: Source, options: AskOptions) -> None:
         self.source, self.options = source, options
+        if options.visual_cot and (options.shots or options.blind or options.wrong_images or options.first_image):
+            raise ConfigError("visual_cot: found it with examples or another choice of images; expected one of them.")
         if options.shots and (options.blind or options.wrong_images):
             raise ConfigError("shots: found them with a control of the images; expected one of them.")
         if options.blind and (options.wrong_images or options.first_image):

@@ -32,6 +32,7 @@ from vgbench_gen.evaluation.replies import (
     read_answered,
     replies_path,
 )
+from vgbench_gen.evaluation.visual_cot import Stages, second
 from vgbench_gen.store.files import dataset_error, write_bytes
 
 MISSING_IMAGES = "missing_images.txt"
@@ -45,7 +46,8 @@ class Run:
     """What became of one model.
 
     total: requests that the choice of questions means. kept: of them, answered before. asked, failed: of this run;
-    failed ones by kind. stopped: why not all were asked, "" where they were. usd: None where no price is known.
+    failed ones by kind. without: answered without the image that was to be made before. stopped: why not all were
+    asked, "" where they were. usd: None where no price is known.
     """
 
     spec: str
@@ -54,6 +56,7 @@ class Run:
     kept: int = 0
     asked: int = 0
     failed: Counter[str] = field(default_factory=Counter)
+    without: int = 0
     stopped: str = ""
     tokens: int = 0
     usd: float | None = 0.0
@@ -89,6 +92,7 @@ def evaluate(
     backend: BackendOptions | None = None,
     replies: str | PathLike[str] | None = None,
     progress: Progress | None = None,
+    image_model: str = "",
     **options: Any,
 ) -> Run:
     """Ask one model what it was not asked yet; `evaluate_all` for several. Returns what became of it.
@@ -100,6 +104,7 @@ def evaluate(
         backend: how requests are sent.
         replies: folder of the replies; `replies` in the dataset's folder by default.
         progress: called after each reply.
+        image_model: who draws where `visual_cot` is asked for; the model itself by default.
         options: fields of `prompting.AskOptions` such as `limit=100` or `circular=True`.
 
     Raises:
@@ -112,7 +117,7 @@ def evaluate(
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     wanted = parse_config(given, AskOptions, "evaluate")
     folder = None if replies is None else Path(replies)
-    return evaluate_all(source, [model], wanted, backend, folder, progress)[0]
+    return evaluate_all(source, [model], wanted, backend, folder, progress, image_model)[0]
 
 
 def evaluate_all(
@@ -122,6 +127,7 @@ def evaluate_all(
     backend: BackendOptions | None = None,
     folder: Path | None = None,
     progress: Progress | None = None,
+    image_model: str = "",
 ) -> list[Run]:
     """Ask several models at once, each at its own pace, and return what became of each, in their order.
 
@@ -142,15 +148,21 @@ def evaluate_all(
         _require_images(source, questions)
     folder = folder or source.folder / FOLDER
     opened: dict[str, Backend | Baseline] = {}
+    drawing: list[Backend] = []
     try:
         for spec in models:
             is_baseline = spec.startswith(PREFIX)
+            if is_baseline and options.visual_cot:
+                raise ConfigError(f"{spec}: found a baseline, which draws nothing; leave it out with --visual-cot.")
             opened[spec] = (
                 open_baseline(spec, source.again(), options.seed) if is_baseline else open_backend(spec, backend)
             )
-        return asyncio.run(_all(opened, questions, folder, progress or (lambda run: None)))
+        maker = open_backend(image_model, backend) if image_model and options.visual_cot else None
+        if maker is not None:
+            drawing.append(maker)
+        return asyncio.run(_all(opened, maker, questions, folder, progress or (lambda run: None)))
     finally:
-        asyncio.run(_close(opened.values()))
+        asyncio.run(_close([*opened.values(), *drawing]))
 
 
 def _require_images(source: Source, questions: Questions) -> None:
@@ -166,10 +178,14 @@ def _require_images(source: Source, questions: Questions) -> None:
 
 
 async def _all(
-    opened: Mapping[str, Backend | Baseline], questions: Questions, folder: Path, progress: Progress
+    opened: Mapping[str, Backend | Baseline],
+    maker: Backend | None,
+    questions: Questions,
+    folder: Path,
+    progress: Progress,
 ) -> list[Run]:
     tasks = [
-        asyncio.create_task(_Session(spec, who, questions.again(), folder, progress).run())
+        asyncio.create_task(_Session(spec, who, questions.again(), folder, progress, maker).run())
         for spec, who in opened.items()
     ]
     try:
@@ -178,6 +194,8 @@ async def _all(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if maker is not None:
+            await maker.rest()
 
 
 async def _close(opened: Any) -> None:
@@ -190,9 +208,16 @@ class _Session:
     """One model's way through the questions."""
 
     def __init__(
-        self, spec: str, who: Backend | Baseline, questions: Questions, folder: Path, progress: Progress
+        self,
+        spec: str,
+        who: Backend | Baseline,
+        questions: Questions,
+        folder: Path,
+        progress: Progress,
+        maker: Backend | None = None,
     ) -> None:
-        self._who, self._questions, self._progress = who, questions, progress
+        self._who, self._questions, self._progress, self._maker = who, questions, progress, maker
+        self._stages: Stages | None = None
         # A backend's own spelling of its spec holds no password, and one server has one file however it was spelled.
         self._spec = who.spec if isinstance(who, Backend) else spec
         model = who.model if isinstance(who, Backend) else spec
@@ -223,13 +248,27 @@ class _Session:
     def _missing(self, salt: str = "") -> Iterator[tuple[Item, Asked, str]]:
         """(item, request, digest) of what has no reply to just this request."""
         for item, asked in self._questions.walk(self._settings):
+            if self._stages is not None:
+                made = self._stages.known(asked)
+                if made is None or not self._is_kept(second(asked, made)):
+                    yield item, asked, ""
+                continue
             digest = asked.question + stable_hash(asked.digest, salt) if salt else asked.digest
             if self._kept.get(asked.key) == digest:
                 self.result.kept += 1
             else:
                 yield item, asked, digest
 
+    def _is_kept(self, asked: Asked) -> bool:
+        kept = self._kept.get(asked.key) == asked.digest
+        self.result.kept += kept
+        return kept
+
     async def _ask(self, backend: Backend, writer: ReplyWriter) -> None:
+        options = self._questions.options
+        if options.visual_cot:
+            drawn_by = self._maker or backend
+            self._stages = Stages(self._questions.source, options.visual_cot, drawn_by, self.result.path)
         waiting = self._missing()
 
         async def work() -> None:
@@ -237,9 +276,16 @@ class _Session:
                 if asked.problem:
                     self._keep(writer, asked, digest, error=asked.problem)
                     continue
-                source = self._questions.source
-                request = asked.request(source.image)
+                source, made = self._questions.source, None
                 try:
+                    if self._stages is not None:
+                        made = await self._stages.make(asked, writer, self.result.add)
+                        asked = second(asked, made)
+                        digest = asked.digest
+                        self.result.without += made.image is None
+                        if self._is_kept(asked):
+                            continue
+                    request = asked.request(source.image)
                     reply = await (_changed if isinstance(source, Keeps) else _answered)(backend, request)
                 except BackendError as error:
                     if error.kind in _STOPPING:
@@ -250,6 +296,8 @@ class _Session:
                     folder = self.result.path.with_suffix("")
                     problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
                     self._keep(writer, asked, digest, reply=reply, error=problem)
+                    if self._stages is not None and made is not None:
+                        self._stages.save_intermediate(asked, made, reply.text)
                 if self.result.stopped:
                     return
 

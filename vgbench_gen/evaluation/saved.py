@@ -21,7 +21,15 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import plain
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import ScoreRow, content_of
-from vgbench_gen.evaluation.prompting import BLIND, SHOTS, WRONG_IMAGES, question_digest, rotated
+from vgbench_gen.evaluation.prompting import (
+    BLIND,
+    SHOTS,
+    VISUAL_COT,
+    VISUAL_COT_IMAGE,
+    WRONG_IMAGES,
+    question_digest,
+    rotated,
+)
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_header, read_replies
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score
@@ -166,6 +174,8 @@ def score_lines(
     rows: list[ScoreRow] = []
     ignored: Counter[str] = Counter()
     for done, line in enumerate(lines.values(), start=1):
+        if line.stage == VISUAL_COT_IMAGE:
+            continue  # no answer, but what was made for one
         item = items.get(line.id)
         reason = "unknown_id" if item is None else belongs.problem(item, line)
         if item is not None and not reason:
@@ -188,12 +198,13 @@ class Belonging:
 
     def problem(self, item: Item, line: ReplyLine) -> str:
         """One of `IGNORED`, or "" where the reply belongs."""
-        if line.stage not in _STAGES and not _SHOTS.fullmatch(line.stage):
+        if line.stage not in (*_STAGES, VISUAL_COT) and not _SHOTS.fullmatch(line.stage):
             return "other_stage"
         if line.rotation and not (item.question_type == "multi-choice" and 0 <= line.rotation < len(item.options)):
             return "bad_rotation"
+        made = any(image.get("made") for image in line.images)
         try:
-            now = question_digest(item, line.rotation, line.prompt_set)
+            now = question_digest(item, line.rotation, line.prompt_set, VISUAL_COT if made else "")
         except (ConfigError, UnknownNameError):
             now = ""
         if not (now and line.request_digest):
@@ -212,6 +223,8 @@ def score_reply(item: Item, line: ReplyLine) -> Scored | None:
 def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
     """One line of a file of scores."""
     key: dict[str, Any] = line.key._asdict()
+    if line.stage == VISUAL_COT:
+        key["made"] = any(image.get("made") for image in line.images)
     spent: dict[str, Any] = {
         "cost_usd": math.nan if line.cost_usd is None else float(line.cost_usd),
         "latency_s": float(line.latency_s),

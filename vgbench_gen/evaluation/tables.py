@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,18 +12,16 @@ import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import floors, label_tables, metrics, stats
-from vgbench_gen.evaluation.board import Board, Entry, Run
+from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell, Cells, by_part
 from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts
-from vgbench_gen.evaluation.prompting import SHOTS
+from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, part_of
+from vgbench_gen.evaluation.prompting import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.sizes import sizes
 from vgbench_gen.quality.intervals import holm
 
 LEVEL = 0.05
-UNREADABLE = "Unreadable"
-ONCE = "Copies once"
 BASELINE = "baseline:"  # how names of models begin that are no models
-Unit = Literal["%", "error", "count", "usd"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def comparison(board: Board, seed: int = 0) -> Comparison:
     return Comparison(
         summary=maker.summary(),
         replies=maker.replies(),
-        papers=(*maker.labels(), *papers),
+        papers=(*maker.labels(), *papers, *maker.drawn()),
         open_ended=maker.open_ended(),
         parts=tuple(maker.table(layout, "score") for layout in breakdowns(board)),
         pairs=maker.pairs(),
@@ -117,7 +115,9 @@ def parted(board: Board) -> tuple[list[Run], list[Run]]:
     Beside them stand baselines, and models that did not see the right images. Where nobody but baselines was asked,
     they are compared like models.
     """
-    sighted = [run for run in board.runs.values() if not run.stage or run.stage.endswith(SHOTS)]
+    sighted = [
+        run for run in board.runs.values() if not run.stage or run.stage == VISUAL_COT or run.stage.endswith(SHOTS)
+    ]
     models = [run for run in sighted if not run.model.startswith(BASELINE)] or sighted
     models.sort(key=lambda run: sizes().group(run.model)[0])
     return models, [run for run in board.runs.values() if run not in models]
@@ -149,6 +149,21 @@ class _Maker:
             plain = self._plain(layout, masks, credits)
             lines.append(Line(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
         return Table(layout.key, layout.title, layout.told, tuple(heads), tuple(lines))
+
+    def drawn(self) -> list[Table]:
+        """Visual chain of thought both ways: over all questions, and over those for which an image was drawn."""
+        runs = [run for run in self.board.runs.values() if run.stage == VISUAL_COT]
+        if not runs:
+            return []
+        heads = (Head("all", "%"), Head("with the drawing", "%"), Head("without", "%"), Head("drawn", "%"))
+        lines = []
+        for run in runs:
+            masks = (self.cells.all, run.made == 1, run.made == 0)
+            cells = [self.cells.mean(run, mask, run.score) for mask in masks]
+            cells.append(self.cells.mean(run, ~np.isnan(run.made), run.made))
+            lines.append(self.line(run, cells))
+        told = "Questions for which no image could be drawn were asked without; they are in the first column."
+        return [Table("visual-cot", "Visual chain of thought", told, heads, tuple(lines))]
 
     def labels(self) -> list[Table]:
         """SalBench's leaderboards, one per split; a column per figure and task."""
@@ -211,12 +226,12 @@ class _Maker:
     def replies(self) -> Table:
         """How replies were read, by whom, and what they cost."""
         runs = (*self.models, *self.floors)
-        lines = [self.line(run, [make(self.cells, run) for _, _, make in _REPLIES]) for run in runs]
+        lines = [self.line(run, [make(self.cells, run) for _, _, make in REPLIES]) for run in runs]
         told = (
             "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
         )
-        heads = tuple(Head(name, unit) for name, unit, _ in _REPLIES)
+        heads = tuple(Head(name, unit) for name, unit, _ in REPLIES)
         return Table("replies", "Replies", told, heads, tuple(lines))
 
     def line(self, run: Run, cells: Sequence[Cell]) -> Line:
@@ -236,20 +251,20 @@ class _Maker:
         """One line per run with everything that is not a breakdown."""
         total = len(self.board.questions)
         once = np.unique(self.board.contents)
-        totals = dict.fromkeys((name for name, _, _ in _SUMMARY[:_POOLED]), total) | {ONCE: len(once)}
-        heads = tuple(Head(name, unit, totals.get(name, 0)) for name, unit, _ in _SUMMARY)
-        cells = [[make(self.cells, run) for _, _, make in _SUMMARY] for run in self.models]
+        totals = dict.fromkeys((name for name, _, _ in SUMMARY[:POOLED]), total) | {ONCE: len(once)}
+        heads = tuple(Head(name, unit, totals.get(name, 0)) for name, unit, _ in SUMMARY)
+        cells = [[make(self.cells, run) for _, _, make in SUMMARY] for run in self.models]
         for place, measure in enumerate(("score", "headline")):
             self._mark(cells, place, self.cells.all, measure)
         lines = [self.line(run, found) for run, found in zip(self.models, cells, strict=True)]
-        lines += [self.line(run, [make(self.cells, run) for _, _, make in _SUMMARY]) for run in self.floors]
+        lines += [self.line(run, [make(self.cells, run) for _, _, make in SUMMARY]) for run in self.floors]
         constant = floors.constant(self.board, self.cells.all)
         headline = floors.constant(self.board, self.cells.all, "headline")
         for name, score, strict in (
             (floors.CONSTANT, constant, headline),
             (floors.CHANCE, floors.chance(self.board), floors.chance(self.board)),
         ):
-            parts = by_part(score, range(total), self.cells.names(_part))
+            parts = by_part(score, range(total), self.cells.names(part_of))
             values = {
                 "delta = 2": metrics.micro(score),
                 "delta = 1.25": metrics.micro(strict),
@@ -287,7 +302,7 @@ class _Maker:
         heads = [
             Head(f"{task}: {name}", unit, int(mask.sum()))
             for task, mask in masks.items()
-            for name, unit in _OPEN
+            for name, unit in OPEN
         ]  # fmt: skip
         lines = []
         for run in (*self.models, *self.floors):
@@ -325,44 +340,3 @@ class _Maker:
             replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))
             for k, pair in enumerate(found)
         )
-
-
-_POOLED = 5  # columns of the summary that are over all questions
-_OPEN: tuple[tuple[str, Unit], ...] = (
-    ("delta = 2", "%"),
-    ("delta = 1.25", "%"),
-    ("MRA", "%"),
-    ("median error", "error"),
-)
-
-
-def _part(entry: Entry) -> str:
-    return entry.task or entry.source
-
-
-_Make = Callable[[Cells, Run], Cell]
-_SUMMARY: tuple[tuple[str, Unit, _Make], ...] = (
-    ("delta = 2", "%", lambda cells, run: cells.mean(run, cells.all, run.score)),
-    ("delta = 1.25", "%", lambda cells, run: cells.mean(run, cells.all, run.headline)),
-    (
-        "Macro",
-        "%",
-        lambda cells, run: cells.macro(run, cells.all, run.score, cells.names(lambda e: e.task or e.source)),
-    ),
-    (ONCE, "%", lambda cells, run: cells.collapsed(run)),
-    ("Skill", "%", lambda cells, run: cells.skill(run)),
-    ("Twins", "%", lambda cells, run: cells.grouped(run, cells.all, run.score, cells.names(lambda e: e.twin))),
-    ("Pairs", "%", lambda cells, run: cells.grouped(run, cells.all, run.score, cells.names(lambda e: e.pair))),
-    ("Circular", "%", lambda cells, run: cells.mean(run, run.circled, run.circular)),
-    (UNREADABLE, "%", lambda cells, run: cells.rate(run, "unreadable", cells.all)),
-)
-_REPLIES: tuple[tuple[str, Unit, _Make], ...] = (
-    ("As we read them", "%", lambda cells, run: cells.mean(run, cells.all, run.score)),
-    ("Official script", "%", lambda cells, run: cells.mean(run, cells.all, run.official)),
-    ("Final line", "%", lambda cells, run: cells.mean(run, cells.all, run.strict)),
-    ("Follows form", "%", lambda cells, run: cells.mean(run, cells.all, run.followed)),
-    (UNREADABLE, "%", lambda cells, run: cells.rate(run, "unreadable", cells.all)),
-    ("Refused", "%", lambda cells, run: cells.rate(run, "refused", cells.all)),
-    ("Failed", "%", lambda cells, run: cells.rate(run, "failed", cells.all)),
-    ("Cost, USD", "usd", lambda cells, run: Cell(run.cost_usd, n=run.cost_known, asked=run.cost_known)),
-)

@@ -16,6 +16,7 @@ import numpy as np
 from vgbench_gen.core.errors import DatasetError, VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import LETTERS, FloatArray, Item
+from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.uniqueness import Sight, sight_of
@@ -24,7 +25,6 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.text.numbers import parse_numbers
 
 Where = Literal["pool", "release", "set", "solvers"]
 # What is asked of the questions of one task and form, with a seed; and of the whole set, with other sets.
@@ -163,22 +163,10 @@ def tallies(questions: Iterable[Question]) -> dict[str, dict[str, list[int]]]:
         places = 2 if kind == "yes_no" else len(LETTERS)
         cell = found[kind].setdefault("/".join(question.cell), [0] * places)
         cell[question.truth] += 1
-        rank = _rank(question) if kind == "letters" else None
-        if rank is not None:
+        rank = rank_of(question.options, question.truth) if kind == "letters" else None
+        if rank is not None and len(question.options) == len(LETTERS):
             found["ranks"].setdefault(question.task, [0] * len(LETTERS))[rank] += 1
     return found
-
-
-def _rank(question: Question) -> int | None:
-    """Place by size of the right option; None unless all are one number each, and no labels as in "image 2"."""
-    numbers = [parse_numbers(text) for text in question.options]
-    if len(numbers) != len(LETTERS) or any(found.size != 1 for found in numbers):
-        return None
-    values = [float(found[0]) for found in numbers]
-    ordered = sorted(values)
-    if len(set(values)) < len(values) or ordered == [ordered[0] + k for k in range(len(values))]:
-        return None
-    return ordered.index(values[question.truth])
 
 
 @dataclass(frozen=True, slots=True)

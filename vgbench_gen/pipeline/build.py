@@ -19,7 +19,8 @@ from vgbench_gen.pipeline.words import worded
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
-from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, write_manifest
+from vgbench_gen.store.pictures import codec_versions
+from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, recipe_of, write_manifest
 from vgbench_gen.tasks.base import tasks
 
 
@@ -86,7 +87,7 @@ def built_recipe(out: Path) -> Recipe:
     """
     if not (out / "manifest.json").is_file():
         return load_recipe("default")
-    return parse_config(read_manifest(out)["recipe"], Recipe, str(out / "manifest.json"))
+    return parse_config(recipe_of(read_manifest(out), out), Recipe, str(out / "manifest.json"))
 
 
 def check_names(recipe: Recipe) -> None:
@@ -203,6 +204,7 @@ def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
     return {
         "recipe": recipe.model_dump(mode="json"),
         "code": code_version(),
+        "pixels": codec_versions(),
         "fingerprint": report.composed.fingerprint,
         "counts": {
             "scenes": len(report.scenes),

@@ -6,24 +6,19 @@ So no build prunes, and a pruned dataset says in its manifest what was left out 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from threading import Lock
-from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.pipeline.audit_steps import CellJob, Judged, judge_cell
 from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.subset import require_new, write_subset
 from vgbench_gen.quality.questions import Question, by_cell, question_of
 from vgbench_gen.store.dataset import Dataset, load
-from vgbench_gen.store.files import dataset_error
-from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
-from vgbench_gen.store.shards import write_items
 
 ROUNDS = 5
 REASON = "iterative bias pruning (arXiv 2511.04655): a text-only classifier answers these without the images"
@@ -77,8 +72,8 @@ def prune(
     if rounds < 1:
         raise ConfigError(f"rounds: found {rounds}; expected at least 1.")
     target = Path(out) if out is not None else None
-    if target is not None and target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise dataset_error(target, "something there already", "no folder, or an empty one", "Give another --out.")
+    if target is not None:
+        require_new(target)
     items = load(dataset)
     questions = [question_of(item) for item in items]
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
@@ -181,34 +176,9 @@ def _even(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[i
     return all(max(found) - min(found) <= max(1, uneven[key]) for key, found in counts.items())
 
 
-class _Embedded(MediaStore):
-    """The images inside a dataset's own files, by name; nothing can be put."""
-
-    def __init__(self, items: Dataset) -> None:
-        super().__init__(Path())
-        self._items = items
-        self._places = {name: (item.id, k) for item in items for k, name in enumerate(item.images)}
-        self._one_reader = Lock()  # the writer asks for images in threads, and the dataset keeps one row group
-
-    def get(self, name: str) -> bytes:
-        """The bytes as embedded. Raises DatasetError where they are not."""
-        item_id, k = self._places[name]
-        with self._one_reader:
-            return self._items.image_bytes(item_id, k)
-
-
 def _write(items: Dataset, source: Path, out: Path, report: PruneReport, share: float, rounds: int) -> None:
     gone = {pruned.id for pruned in report.removed}
-    kept = [replace(item, index=index) for index, item in enumerate(i for i in items if i.id not in gone)]
-    write_items(out / "items", kept, _Embedded(items))
-    folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)
-    manifest: dict[str, Any] = dict(read_manifest(folder)) if folder else {}
-    letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for item in kept:
-        if item.question_type == "multi-choice":
-            letters[f"{item.task}/{item.source}"][LETTERS.index(item.answer)] += 1
-    manifest["pruned"] = {
-        "from": manifest.get("fingerprint") or dataset_fingerprint(items),
+    record = {
         "why": REASON,
         "share": share,
         "rounds": rounds,
@@ -218,10 +188,4 @@ def _write(items: Dataset, source: Path, out: Path, report: PruneReport, share: 
             for p in report.removed
         ],
     }  # fmt: skip
-    manifest["fingerprint"] = dataset_fingerprint(kept)
-    manifest["counts"] = {**manifest.get("counts", {}), "items": len(kept)}
-    manifest["items"] = dict(sorted(Counter(f"{i.task}/{i.question_type}/{i.source}" for i in kept).items()))
-    manifest["letters"] = dict(sorted(letters.items()))
-    for outdated in ("difficulty", "pairs"):
-        manifest.pop(outdated, None)
-    write_manifest(out, manifest)
+    write_subset(items, source, out, {item.id for item in items} - gone, "pruned", record)

@@ -11,6 +11,7 @@ from scipy import stats
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
+from vgbench_gen.text.numbers import parse_numbers
 
 LETTERS_P, LETTERS_POINTS, LETTERS_FROM = 0.05, 2.0, 100
 DELTA, DELTA_BAR, WIDE_DELTA = 1.25, 25.0, 2.0
@@ -127,6 +128,18 @@ def constant_relative(values: FloatArray) -> tuple[float, float]:
     error = np.abs(grid[:, None] - values) / values
     score = np.mean([(error < 1 - level).mean(axis=1) for level in MRA_LEVELS], axis=0)
     return float(grid[score.argmax()]), float(score.max())
+
+
+def rank_of(options: Sequence[str], truth: int) -> int | None:
+    """Place by size of the right option; None unless all are one number each, and no labels as in "image 2"."""
+    numbers = [parse_numbers(text) for text in options]
+    if len(numbers) < 2 or any(found.size != 1 for found in numbers):
+        return None
+    values = [float(found[0]) for found in numbers]
+    ordered = sorted(values)
+    if len(set(values)) < len(values) or ordered == [ordered[0] + k for k in range(len(values))]:
+        return None
+    return ordered.index(values[truth])
 
 
 def _constants(best: Sequence[tuple[float, float]]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy  # its rooms load when used: scipy.stats takes a second and 40 MB
 
 from vgbench_gen.core.types import FloatArray
 
@@ -27,7 +27,7 @@ def wilson(right: float, n: int) -> tuple[float, float]:
     """
     if n == 0:
         return 0.0, 1.0
-    z = float(special.ndtri(_LEVELS[1]))
+    z = float(scipy.special.ndtri(_LEVELS[1]))
     share = right / n
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
@@ -82,7 +82,7 @@ class Clusters:
         values = np.asarray(credit, dtype=np.float64)
         expected = np.broadcast_to(np.asarray(chance, dtype=np.float64), values.shape)
         n, right = len(values), float(values.sum())
-        p_binomial = float(stats.binom.sf(np.floor(right + 1e-9) - 1, n, expected.mean()))
+        p_binomial = float(scipy.stats.binom.sf(np.floor(right + 1e-9) - 1, n, expected.mean()))
         if self.count < 2:
             return p_binomial
         excess = self._sums(values - expected)
@@ -92,7 +92,7 @@ class Clusters:
         if spread < 1e-9 * n:
             p_clusters = 0.0 if gain > 1e-9 * n else 1.0
         else:
-            p_clusters = float(stats.t.sf(gain / spread, self.count - 1))
+            p_clusters = float(scipy.stats.t.sf(gain / spread, self.count - 1))
         return max(p_binomial, p_clusters)
 
     def _sums(self, values: FloatArray) -> FloatArray:

@@ -15,7 +15,8 @@ from urllib.parse import quote
 from vgbench_gen.evaluation import label_tables
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.floors import CONSTANT
-from vgbench_gen.evaluation.tables import UNREADABLE, Comparison, Head, Line, Table, parted
+from vgbench_gen.evaluation.pooled import UNREADABLE
+from vgbench_gen.evaluation.tables import Comparison, Head, Line, Table, parted
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import address_from
 from vgbench_gen.report.scores_files import (

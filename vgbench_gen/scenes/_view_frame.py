@@ -45,13 +45,9 @@ class ViewFrame:
         self._frame = frame
         self._spool = spool
 
-        color = frame.color()
-        changed = self.camera.size != frame.camera.size
-        if changed:
-            color = np.asarray(cv2.resize(color, self.camera.size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+        color, original = delivered_color(frame, long_side_px)
         self.grey = _grey(color)
         self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
-        original = None if changed else frame.encoded_color()
         self._slot = None if original is not None else spool.put(_png(color))
         self.depth_m = np.array(frame.depth_m(), dtype=np.float32)
         mask = frame.valid_mask()
@@ -160,6 +156,18 @@ def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
         return camera
     scale = long_side_px / long_side
     return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
+
+
+def delivered_color(frame: Frame, long_side_px: int) -> tuple[ColorArray, bytes | None]:
+    """(H, W, 3) uint8 RGB of a frame at delivered size, and its original bytes where they hold exactly these pixels.
+
+    Raises:
+        FrameError: the frame cannot be decoded.
+    """
+    color, size = frame.color(), delivered_camera(frame.camera, long_side_px).size
+    if size == frame.camera.size:
+        return color, frame.encoded_color()
+    return np.asarray(cv2.resize(color, size, interpolation=cv2.INTER_AREA), dtype=np.uint8), None
 
 
 def _grey(color: ColorArray) -> ColorArray:

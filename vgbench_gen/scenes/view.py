@@ -15,10 +15,12 @@ from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import pairwise_overlap
 from vgbench_gen.scenes._keyframes import keyframe_indices, turn_and_shift
 from vgbench_gen.scenes._spool import Spool
-from vgbench_gen.scenes._view_frame import GREY_WIDTH, Float32Array, ViewFrame, delivered_camera
+from vgbench_gen.scenes._view_frame import GREY_WIDTH, Float32Array, ViewFrame, delivered_camera, delivered_color
 from vgbench_gen.scenes.base import Frame, Scene, SceneObject
 
-__all__ = ["GREY_WIDTH", "Float32Array", "SceneView", "ViewFrame", "cycle_errors", "delivered_camera"]
+__all__ = [
+    "GREY_WIDTH", "Float32Array", "SceneView", "ViewFrame", "cycle_errors", "delivered_camera", "delivered_color",
+]  # fmt: skip
 
 _TABLE_DEPTH_WIDTH = 256  # depth is strided to about this for pair tables; single pairs are measured at full size
 _TABLE_FRAMES = 64  # copied at a time

@@ -93,7 +93,9 @@ ITEM_COLUMNS = (
     Column("category", "string", "SpatialScore category", "compose"),
     Column("subcategory", "string", "SpatialScore subcategory", "compose"),
     Column("category_origin", "string", "category in the benchmark the item came from", "compose"),
-    Column("index_origin", "int64", "index in the benchmark the item came from; -1 where there is none", "compose"),
+    Column("index_origin", "int64",
+           "index in the benchmark the item came from; -1 where there is none or it is text: `evidence.origin.index`",
+           "compose"),
     Column("input_modality", "string", "what is shown, such as `image` or `multi-images`", "compose"),
     Column("source", "string", "the scan dataset: `scannet`, `scannetpp`, `ca1m` or `wildrgbd`"),
     Column("scene_id", "string", "the scene, as the dataset names it"),
@@ -119,3 +121,29 @@ ITEM_COLUMNS = (
     Column("licence", "string", "licence id of the scans"),
     Column("schema_version", "int64", "version of this table", "compose"),
 )  # fmt: skip
+
+_IMAGE_FILE = (
+    Column("name", "string", "name under `media/`: BLAKE2b (128 bits) of the encoded bytes, and the suffix", "publish"),
+    Column("size_bytes", "int64", "length of the encoded bytes", "publish", "bytes"),
+    Column("width", "int64", "of the image", "publish", "px"),
+    Column("height", "int64", "of the image", "publish", "px"),
+    Column("pixels", "string", "BLAKE2b (128 bits) of the decoded RGB pixels, row by row", "publish"),
+    Column("look", "string", "perceptual hash (64 bits), which tells another picture from another encoding", "publish"),
+    Column("frame_id", "string", "the scan's frame it is made from; empty where no scan is behind it", "publish"),
+    Column("base", "string", "media name of that frame's base image", "publish"),
+    Column("base_pixels", "string", "BLAKE2b (128 bits) of the base image's RGB pixels; empty if unknown", "publish"),
+    Column("base_width", "int64", "of the base image: the frame shrunk to this size", "publish", "px"),
+    Column("base_height", "int64", "of the base image", "publish", "px"),
+    Column("ops", "json", "what is done to the base: crop, homography, mirror, marks (`store/pictures.py`)", "publish"),
+)
+
+PUBLISHED_COLUMNS = (
+    *ITEM_COLUMNS,
+    Column(
+        "image_files",
+        "structs",
+        "per image its checksums and how to make it; `images` is empty where pixels may not be published",
+        "publish",
+        fields=_IMAGE_FILE,
+    ),
+)

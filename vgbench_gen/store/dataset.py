@@ -7,7 +7,7 @@ import difflib
 import itertools
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, overload
@@ -24,6 +24,7 @@ _SHARD = re.compile(r"(?P<stem>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet
 # Everything but the image bytes: reading questions must not read gigabytes of pixels.
 _LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
 _BYTES = "images.list.element.bytes"
+_NAMES = "image_files.list.element.name"  # of published rows
 _REMEDY = "Name a folder that `vgbench build` made, its `items` folder, or a parquet file of items."
 _GROUPS_KEPT = 4
 
@@ -61,7 +62,7 @@ class Dataset(Sequence[Item]):
                     self._groups.append((path, k))
                     sizes.append(file.metadata.row_group(k).num_rows)
         self._starts: list[int] = [0, *itertools.accumulate(sizes)]
-        self._items: OrderedDict[int, list[Item]] = OrderedDict()
+        self._rows_read: OrderedDict[int, list[dict[str, Any] | Item]] = OrderedDict()
         self._images: tuple[int, list[list[bytes]]] = (-1, [])
         self._rows: dict[str, int] | None = None
 
@@ -79,11 +80,31 @@ class Dataset(Sequence[Item]):
         if not 0 <= row < len(self):
             raise IndexError(f"row {index} of a dataset of {len(self)}")
         group = self._group_of(row)
-        return self._group_items(group)[row - self._starts[group]]
+        return self._item(group, row - self._starts[group])
 
     def __iter__(self) -> Iterator[Item]:
-        for group in range(len(self._groups)):
-            yield from self._group_items(group)
+        for group, size in enumerate(self._sizes()):
+            for place in range(size):
+                yield self._item(group, place)
+
+    def without_evidence(self) -> Iterator[Item]:
+        """All items in order, with empty evidence, convention and distractors: these take longest to read."""
+        empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
+        columns = [name for name in (*_LIGHT, _NAMES) if name not in empty]
+        for path in self.paths:
+            for row in shards.iter_rows([path], _leaves(path, columns), 1024):
+                yield _as_item(path, row | empty)
+
+    def at(self, places: Iterable[int]) -> Iterator[Item]:
+        """The items in these rows, in the order of the dataset; the others are not unpacked."""
+        wanted, start = set(places), 0
+        for path in self.paths:
+            size = sum(count for (file, _), count in zip(self._groups, self._sizes(), strict=True) if file == path)
+            mine = {place - start for place in wanted if start <= place < start + size}
+            if mine:
+                for row in shards.iter_rows([path], _leaves(path, [*_LIGHT, _NAMES]), 64, mine):
+                    yield _as_item(path, row)
+            start += size
 
     def by_id(self, item_id: str) -> Item:
         """The item of this id.
@@ -106,9 +127,10 @@ class Dataset(Sequence[Item]):
             path, index = self._groups[group]
             rows = _read_group(path, index, [_BYTES])
             self._images = group, [[image["bytes"] for image in r["images"]] for r in rows]
-        data: bytes | None = self._images[1][row - self._starts[group]][k]
+        name, embedded = self[row].images[k], self._images[1][row - self._starts[group]]
+        data: bytes | None = embedded[k] if embedded else None
         if data is None:
-            where = f"{self._groups[group][0]}, item {self[row].id}"
+            where = f"{self._groups[group][0]}, item {self[row].id}, {name}"
             remedy = "Rebuild the pixels with `vgbench hydrate`."
             raise dataset_error(where, f"image {k} without bytes", "embedded images", remedy)
         return data
@@ -116,6 +138,9 @@ class Dataset(Sequence[Item]):
     def ids(self) -> list[str]:
         """All ids in order."""
         return list(self._index())
+
+    def _sizes(self) -> list[int]:
+        return [end - start for start, end in itertools.pairwise(self._starts)]
 
     def _group_of(self, row: int) -> int:
         # The right one of equal starts: empty row groups hold no row.
@@ -139,28 +164,45 @@ class Dataset(Sequence[Item]):
             self._rows = rows
         return self._rows
 
-    def _group_items(self, group: int) -> list[Item]:
-        if group not in self._items:
-            path, index = self._groups[group]
-            try:
-                self._items[group] = [read_item(row) for row in _read_group(path, index, _LIGHT)]
-            except (KeyError, TypeError, ValueError) as error:
-                found = f"a row that is no item ({error})"
-                raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
-            if len(self._items) > _GROUPS_KEPT:
-                self._items.popitem(last=False)
-        self._items.move_to_end(group)
-        return self._items[group]
+    def _item(self, group: int, place: int) -> Item:
+        if group not in self._rows_read:
+            self._rows_read[group] = [*_read_group(*self._groups[group], [*_LIGHT, _NAMES])]
+            if len(self._rows_read) > _GROUPS_KEPT:
+                self._rows_read.popitem(last=False)
+        self._rows_read.move_to_end(group)
+        rows = self._rows_read[group]
+        # Unpacked when asked for: a draw of few questions meets every group.
+        if not isinstance(row := rows[place], Item):
+            row = rows[place] = _as_item(self._groups[group][0], row)
+        return row
 
     def _name(self) -> Path:
         return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
 
 
+def _as_item(path: Path, row: dict[str, Any]) -> Item:
+    try:
+        return read_item(row)
+    except (KeyError, TypeError, ValueError) as error:
+        found = f"a row that is no item ({error})"
+        raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
+
+
+def _leaves(path: Path, columns: Sequence[str]) -> list[str]:
+    with shards.open_parquet(path) as file:
+        return _leaves_of(file, columns)
+
+
+def _leaves_of(file: Any, columns: Sequence[str]) -> list[str]:
+    # The member of a list is called "element" by us and "item" by some other writers.
+    leaves = {file.schema.column(k).path for k in range(len(file.schema))}
+    names = [c if c in leaves or "." not in c else c.replace(".element.", ".item.") for c in columns]
+    return [c for c in names if c in leaves or not c.startswith("image_files.")]
+
+
 def _read_group(path: Path, index: int, columns: list[str]) -> list[dict[str, Any]]:
     with shards.open_parquet(path) as file:
-        # The member of a list is called "element" by us and "item" by some other writers.
-        leaves = {file.schema.column(k).path for k in range(len(file.schema))}
-        names = [c if c in leaves or "." not in c else c.replace(".element.", ".item.") for c in columns]
+        names = _leaves_of(file, columns)
         try:
             rows: list[dict[str, Any]] = file.read_row_group(index, columns=names, use_threads=False).to_pylist()
         except (OSError, pa.ArrowException) as error:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vgbench_gen.store.columns import FACT_COLUMNS, ITEM_COLUMNS, REJECT_COLUMNS, SCHEMA_VERSION, Column
+from vgbench_gen.store.columns import (
+    FACT_COLUMNS,
+    ITEM_COLUMNS,
+    PUBLISHED_COLUMNS,
+    REJECT_COLUMNS,
+    SCHEMA_VERSION,
+    Column,
+)
 
 _HEAD = f"""# Data dictionary
 
@@ -18,6 +25,11 @@ null. Origin says which stage fills a column: `measure` reads raw scenes, `compo
 
 _SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
     ("Items", "`items/items-00000-of-0000N.parquet`: one row per question, images embedded.", ITEM_COLUMNS),
+    (
+        "Published items",
+        "What `vgbench publish` adds to the columns of items, and `vgbench hydrate` reads.",
+        PUBLISHED_COLUMNS[len(ITEM_COLUMNS) :],
+    ),
     ("Facts", "`facts/<dataset>/<scene>.parquet`: one row per geometric truth, without words.", FACT_COLUMNS),
     ("Rejects", "`rejects/<dataset>/<scene>.parquet`: one row per draft that was not good enough.", REJECT_COLUMNS),
 )

@@ -96,10 +96,11 @@ def link_files(source: Path, target: Path) -> None:
         have = {entry.name for entry in os.scandir(beside)}
         for name in names:
             if not _TEMPORARY.match(name):
-                _link(Path(parent, name), beside / name, name in have)
+                link_file(Path(parent, name), beside / name, name in have)
 
 
-def _link(file: Path, name: Path, there: bool) -> None:
+def link_file(file: Path, name: Path, there: bool = False) -> None:
+    """Show a file under another name as well; see `link_files`. there: something stands under that name already."""
     if there and name.samefile(file):
         return
     try:

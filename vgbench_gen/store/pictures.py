@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import io
 import math
+import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -110,12 +113,30 @@ def render(picture: Picture, media: MediaStore, base: ColorArray | None = None) 
     Raises:
         DatasetError: the base is missing, damaged or larger than 64 megapixels, or an operation does not fit it.
     """
-    if not picture.ops and picture.base.endswith(".jpg"):
-        data = media.get(picture.base)
-        _, turned = _header(picture.base, data)
-        if not turned:
-            return data
-    return encode_jpeg(apply(picture, decode(media.get(picture.base), picture.base) if base is None else base))
+    untouched = not picture.ops and picture.base.endswith(".jpg")
+    data = media.get(picture.base) if base is None or untouched else b""
+    if base is None and not _passes(picture, data):
+        base = decode(data, picture.base)
+    return render_from(picture, base, data)
+
+
+def render_from(picture: Picture, base: ColorArray | None, data: bytes) -> bytes:
+    """`render` for a base at hand.
+
+    base: its pixels; not looked at where `data` passes through. data: its encoded bytes, or b"" where there are none.
+
+    Raises:
+        DatasetError: as `render`.
+    """
+    if _passes(picture, data):
+        return data
+    if base is None:
+        raise ValueError("a picture that is drawn needs the pixels of its base")
+    return encode_jpeg(apply(picture, base))
+
+
+def _passes(picture: Picture, data: bytes) -> bool:
+    return not picture.ops and data[:2] == b"\xff\xd8" and not _header(picture.base, data)[1]
 
 
 def apply(picture: Picture, image: ColorArray) -> ColorArray:
@@ -171,6 +192,22 @@ def encode_jpeg(image: ColorArray) -> bytes:
     if not done:
         raise ValueError(f"cannot encode an image of shape {image.shape}")
     return bytes(data.tobytes())
+
+
+@cache
+def codec_versions() -> dict[str, str]:
+    """What the bytes of images hang on besides our code: OpenCV, its codecs, numpy, the kind of processor."""
+    import cv2
+
+    stated = cv2.getBuildInformation()
+
+    def version(label: str) -> str:
+        match = re.search(rf"^\s*{label}:.*?(\d+(?:\.\d+)+[-\w]*)", stated, re.MULTILINE)
+        return match[1] if match else "unknown"
+
+    codecs = {"jpeg": "JPEG", "png": "PNG", "video": "avcodec", "video_colour": "swscale"}
+    versions = {name: version(label) for name, label in codecs.items()}
+    return {"opencv": cv2.__version__, "numpy": np.__version__, "machine": platform.machine(), **versions}
 
 
 def _crop_resize(op: Mapping[str, Any], image: ColorArray) -> ColorArray:

@@ -9,18 +9,22 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import bytes_digest, canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
 from vgbench_gen.store.schema import Row, item_row
+
+if TYPE_CHECKING:
+    from vgbench_gen.store.dataset import Dataset
 
 MANIFEST = "manifest.json"
 LOCK = ".build.lock"
@@ -55,6 +59,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise dataset_error(path, f"a JSON {type(found).__name__}", "a JSON object", remedy)
     return found
+
+
+def recipe_of(manifest: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """The recipe in the manifest of a folder.
+
+    Raises:
+        DatasetError: there is none: the questions were imported, not built.
+    """
+    recipe = manifest.get("recipe")
+    if not isinstance(recipe, dict):
+        remedy = "Only what `vgbench build` made can be checked against its scenes or made anew."
+        raise dataset_error(folder / MANIFEST, "no recipe", "the manifest of a build", remedy)
+    return recipe
 
 
 @cache
@@ -102,9 +119,33 @@ def _digest(item_row: Row) -> str:
     return hashlib.blake2b(canonical_json(row).encode(), digest_size=16).hexdigest()
 
 
+def said_fingerprint(items: Iterable[Item]) -> str:
+    """Digest of everything the items say, in order: as `dataset_fingerprint`, without the names of their images.
+
+    The same wherever a dataset's images are made again, also by another codec, whose bytes have other names.
+    """
+    return _joint(_digest({**item_row(item), "images": []}) for item in items)
+
+
 def dataset_fingerprint(items: Iterable[Item]) -> str:
     """Digest of all items in order, whatever files, encoding or pyarrow release hold them."""
     return _joint(map(row_fingerprint, items))
+
+
+def proved_fingerprint(dataset: Dataset) -> str:
+    """`dataset_fingerprint` with the images named anew by the bytes that are embedded.
+
+    Raises:
+        DatasetError: an image is not embedded.
+    """
+
+    def named_anew() -> Iterator[Item]:
+        for item in dataset:
+            digests = [bytes_digest(dataset.image_bytes(item, k)) for k in range(len(item.images))]
+            names = [f"{digest}.{name.rpartition('.')[2]}" for digest, name in zip(digests, item.images, strict=True)]
+            yield replace(item, images=tuple(names))
+
+    return dataset_fingerprint(named_anew())
 
 
 def _joint(digests: Iterable[str]) -> str:

@@ -19,10 +19,17 @@ import pyarrow as pa
 
 from vgbench_gen.core.rng import canonical_json
 from vgbench_gen.core.types import Candidate, Distractor, Fact, FloatArray, Item, QuestionType, Rejected
-from vgbench_gen.store.columns import FACT_COLUMNS, ITEM_COLUMNS, REJECT_COLUMNS, SCHEMA_VERSION, Column
+from vgbench_gen.store.columns import (
+    FACT_COLUMNS,
+    ITEM_COLUMNS,
+    PUBLISHED_COLUMNS,
+    REJECT_COLUMNS,
+    SCHEMA_VERSION,
+    Column,
+)
 from vgbench_gen.store.files import dataset_error
 
-__all__ = ["FACTS", "ITEMS", "REJECTS", "SCHEMA_VERSION", "Row", "Table", "item_row", "read_item"]
+__all__ = ["FACTS", "ITEMS", "PUBLISHED", "REJECTS", "SCHEMA_VERSION", "Row", "Table", "item_row", "read_item"]
 
 Row = dict[str, Any]
 R = TypeVar("R")
@@ -44,7 +51,8 @@ _FEATURE_OF = {"json": "string", "strings": "string", "int64s": "int64", "float6
 class Table(Generic[R]):
     """How one kind of record is stored.
 
-    kind: "facts", "rejects" or "items"; written into every file and checked on reading.
+    kind: "facts", "rejects" or "items"; written into every file and checked on reading. Published items are items with
+    a column more.
     to_row, from_row: exact inverses. `to_row` of items leaves `bytes` of the images None.
     """
 
@@ -197,7 +205,9 @@ def read_item(row: Mapping[str, Any]) -> Item:
             plain[column.name] = json.loads(plain[column.name])
         elif column.type in {"strings", "float64s", "int64s"}:
             plain[column.name] = tuple(plain[column.name])
-    plain["images"] = tuple(image["path"] for image in row["images"])
+    # Where pixels were not published, the names stand beside their checksums only.
+    named, files = [image["path"] for image in row["images"]], plain.pop("image_files", None) or ()
+    plain["images"] = tuple(named or [file["name"] for file in files])
     plain["distractors"] = tuple(Distractor(**d) for d in row["distractors"])
     return Item(**plain)
 
@@ -214,3 +224,6 @@ def _shaped(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
 FACTS: Table[Fact] = Table("facts", FACT_COLUMNS, _fact_row, _read_fact)
 REJECTS: Table[Rejected] = Table("rejects", REJECT_COLUMNS, _reject_row, _read_reject)
 ITEMS: Table[Item] = Table("items", ITEM_COLUMNS, item_row, read_item)
+PUBLISHED: Table[Item] = Table(
+    "items", PUBLISHED_COLUMNS, lambda item: {**item_row(item), "image_files": []}, read_item
+)

@@ -1,7 +1,8 @@
 """What VSI-Bench's, MMSI-Bench's, BLINK's and QSpatialBench's own scripts make of a reply (`eval-protocols.md` 5.3, 8).
 
 Sources of the rules: vision-x-nyu/thinking-in-space, `lmms_eval/tasks/vsibench/utils.py`; the regular expressions of
-MMSI-Bench's README as EvolvingLMMs-Lab/lmms-eval runs them (`lmms_eval/tasks/mmsi_bench/utils.py`);
+MMSI-Bench's README (OpenRobotLab/MMSI-Bench; EvolvingLMMs-Lab/lmms-eval runs them in
+`lmms_eval/tasks/unig2u/mmsi/utils.py`, while its `mmsi_bench` takes E, F and small letters as well);
 zeyofu/BLINK_Benchmark, `eval/test_benchmark.py`; andrewliao11/Q-Spatial-Bench-code,
 `examples/evaluate_success_rate.ipynb`.
 """
@@ -18,7 +19,7 @@ from vgbench_gen.evaluation.answers.official import Official
 from vgbench_gen.evaluation.metrics import mean_relative_accuracy
 
 _SPANS = (re.compile("``([^`]*)``"), re.compile("`([^`]*)`"), re.compile(r"\{([^}]*)\}"))
-_LETTER = re.compile(r"\b[A-F]\b(?!\s[a-zA-Z])", re.IGNORECASE)
+_LETTER = re.compile(r"\b[A-D]\b(?!\s[a-zA-Z])")
 
 _BLINK_LETTERS = "ABCDE"
 _SCALAR, _UNIT = re.compile(r"scalar\{([^}]*+)\}"), re.compile(r"distance_unit\{([^}]*+)\}")
@@ -53,7 +54,7 @@ def mmsi_bench(response: str | None, truth: str) -> Official:
     letter = _LETTER.search(text)
     if letter is None:
         return Official(None, 0.0)
-    said = letter.group().upper()
+    said = letter.group()
     return Official(said, float(said == truth.strip().upper()))
 
 

@@ -1,0 +1,209 @@
+"""Replies that other programs asked for, taken from their logs: only what is to a question of this dataset."""
+
+from __future__ import annotations
+
+import csv
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.publish.exported import items_of, written
+from vgbench_gen.cli.main import main
+from vgbench_gen.core.errors import DatasetError, UnknownNameError
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.imported import Imported, import_log, logs
+from vgbench_gen.evaluation.prompting import AskOptions, asked, question_digest
+from vgbench_gen.evaluation.replies import read_replies
+from vgbench_gen.evaluation.saved import score_source
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    return written(tmp_path / "set")
+
+
+def sample(item: Item, reply: Any, **changes: Any) -> dict[str, Any]:
+    """A line as lmms-eval 0.7.3 writes it; what its scoring says is not read."""
+    options = AskOptions()
+    told = {"id": item.id, "request_digest": question_digest(item, 0, "paper"), "prompt_set": "paper", "score": 0.0}
+    return {
+        "doc_id": item.index,
+        "target": item.answer,
+        "filtered_resps": reply,
+        "token_counts": [{"input_tokens": 100, "output_tokens": 10, "reasoning_tokens": 0}],
+        "sane": told,
+        "input": asked(item, options.settings(""), options).text,
+    } | changes
+
+
+def samples(folder: Path, *rows: dict[str, Any], results: dict[str, Any] | None = None) -> Path:
+    path = folder / "org__model" / "20261122_083138_samples_vgbench_set.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    if results is not None:
+        path.with_name("20261122_083138_results.json").write_text(json.dumps(results))
+    return path
+
+
+def scores(source: Source, made: Imported) -> dict[str, tuple[str, float]]:
+    (saved,) = score_source(source, [made.spec])
+    return {row.id: (row.outcome, row.score) for row in saved.rows}
+
+
+def test_lmms_eval_samples(source: Source, tmp_path: Path) -> None:
+    item = items_of(source)
+    key = "sk-1234567890abcdef"
+    path = samples(
+        tmp_path,
+        sample(item[0], "B"),
+        sample(item[1], "No"),
+        sample(item[3], "2.5 m", resps=["<think>2.3</think> 2.5 m"]),
+        sample(item[4], "[LMMS_EVAL_REQUEST_FAILED after 5 retries] Connection error."),
+        results={"model_name": "org/model", "config": {"model_args": f"api_key={key}", "gen_kwargs": "top_p=0.9"}},
+    )
+    made = import_log(source, path)
+    assert (made.spec, made.taken, made.failed, made.known, made.ignored) == ("lmms-eval:org/model", 4, 1, 0, {})
+    header, lines = read_replies(made.path)
+    assert (header.dataset, header.model, header.settings["gen_kwargs"]) == (
+        source.fingerprint,
+        "org/model",
+        "top_p=0.9",
+    )
+    assert [line.response for line in lines.values()] == ["B", "No", "<think>2.3</think> 2.5 m", None]
+    assert lines[next(iter(lines))].usage == {"prompt_tokens": 100, "completion_tokens": 10}
+    assert key not in made.path.read_text("utf-8")
+    assert scores(source, made) == {
+        "item0000": ("right", 1.0),
+        "item0001": ("wrong", 0.0),
+        "item0003": ("right", 1.0),
+        "item0004": ("failed", 0.0),
+    }
+    again = import_log(source, path)
+    assert (again.taken, again.known) == (4, 4)
+    assert read_replies(again.path)[1] == lines
+
+
+def test_repeats_become_epochs(source: Source, tmp_path: Path) -> None:
+    item = items_of(source)[0]
+    made = import_log(source, samples(tmp_path, sample(item, ["B", "C"], resps=["B", "C"])), spec="mine:two")
+    assert made.path.stem == "mine_two"
+    assert [(key.epoch, line.response) for key, line in read_replies(made.path)[1].items()] == [(0, "B"), (1, "C")]
+
+
+def test_only_replies_to_these_very_questions(source: Source, tmp_path: Path) -> None:
+    item = items_of(source)
+    digest = question_digest(item[0], 0, "paper")
+    other = sample(item[0], "B")["sane"] | {"request_digest": "0" * 16}
+    bare = {"id": item[0].id}
+    path = samples(
+        tmp_path,
+        sample(item[2], "No", sane=sample(item[2], "")["sane"] | {"id": "elsewhere"}),
+        sample(item[0], "B", sane=other),
+        sample(item[0], "B", input="Some examples first.\n\n" + sample(item[0], "")["input"]),
+        sample(item[0], "B", sane=sample(item[0], "")["sane"] | {"prompt_set": "unknown"}),
+        sample(item[0], "B", sane=bare, input=None),
+        sample(item[1], "Yes", sane={"id": item[1].id}),  # the words say which question it is
+    )
+    made = import_log(source, path)
+    assert made.ignored == {"not_identified": 1, "other_request": 3, "unknown_id": 1}
+    assert [key.id for key in read_replies(made.path)[1]] == ["item0001"]
+    assert digest != "0" * 16
+
+    alone = samples(tmp_path, sample(item[0], "B", sane=other))
+    with pytest.raises(DatasetError, match=r"no reply to this dataset \(1 other request\); expected replies"):
+        import_log(source, alone, spec="x:y")
+    with pytest.raises(DatasetError, match=r"line 1: found no sane\.id"):
+        import_log(source, samples(tmp_path, {"doc_id": 0, "filtered_resps": "A", "acc": 1}))
+    run = samples(
+        tmp_path, sample(item[0], "B"), results={"config": {"resolved_cli_args": {"system_instruction": "Go"}}}
+    )
+    with pytest.raises(DatasetError, match="--system_instruction, which changes every question"):
+        import_log(source, run)
+
+
+def predictions(source: Source, replies: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows as VLMEvalKit writes them after a run of the exported dataset."""
+    rows = []
+    for item in items_of(source):
+        if item.id in replies:
+            record = {"id": item.id, "request_digest": question_digest(item, 0, "paper"), "prompt_set": "paper"}
+            told = json.dumps({"name": "vgbench_set", "record": record})
+            rows.append({"index": item.id, "question": "…", "vgbench": told, "prediction": replies[item.id]})
+    return rows
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    if path.suffix == ".json":
+        path.write_text(json.dumps(rows))
+    elif path.suffix == ".xlsx":
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        for line in (list(rows[0]), *(list(row.values()) for row in rows)):
+            book.active.append(line)
+            for cell in book.active[book.active.max_row]:
+                cell.data_type = "s" if isinstance(cell.value, str) else cell.data_type  # as VLMEvalKit: no formulas
+        book.save(path)
+    else:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="\t", quoting=csv.QUOTE_ALL)
+            writer.writeheader()
+            writer.writerows(rows)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".tsv", ".json"])
+def test_vlmevalkit_predictions(source: Source, tmp_path: Path, suffix: str) -> None:
+    said = {
+        "item0000": "line one\nB\t" + "x" * 140_000 if suffix != ".xlsx" else "line one\nB",
+        "item0001": "=1+1",
+        "item0002": "",
+        "item0003": 2.4,
+        "item0004": "Failed to obtain answer via API.",
+    }
+    path = table(tmp_path / "MY-MODEL" / f"MY-MODEL_vgbench_set{suffix}", predictions(source, said))
+    made = import_log(source, path)
+    assert (made.spec, made.taken, made.failed) == ("vlmevalkit:MY-MODEL", 5, 1)
+    replies = [line.response for line in read_replies(made.path)[1].values()]
+    assert replies == [*(str(said[f"item000{k}"]) for k in range(4)), None]
+    assert scores(source, made)["item0003"] == ("right", 1.0)
+    assert scores(source, made)["item0004"] == ("failed", 0.0)
+
+
+def test_what_is_no_log_is_named(source: Source, tmp_path: Path) -> None:
+    assert {"lmms-eval", "vlmevalkit"} <= set(logs)
+    text = tmp_path / "notes.txt"
+    text.write_text("hello")
+    with pytest.raises(DatasetError, match=r"found no log that is known.*Say which with --from"):
+        import_log(source, text)
+    with pytest.raises(UnknownNameError, match="no log is called 'lmms'"):
+        import_log(source, text, "lmms")
+    with pytest.raises(DatasetError, match="found nothing"):
+        import_log(source, tmp_path / "absent.tsv")
+    trap = tmp_path / "MODEL_vgbench_set.pkl"
+    trap.write_bytes(pickle.dumps([1]))
+    with pytest.raises(DatasetError, match="never opened"):
+        import_log(source, trap, "vlmevalkit")
+    with pytest.raises(DatasetError, match="found the columns a, b; expected index, prediction"):
+        import_log(source, table(tmp_path / "m_x.tsv", [{"a": 1, "b": 2}]), "vlmevalkit")
+
+
+def test_the_verb_takes_and_scores(source: Source, tmp_path: Path, capsys: Capture) -> None:
+    item = items_of(source)
+    path = samples(tmp_path, sample(item[0], "B"), sample(item[1], "No"), sample(item[2], "No", sane={"id": "x"}))
+    assert main(["score", str(source.folder), "--replies", str(path.parent), "--from", "lmms-eval"]) == 0
+    out = capsys.readouterr().out
+    assert "2 replies of lmms-eval:org__model taken (0 failed, 0 known)" in out
+    assert "not taken: 1 (unknown id)" in out
+    assert "mean score of 2 as built: sane 0.5000" in out
+    assert main(["score", str(source.folder), "--replies", str(path), "--as", "me:again", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["imported"]["spec"], [model["spec"] for model in told["models"]]) == ("me:again", ["me:again"])
+    assert main(["score", str(source.folder), "--from", "lmms-eval"]) == 2
+    assert main(["score", "--cases", str(path), "--replies", str(path)]) == 2

@@ -1,0 +1,98 @@
+"""`vgbench hydrate`: the images of a published set from one's own scans."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, bar, worker_count
+
+if TYPE_CHECKING:
+    from vgbench_gen.publish.hydrate import HydrateReport
+
+_LISTED = 20  # lines per kind of problem; all of them stand in hydrate.json
+_SAID = {
+    "embedded": "came along",
+    "exact": "made, the published bytes",
+    "same_pixels": "made, the published pixels in other bytes",
+    "close": "made, the same picture to within the codec",
+    "unchecked": "made, other bytes; nothing was published to compare them by",
+    "different": "another picture than the published: not used",
+    "missing": "not made",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("hydrate", epilog="Example: vgbench hydrate build/pulled --scenes raw_scenes")(hydrate)
+
+
+def hydrate(
+    dataset: DatasetFolder,
+    scenes: ScenesFolders,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Write here instead of into DATASET.")
+    ] = None,
+    workers: Workers = 0,
+    exact: Annotated[bool, typer.Option("--exact", help="Exit 1 unless every image has the published bytes.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Make the images of a set that was published without pixels, from your own copy of its scans.
+
+    Every image is compared with its published checksum; what has other bytes, is missing or looks different is told.
+    Rerunning goes on where it stopped. Exits 1 while a row is without its images.
+    """
+    from vgbench_gen.publish import hydrate as room
+
+    with bar("image") as progress:
+        report = room.hydrate(
+            dataset, scenes, out, worker_count(workers), lambda done, total: progress("images", done, total)
+        )
+    if as_json:
+        print(json.dumps(report.to_json(), indent=2))
+    else:
+        _print(report)
+    if report.short or (exact and not report.exact):
+        raise typer.Exit(1)
+
+
+def _print(report: HydrateReport) -> None:
+    for outcome, said in _SAID.items():
+        if report.images[outcome]:
+            print(f"{report.images[outcome]:>8} images {said}")
+    _list("scans that are not there", [f"{scan}: {rows} rows" for scan, rows in report.missing_scenes.items()])
+    for title, found in (("frames without image", report.missing_frames), ("images not used", report.different)):
+        _list(title, [f"{scan} {name}: {why}" for scan, names in found.items() for name, why in names.items()])
+    _list(
+        "rows that no scan gives the images of: import their benchmark again (`vgbench import`)",
+        [f"{benchmark}: {rows} rows" for benchmark, rows in report.not_from_scans.items()],
+    )
+    for name, (published, here) in report.other_versions.items():
+        print(f"{name}: published with {published}, here {here}")
+    if report.bases["other"]:
+        decoded = report.bases["equal"] + report.bases["other"]
+        print(f"{report.bases['other']} of {decoded} frames decode to other pixels than the published ones did")
+    print(f"{report.complete} of {report.rows} rows have their images")
+    as_published = "as published" if report.said == report.expected_said else "NOT as published"
+    print(f"row fingerprint {report.said}: {as_published}")
+    print(f"full fingerprint {report.fingerprint}: {_full(report)}")
+
+
+def _full(report: HydrateReport) -> str:
+    if report.short:
+        return "not proved, images are missing"
+    if report.exact:
+        return "as published, every image bit for bit"
+    return f"published was {report.expected}; images have other bytes here"
+
+
+def _list(title: str, lines: list[str]) -> None:
+    if lines:
+        print(f"{title} ({len(lines)}):")
+        for line in lines[:_LISTED]:
+            print(f"  {line}")
+        if len(lines) > _LISTED:
+            print(f"  … and {len(lines) - _LISTED} more (all of them in hydrate.json)")

@@ -1,0 +1,125 @@
+"""`vgbench publish`: a dataset to the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vgbench_gen.publish.package import Package
+
+_NOBODY = "your-name"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("publish", epilog="Example: vgbench publish build/vgbench --repo lab/vgbench --dry-run")(publish)
+
+
+def publish(
+    dataset: DatasetFolder,
+    repo: Annotated[
+        str, typer.Option("--repo", metavar="OWNER/NAME", help="On the Hub; made if need be. May be left out to try.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write and open the files, and upload nothing.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Where the files go; DATASET/publish by default.")
+    ] = None,
+    hard: Annotated[
+        Path | None,
+        typer.Option("--hard", metavar="PATH", help="The hard questions: a dataset, or a file of ids, JSON or lines."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option("--train", metavar="FOLDER", help="A build with training data, from other scenes.")
+    ] = None,
+    with_pixels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with-pixels",
+            metavar="NAME=LICENCE",
+            help="Publish the images of a source that its policy keeps back, by the licence that you name.",
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option("--title", help="Of the card; the repository's name by default.")] = "",
+    version: Annotated[str, typer.Option("--version", metavar="X.Y.Z", help="Of the data.")] = "1.0.0",
+    date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="Stated in the metadata.")] = "",
+    revision: Annotated[str, typer.Option("--revision", metavar="BRANCH", help="Made if need be.")] = "main",
+    pull_request: Annotated[bool, typer.Option("--pull-request", help="Propose the commit instead.")] = False,
+    public: Annotated[bool, typer.Option("--public", help="Everybody may see it; private by default.")] = False,
+    message: Annotated[str, typer.Option("--message", help="Of the commit.")] = "Publish with vgbench-gen",
+    check: Annotated[bool, typer.Option("--check/--no-check", help="Open the files with `datasets`.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+) -> None:
+    """Write a dataset as the Hub wants it, look at it as a user would, and upload it as one commit.
+
+    Parquet with images inside, a card with example pictures, Croissant metadata, the audit, the recipe, the manifest.
+    Images that may not be passed on stay behind; `vgbench hydrate` makes them from one's own scans. The token comes
+    from HF_TOKEN or `hf auth login`. Run it again after a cut: what was written or uploaded is not done twice.
+    """
+    from tqdm import tqdm
+
+    from vgbench_gen.publish.opened import open_with_datasets
+    from vgbench_gen.publish.package import package
+    from vgbench_gen.publish.release import Options
+
+    if not repo and not dry_run:
+        raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
+    folder = out or dataset / "publish"
+    options = Options(
+        repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date
+    )
+    with tqdm(desc="writing", unit="row", disable=None, file=sys.stderr) as bar:
+
+        def progress(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        made = package(dataset, folder, options, progress)
+    for warning in made.warnings:
+        print(f"vgbench: warning: {warning}", file=sys.stderr)
+    opened = open_with_datasets(folder, made.rows) if check else None
+    told: dict[str, Any] = {
+        "folder": str(folder),
+        "repo": options.repo,
+        "rows": dict(made.rows),
+        "files": len(made.files) + 1,
+        "bytes": made.size_bytes,
+        "without_images": sum(each.rows for each in made.decisions if not each.pixels),
+        "opened": opened,
+    }
+    if not as_json:
+        _print(made, told)
+    if not dry_run:
+        from vgbench_gen.publish.hub import Target, push
+
+        target = Target(options.repo, revision, pull_request, public, message)
+        pushed = push(folder, target, lambda text: print(f"vgbench: {text}", file=sys.stderr))
+        told |= {"commit": pushed.commit, "url": pushed.url, "changed": pushed.changed}
+        if not as_json:
+            print(f"published: {pushed.url}" if pushed.changed else f"nothing has changed since {pushed.url}")
+    if as_json:
+        print(json.dumps(told, indent=2))
+
+
+def _print(made: Package, told: dict[str, Any]) -> None:
+    rows = ", ".join(f"{name} {count:,}" for name, count in made.rows.items())
+    print(f"{rows} questions: {told['files']} files, {told['bytes'] / 1e6:.1f} MB in {told['folder']}")
+    for decision in made.decisions:
+        images = "with images" if decision.pixels else "without images"
+        why = f"by --with-pixels, {decision.policy.licence}" if decision.by_flag else decision.policy.terms
+        print(f"  {decision.policy.name}: {decision.rows:,} questions {images} ({why})")
+    if told["opened"] is not None:
+        opened = told["opened"]
+        streamed, decoded = opened["streamed"], opened["images_decoded"]
+        print(
+            f"opened with datasets: {len(opened['configurations'])} configurations, {streamed:,} questions streamed, ",
+            end="",
+        )
+        print(f"{decoded} images decoded")

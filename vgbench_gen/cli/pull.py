@@ -1,0 +1,43 @@
+"""`vgbench pull`: a published dataset from the Hugging Face Hub."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(
+        "pull", epilog="Example: vgbench pull lab/vgbench --out build/pulled && vgbench eval build/pulled --model …"
+    )(pull)
+
+
+def pull(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="OWNER/NAME on the Hub, or a folder that `vgbench publish` wrote.")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New or empty, or the same set already.")],
+    revision: Annotated[str, typer.Option("--revision", metavar="REF", help="Branch, tag or commit.")] = "main",
+    part: Annotated[str, typer.Option("--part", metavar="NAME", help="vgbench, hard or train.")] = "vgbench",
+    as_json: Annotated[bool, typer.Option("--json", help="Print what came back as JSON.")] = False,
+) -> None:
+    """Bring a published dataset back as a build folder, which every other command reads.
+
+    Every file is checked against its digest, every image against its name, and the questions against the fingerprint
+    and the schema. Run it again after a cut: what was fetched is not fetched again.
+    """
+    from vgbench_gen.publish.pull import pull as fetch
+
+    done = fetch(name, out, revision, part)
+    if as_json:
+        print(json.dumps({**asdict(done), "folder": str(done.folder)}, indent=2))
+        return
+    there = "" if done.fresh else ", there already"
+    print(f"{done.rows:,} questions in {done.folder}, fingerprint {done.fingerprint}{there}")
+    if done.bare:
+        print(f"{done.bare:,} come without images: vgbench hydrate {done.folder} --scenes YOUR_SCANS")

@@ -1,0 +1,187 @@
+"""`vgbench vote`: the hard subset, voted by many models from the replies that are there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vgbench_gen.cli._options import DatasetFolder, ModelNames, Workers, bar, worker_count
+from vgbench_gen.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.base import Source
+    from vgbench_gen.pipeline.audit import AuditReport
+    from vgbench_gen.quality.voting.rule import Rule
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command("vote", epilog="Example: vgbench vote build/vgbench --out build/vgbench-hard --workers 2")(vote)
+
+
+def vote(
+    dataset: DatasetFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FOLDER", help="Of the hard subset; DATASET-hard by default. Made again whole."),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option("--rule", metavar="NAME", help="paper, demo (scripted models), or a .toml file.")
+    ] = "paper",
+    model: ModelNames = None,
+    wrong: Annotated[
+        int | None, typer.Option("--wrong", metavar="N", min=1, help="Models that must be wrong; with --large.")
+    ] = None,
+    large: Annotated[
+        int | None, typer.Option("--large", metavar="N", min=0, help="Large models among them; with --wrong.")
+    ] = None,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            metavar="NAME",
+            help="paper: unreadable and refused count as wrong, failed is no vote. robust: none of the three votes.",
+        ),
+    ] = "",
+    size: Annotated[
+        list[str] | None,
+        typer.Option("--size", metavar="MODEL=B", help="Billions of parameters where the name does not say; repeat."),
+    ] = None,
+    prompt_set: Annotated[str, typer.Option("--prompt-set", metavar="NAME", help="Whose replies count.")] = "paper",
+    target: Annotated[int | None, typer.Option("--target", metavar="N", min=1, help="Questions to choose.")] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the draw among hard questions.")] = 0,
+    reviewed: Annotated[
+        bool, typer.Option("--reviewed", help="Choose only what people accepted in `vgbench review`.")
+    ] = False,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Let baselines of the rule's panel answer first; no other model is asked.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count and report; write no subset.")] = False,
+    audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the subset's text and rows again.")] = True,
+    workers: Workers = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Find the questions that many models fail, and choose a balanced subset among them.
+
+    Every model that replied votes on every question; baselines only where --model or the rule names them. Votes are
+    kept in DATASET/votes, one file per model, so that a new model's votes leave the others alone. Questions that people
+    refused are left out: see what was chosen with `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote
+    again. Exits 1 if a constant answer stands out on the subset.
+    """
+    from vgbench_gen.evaluation import hard
+    from vgbench_gen.evaluation.benchmarks.vgbench import Built
+    from vgbench_gen.report.vote_lines import vote_lines
+
+    chosen_rule = _rule(rule, policy, target)
+    source = Built(dataset)
+    folder = out or source.folder.resolve().with_name(f"{source.folder.resolve().name}-hard")
+    if not dry_run:
+        hard.check_out(folder)
+    if ask:
+        _ask(source, tuple(model or chosen_rule.panel))
+    with bar("reply") as progress:
+        election = hard.elect(
+            source,
+            chosen_rule,
+            model or (),
+            wrong=wrong,
+            large=large,
+            sizes=_sizes(size or []),
+            prompt_set=prompt_set,
+            progress=progress,
+        )
+    choice = hard.pick(election, seed, reviewed)
+    report = hard.report_of(election, choice, seed)
+    votes = hard.write_votes(source.folder, election, choice, report)
+    lines = vote_lines(report)
+    if not dry_run:
+        hard.write_hard(dataset, folder, election, choice, seed)
+        lines.append(f"{report['chosen']} questions in {folder}")
+        if audit:
+            found = _audit(folder, worker_count(workers))
+            report = report | {"audit": _fallen(found)}
+            lines += _audit_lines(found, folder)
+    kept = len(election.panel) - len(election.fresh)
+    lines.append(f"Votes in {votes}: {len(election.fresh)} models counted now, {kept} kept from before.")
+    if any(election.standing.get(name) != "accepted" for name in choice.ids):
+        lines.append(f"Not yet reviewed: vgbench review {dataset} --ids {votes / hard.CHOSEN}, then vote again.")
+    print(json.dumps(report, indent=2, allow_nan=False) if as_json else "\n".join(lines))
+    if not all(one["holds"] for one in report["truths"]["chosen"]["constant"].values()):
+        raise typer.Exit(1)
+
+
+def _rule(name: str, policy: str, target: int | None) -> Rule:
+    from vgbench_gen.quality.voting.choice import scaled
+    from vgbench_gen.quality.voting.rule import COUNTED_WRONG, load_rule
+
+    found = load_rule(name)
+    if policy:
+        if policy not in COUNTED_WRONG:
+            raise ConfigError(f"--policy: found {policy!r}; expected {' or '.join(COUNTED_WRONG)}.")
+        found = found.model_copy(update={"policy": policy})
+    if target is not None:
+        found = found.model_copy(update={"balance": scaled(found.balance, target)})
+    return found
+
+
+def _sizes(given: list[str]) -> dict[str, float]:
+    found = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number.rstrip("bB"))
+        except ValueError:
+            found[name] = 0.0
+        if not name or not 0 < found[name] < float("inf"):
+            raise ConfigError(f"--size: found {text!r}; expected a model and its billions, such as my-model=32.")
+    return found
+
+
+def _ask(source: Source, panel: tuple[str, ...]) -> None:
+    """Let baselines answer what they have not answered yet."""
+    from vgbench_gen.evaluation.baselines import PREFIX
+    from vgbench_gen.evaluation.runner import evaluate_all
+
+    mine = [name for name in panel if name.startswith(PREFIX)]
+    if not mine:
+        raise ConfigError("--ask: found no baseline in the panel; expected some, as with --rule demo. Leave it out.")
+    with bar("reply") as progress:
+        for run in evaluate_all(source, mine, progress=lambda run: progress(run.spec[-40:], run.done, run.total)):
+            if not run.complete:
+                raise ConfigError(f"{run.spec}: {sum(run.failed.values())} questions could not be answered.")
+
+
+def _audit(folder: Path, workers: int) -> AuditReport:
+    from vgbench_gen.pipeline.audit import audit
+    from vgbench_gen.report.audit_page import write_audit
+
+    with bar("step") as progress:
+        found = audit(folder, solvers=False, workers=workers, progress=progress)
+    found.dataset = folder.resolve().name
+    write_audit(found, folder / "audit")
+    return found
+
+
+def _fallen(found: AuditReport) -> dict[str, Any]:
+    return {
+        "lines": len(found.lines),
+        "fell": [
+            {"audit": f.audit, "name": f.name, "task": f.task, "form": f.form, "source": f.source, "n": f.n,
+             "value": f.value if f.value == f.value else None, "bar": f.bar}
+            for f in (line.finding for line in found.fell)
+        ],
+    }  # fmt: skip
+
+
+def _audit_lines(found: AuditReport, folder: Path) -> list[str]:
+    lines = [
+        f"audited again: {len(found.fell)} of {len(found.lines)} figures beyond their bar; {folder}/audit/index.html"
+    ]
+    for line in found.fell:
+        f = line.finding
+        place = " ".join(part for part in (f.task, f.form, f.source) if part)
+        lines.append(f"  {f.audit} {f.name}: {place or 'all'}, {f.value:.4g} {f.unit} of {f.n}, bar {f.bar}")
+    return lines

@@ -1,0 +1,321 @@
+"""The hard subset of a dataset: models' votes counted, people's verdicts honoured, a balanced choice written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import ALPHABET, Item
+from vgbench_gen.evaluation.ballots import FOLDER, Ballot, ballots
+from vgbench_gen.evaluation.baselines import PREFIX
+from vgbench_gen.evaluation.benchmarks.vgbench import Built
+from vgbench_gen.evaluation.board import Entry, entry_of
+from vgbench_gen.evaluation.replies import FOLDER as REPLIES
+from vgbench_gen.evaluation.replies import read_header
+from vgbench_gen.evaluation.saved import reply_files
+from vgbench_gen.evaluation.scoring import CaseError
+from vgbench_gen.evaluation.scoring import Rule as Grading
+from vgbench_gen.evaluation.sizes import size_billions
+from vgbench_gen.pipeline.subset import require_new, write_subset
+from vgbench_gen.quality.balance import rank_of
+from vgbench_gen.quality.review.export import export
+from vgbench_gen.quality.review.log import FOLDER as REVIEW
+from vgbench_gen.quality.review.log import read_logs
+from vgbench_gen.quality.review.queue import Entry as Reviewed
+from vgbench_gen.quality.review.queue import entries_of
+from vgbench_gen.quality.review.status import gather
+from vgbench_gen.quality.voting import figures
+from vgbench_gen.quality.voting.choice import Choice, Subject, choose
+from vgbench_gen.quality.voting.rule import VOTES, Rule, Voter, fitted
+from vgbench_gen.quality.voting.tally import Ballots, Tally, count
+from vgbench_gen.store.dataset import load
+from vgbench_gen.store.files import dataset_error, replace_folder, replacing, temporary_name, write_bytes
+from vgbench_gen.store.provenance import MANIFEST, read_manifest
+
+CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
+_MADE_AGAIN = frozenset({"items", "audit", MANIFEST})  # what `vgbench vote` may throw away of an older result
+Standing = Literal["accepted", "refused", "open"]
+
+
+@dataclass(slots=True)
+class Election:
+    """Votes on all questions of a dataset, and what came of them.
+
+    rule: fitted to the panel. subjects: questions, in the order of the dataset. ballots: (questions, models). standing:
+    what people said of questions that they judged. fresh: models whose votes were counted now. notes: for the reader.
+    """
+
+    rule: Rule
+    panel: tuple[Voter, ...]
+    subjects: tuple[Subject, ...]
+    ballots: Ballots
+    tally: Tally
+    replies: tuple[str, ...]
+    standing: Mapping[str, Standing] = field(default_factory=dict)
+    fresh: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, chosen: Any) -> list[Subject]:
+        """The questions where a mask (n,) is true."""
+        return [self.subjects[k] for k in np.flatnonzero(chosen).tolist()]
+
+
+def elect(
+    source: Built,
+    rule: Rule,
+    names: Sequence[str] = (),
+    *,
+    wrong: int | None = None,
+    large: int | None = None,
+    sizes: Mapping[str, float] | None = None,
+    prompt_set: str = "paper",
+    progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+) -> Election:
+    """Count the votes of models that replied; scores what is not scored yet, asks nothing.
+
+    Args:
+        source: the questions.
+        rule: by which a question is hard.
+        names: specs, models or files of replies that vote, instead of the rule's panel.
+        wrong, large: thresholds for a panel of another size than the rule's.
+        sizes: billions of parameters by spec or model, before the registry of sizes.
+        prompt_set: whose replies count.
+        progress: as in `saved.score_source`.
+
+    Raises:
+        ConfigError: rule and panel do not fit together.
+        DatasetError: no replies, or a file that cannot be read.
+    """
+    paths = panel_files(source.folder, names or rule.panel)
+    panel = [_voter(path, sizes or {}) for path in paths]
+    if unused := set(sizes or {}) - {known for path in paths for known in _known_as(path)}:
+        raise ConfigError(f"--size: found {sorted(unused)[0]!r}; expected a model that votes. Mend its name.")
+    fit = fitted(rule, panel, wrong, large)
+    notes: list[str] = []
+    subjects: list[Subject] = []
+    grading: dict[str, Grading] = {}
+    people: list[Reviewed] = []
+    reviewed = (source.folder / REVIEW).is_dir()
+    for item in source.texts():
+        try:
+            entry = entry_of(item)
+        except CaseError as error:
+            notes.append(f"item {item.id} is left out: {error}")
+            continue
+        subjects.append(subject_of(item, entry))
+        grading[item.id] = entry.rule
+        people += entries_of([item]) if reviewed else []
+    matrix: Ballots = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
+    places = {one.id: k for k, one in enumerate(subjects)}
+    codes = {vote: code for code, vote in enumerate(VOTES)}
+    fresh, digests = [], []
+    for column, ballot in enumerate(ballots(source, paths, grading, prompt_set, progress)):
+        digests.append(ballot.basis.replies)
+        for name, vote in ballot.votes.items():
+            if name in places:
+                matrix[places[name], column] = codes[vote]
+        fresh += [ballot.name] if ballot.fresh else []
+        notes += _told(ballot)
+    standing = _standing(source.folder, people) if people else {}
+    tally = count(matrix, panel, fit)
+    return Election(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), standing, tuple(fresh), notes)
+
+
+def panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Files of replies of those who vote: the named ones, or all but baselines.
+
+    Raises:
+        DatasetError: there are none.
+    """
+    found = reply_files(folder, names)
+    if names:
+        return found
+    models = [path for path in found if not read_header(path).spec.startswith(PREFIX)]
+    if not models:
+        remedy = "Ask models with `vgbench eval`, name baselines with --model, or see `--rule demo --ask`."
+        raise dataset_error(folder / REPLIES, "replies of baselines alone", "replies of models", remedy)
+    return models
+
+
+def subject_of(item: Item, entry: Entry) -> Subject:
+    """What choosing needs to know of a row."""
+    letter, yes_no = entry.kind == "letter", entry.kind == "yes_no"
+    place = ALPHABET.index(str(entry.truth)) if letter else (0 if entry.truth == "Yes" else 1) if yes_no else -1
+    rank = rank_of(item.options, place) if letter and place < len(item.options) else None
+    return Subject(
+        id=item.id,
+        category=item.category,
+        task=item.task or item.category_origin,
+        form=item.question_type,
+        kind="letter" if letter else "yes_no" if yes_no else "open",
+        options=entry.options if letter else 2 if yes_no else 0,
+        place=place,
+        rank=-1 if rank is None else rank,
+        twin=item.twin_id,
+    )
+
+
+def pick(election: Election, seed: int, reviewed_only: bool = False) -> Choice:
+    """A balanced choice among hard questions that people did not refuse; with `reviewed_only`, that they accepted."""
+    standing = election.standing
+    allowed = {"accepted"} if reviewed_only else {"accepted", "open"}
+    candidates = [one for one in election.of(election.tally.hard) if standing.get(one.id, "open") in allowed]
+    accepted = frozenset(name for name, found in standing.items() if found == "accepted")
+    return choose(candidates, election.subjects, election.rule.balance, seed, accepted)
+
+
+# --- what is written
+
+
+def report_of(election: Election, choice: Choice, seed: int) -> dict[str, Any]:
+    """Everything that the vote says, JSON-ready."""
+    tally, chosen = election.tally, set(choice.ids)
+    cast = figures.votes_cast(election.ballots, election.rule)
+    names = [voter.name for voter in election.panel]
+    hard = election.of(tally.hard)
+    review = {state: sum(election.standing.get(one.id, "open") == state for one in hard)
+              for state in ("accepted", "refused", "open")}  # fmt: skip
+    return {
+        "rule": _rule_json(election.rule),
+        "seed": seed,
+        "questions": len(election.subjects),
+        "hard": len(hard),
+        "undecided": int(tally.undecided.sum()),
+        "review": review,
+        "models": figures.models(election.ballots, election.panel, election.rule),
+        "agreement": figures.agreement(cast, names),
+        "categories": figures.rates(election.subjects, tally, lambda one: one.category),
+        "tasks": figures.rates(election.subjects, tally, lambda one: one.task),
+        "over": choice.over,
+        "parts": [asdict(part) for part in choice.parts],
+        "chosen": len(choice.ids),
+        "dropped_for_letters": choice.dropped,
+        "truths": {
+            "dataset": figures.truths(election.subjects),
+            "hard": figures.truths(hard),
+            "chosen": figures.truths([one for one in hard if one.id in chosen]),
+        },
+        "notes": election.notes,
+    }
+
+
+def write_votes(folder: Path, election: Election, choice: Choice, report: Mapping[str, Any]) -> Path:
+    """Write candidates with all verdicts, undecided questions, chosen ids and the report; returns the folder."""
+    votes = folder / FOLDER
+    chosen = set(choice.ids)
+    for name, mask in ((CANDIDATES, election.tally.hard), (UNDECIDED, election.tally.undecided)):
+        with replacing(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:
+            for record in _records(election, np.flatnonzero(mask).tolist()):
+                more = {"chosen": record["id"] in chosen} if name == CANDIDATES else {}
+                file.write(json.dumps(record | more) + "\n")
+    write_bytes(votes / CHOSEN, "".join(f"{name}\n" for name in choice.ids).encode())
+    write_bytes(votes / REPORT, (json.dumps(report, indent=2, allow_nan=False) + "\n").encode())
+    return votes
+
+
+def write_hard(dataset: Path, out: Path, election: Election, choice: Choice, seed: int) -> None:
+    """Write the chosen questions as a dataset; one that this program made there before is replaced, whole.
+
+    Raises:
+        DatasetError: `out` holds something else, or replies, votes or reviews; or no question was chosen.
+    """
+    if not choice.ids:
+        found = f"{int(election.tally.hard.sum())} hard questions, of which none can be chosen"
+        raise dataset_error(dataset, found, "at least one", "Lower the thresholds, or see what people refused.")
+    check_out(out)
+    places = {one.id: k for k, one in enumerate(election.subjects)}
+    counts = {"wrong": election.tally.wrong, "right": election.tally.right, "large_wrong": election.tally.large_wrong}
+    items = [
+        {"id": name, "review": election.standing.get(name, "open")}
+        | {key: int(values[places[name]]) for key, values in counts.items()}
+        for name in choice.ids
+    ]
+    reviewed = all(item["review"] == "accepted" for item in items)
+    record = {
+        "rule": _rule_json(election.rule),
+        "seed": seed,
+        "panel": [
+            {"model": voter.name, "billions": voter.billions, "replies": digest}
+            for voter, digest in zip(election.panel, election.replies, strict=True)
+        ],
+        "over": choice.over,
+        "parts": [asdict(part) for part in choice.parts],
+        "status": "reviewed" if reviewed else "candidate",
+        "items": items,
+    }
+    filled = temporary_name(out)
+    try:
+        write_subset(load(dataset), dataset, filled, choice.ids, "hard", record)
+        replace_folder(filled, out)
+    finally:
+        shutil.rmtree(filled, ignore_errors=True)
+
+
+def check_out(out: Path) -> None:
+    """Refuse a folder that holds anything but an older hard subset.
+
+    Raises:
+        DatasetError: it does.
+    """
+    older = out.is_dir() and (out / MANIFEST).is_file() and "hard" in read_manifest(out)
+    if older and (kept := sorted({path.name for path in out.iterdir()} - _MADE_AGAIN)):
+        raise dataset_error(
+            out, f"an older hard subset with {', '.join(kept)}", "no work of yours in it", "Give another --out."
+        )
+    if not older:
+        require_new(out)
+
+
+def _records(election: Election, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    tally = election.tally
+    for k in places:
+        one = election.subjects[k]
+        yield {
+            "id": one.id,
+            "category": one.category,
+            "task": one.task,
+            "wrong": int(tally.wrong[k]),
+            "right": int(tally.right[k]),
+            "large_wrong": int(tally.large_wrong[k]),
+            "without_vote": int(tally.open[k]),
+            "review": election.standing.get(one.id, "open"),
+            "votes": {
+                voter.name: VOTES[code]
+                for voter, code in zip(election.panel, election.ballots[k].tolist(), strict=True)
+            },
+        }
+
+
+def _rule_json(rule: Rule) -> dict[str, Any]:
+    return rule.model_dump(mode="json", exclude={"panel"})
+
+
+def _known_as(path: Path) -> tuple[str, str, str]:
+    header = read_header(path)
+    return header.spec, header.model, path.stem
+
+
+def _voter(path: Path, sizes: Mapping[str, float]) -> Voter:
+    spec, model, stem = _known_as(path)
+    given = next((sizes[name] for name in (spec, model, stem) if name in sizes), None)
+    return Voter(spec, given if given is not None else size_billions(spec) or size_billions(model))
+
+
+def _told(ballot: Ballot) -> Iterator[str]:
+    if not ballot.votes:
+        yield f"{ballot.name}: no reply to a question of this dataset."
+    for reason, number in ballot.basis.ignored.items():
+        yield f"{ballot.name}: {number} replies are not scored ({reason.replace('_', ' ')})."
+
+
+def _standing(folder: Path, people: Sequence[Reviewed]) -> dict[str, Standing]:
+    found = export(people, gather(read_logs(folder / REVIEW), people), "hard")
+    standing: dict[str, Standing] = dict.fromkeys(found.accepted, "accepted")
+    return standing | dict.fromkeys((name for name, _ in found.refused), "refused")

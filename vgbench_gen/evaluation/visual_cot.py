@@ -1,0 +1,247 @@
+"""Visual chain of thought: a model first draws into the question's images, then the question is asked with the drawing.
+
+Protocol: `eval-protocols.md` 5.2. What the drawing shows is asked for by a prompt per category, which must not name any
+candidate answer. Where no drawing can be had the question is asked without, and tables tell both ways.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Settings
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
+from vgbench_gen.core.types import ALPHABET, Item
+from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.prompting import VISUAL_COT, VISUAL_COT_IMAGE, Asked, with_added
+from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, read_replies
+from vgbench_gen.store.files import write_bytes
+from vgbench_gen.text.render import templates_root
+
+DEFAULT_SET = "seed"
+MADE, KEPT = "made", "intermediate"  # folders beside a file of replies
+_MAGIC = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
+_GEN = re.compile(r"\[GEN_PROMPT\](.*?)\[/GEN_PROMPT\]", re.DOTALL)
+_QUESTION = re.compile(r"\[QUESTION\](.*?)\[/QUESTION\]", re.DOTALL)
+
+
+class Prompts(Config):
+    """A file of prompts: sets by name, each task -> prompt ("*" for all others); models: the same for single ones."""
+
+    sets: Mapping[str, Mapping[str, str]]
+    models: Mapping[str, Mapping[str, str]] = {}
+
+
+@cache
+def prompts(name: str) -> tuple[str, Prompts]:
+    """(set, file) of a name of the shipped file, or of a file of one's own, which holds one set.
+
+    Raises:
+        ConfigError: neither.
+    """
+    shipped = load_toml(templates_root() / "visual_cot" / "mmsi.toml", Prompts)
+    if name in shipped.sets:
+        return name, shipped
+    path = Path(name)
+    if not path.is_file():
+        known = ", ".join(sorted(shipped.sets))
+        raise ConfigError(
+            f"--generation-prompts {name}: found no such set or file; expected one of {known}, or a file."
+        )
+    own = load_toml(path, Prompts)
+    if len(own.sets) != 1:
+        raise ConfigError(f"{path}: found {len(own.sets)} sets; expected one, [sets.NAME].")
+    return next(iter(own.sets)), own
+
+
+def prompt_for(name: str, item: Item, model: str) -> str:
+    """What a model is asked to draw for an item.
+
+    Raises:
+        ConfigError: the set has no prompt for its task.
+    """
+    chosen, file = prompts(name)
+    for table in (file.models.get(model, {}), file.sets[chosen]):
+        for key in (item.task, "*"):
+            if table.get(key, "").strip():
+                return table[key].strip()
+    raise ConfigError(f"--generation-prompts {name}: found no prompt for {item.task}; expected one, or one for *.")
+
+
+def leaks(prompt: str, item: Item) -> str:
+    """The candidate answer of an item that a prompt names, by its text or its letter; "" where it names none."""
+    words = f" {_plain(prompt)} "
+    for letter, option in zip(ALPHABET, item.options, strict=False):
+        text = _plain(option)
+        if text and f" {text} " in words:
+            return option
+        if re.search(rf"(?:\({letter}\)|\b{letter}[.:)](?=\s|$)|\b(?:option|answer|choice)\s+{letter}\b)", prompt):
+            return letter
+    return ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", text.casefold()))
+
+
+def combined(generation_prompt: str, question: str) -> str:
+    """Both stages in one request."""
+    return f"[GEN_PROMPT]{generation_prompt}[/GEN_PROMPT][QUESTION]{question}[/QUESTION]"
+
+
+def split_combined(text: str) -> tuple[str | None, str]:
+    """(generation prompt, question) of `combined`; without both tags all of it is the question."""
+    prompt, question = _GEN.search(text), _QUESTION.search(text)
+    if prompt is None or question is None:
+        return None, text
+    return prompt.group(1).strip(), question.group(1).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the first stage brought. image: None where it brought none; problem says why ("leak: ..." where it was not
+    even asked)."""
+
+    image: Path | None
+    text: str = ""
+    problem: str = ""
+
+
+class Stages:
+    """The first stage for one model's questions: each drawing is made once, and kept.
+
+    Args:
+        source: of images.
+        name: of the prompts, see `prompts`.
+        maker: who draws.
+        replies: the file of replies; drawings go into a folder beside it.
+        settings: of the answers; the first stage takes over their epoch.
+    """
+
+    def __init__(self, source: Source, name: str, maker: Backend, replies: Path) -> None:
+        self._source, self._name, self._maker = source, name, maker
+        self._folder = replies.with_suffix("")
+        self._tasks: dict[tuple[str, int], asyncio.Task[Made]] = {}
+        self._lines: dict[ReplyKey, ReplyLine] = {}
+        if replies.is_file() and replies.stat().st_size:
+            lines = read_replies(replies)[1]
+            self._lines = {key: line for key, line in lines.items() if key.stage == VISUAL_COT_IMAGE}
+        self.failed = 0
+
+    def known(self, asked: Asked) -> Made | None:
+        """The drawing for a question where it is there already, or cannot be asked for; None where it is to be made."""
+        prompt = prompt_for(self._name, asked.item, self._maker.spec)
+        if leak := leaks(prompt, asked.item):
+            return Made(None, "", f"leak: the generation prompt names {leak!r}")
+        line = self._lines.get(_key(asked))
+        if line is None or line.failed or line.request_digest != self._digest(asked, prompt):
+            return None
+        path = self._folder / MADE / str(next((image["name"] for image in line.images if image.get("made")), ""))
+        return Made(path, line.response or "") if path.is_file() else None
+
+    async def make(self, asked: Asked, writer: ReplyWriter, on_reply: Any) -> Made:
+        """The drawing, asked for once however many orders of the options need it.
+
+        on_reply: called with the reply, where there is one.
+
+        Raises:
+            BackendError: the budget is spent, the key is refused, or the work was cancelled.
+        """
+        if (known := self.known(asked)) is not None:
+            return known
+        name = (asked.key.id, asked.key.epoch)
+        if name not in self._tasks:
+            self._tasks[name] = asyncio.create_task(self._make(asked, writer, on_reply))
+        return await asyncio.shield(self._tasks[name])
+
+    async def _make(self, asked: Asked, writer: ReplyWriter, on_reply: Any) -> Made:
+        prompt = prompt_for(self._name, asked.item, self._maker.spec)
+        settings = Settings(temperature=None, max_tokens=None, epoch=asked.key.epoch, stage=VISUAL_COT_IMAGE)
+        images = [ImagePart(self._source.image(shown.item, shown.k), asked.long_side_px) for shown in asked.images]
+        try:
+            reply = await self._maker.edit(images, prompt, settings)
+        except BackendError as error:
+            if error.kind in ("budget", "cancelled", "refused_key"):
+                raise
+            self._keep(asked, prompt, writer, error=f"{error.kind}: {error}")
+            return Made(None, "", f"{error.kind}: {error}")
+        on_reply(reply)
+        data = reply.images[0] if reply.images else b""
+        suffix = next((name for sign, name in _MAGIC.items() if data.startswith(sign)), "")
+        if not suffix:
+            self._keep(asked, prompt, writer, reply, error="no_image: the reply holds no JPEG or PNG")
+            return Made(None, reply.text, "no_image: the reply holds no JPEG or PNG")
+        path = self._folder / MADE / f"{bytes_digest(data)}.{suffix}"
+        write_bytes(path, data)
+        self._keep(asked, prompt, writer, reply, path=path)
+        return Made(path, reply.text)
+
+    def _digest(self, asked: Asked, prompt: str) -> str:
+        shown = [image.name for image in asked.images]
+        return stable_hash(canonical_json([1, prompt, shown, asked.long_side_px, self._maker.spec]), size=16)
+
+    def _keep(
+        self,
+        asked: Asked,
+        prompt: str,
+        writer: ReplyWriter,
+        reply: Reply | None = None,
+        path: Path | None = None,
+        error: str = "",
+    ) -> None:
+        self.failed += bool(error)
+        line = ReplyLine(
+            **_key(asked)._asdict(),
+            benchmark=asked.item.benchmark,
+            model=self._maker.model if reply is None else reply.model,
+            request_digest=self._digest(asked, prompt),
+            response=None if reply is None else reply.text,
+            images=(*({"name": shown.name} for shown in asked.images),
+                    *(({"name": path.name, "made": True},) if path is not None else ())),
+            finish_reason="" if reply is None else reply.finish_reason,
+            usage={} if reply is None or reply.usage is None else {
+                "prompt_tokens": reply.usage.prompt_tokens, "completion_tokens": reply.usage.completion_tokens},
+            cost_usd=None if reply is None else reply.cost_usd,
+            latency_s=0.0 if reply is None else reply.latency_s,
+            error=error,
+            time=round(time.time(), 3),
+        )  # fmt: skip
+        writer.append(line)
+        self._lines[line.key] = line
+
+    def save_intermediate(self, asked: Asked, made: Made, answer: str | None) -> None:
+        """One file per sample with both stages, in the layout that judges of Visual CoT read."""
+        prompt = prompt_for(self._name, asked.item, self._maker.spec)
+        record = {
+            "doc_id": asked.key.id,
+            "task": f"{asked.item.task}_visual_cot",
+            "generation_prompt": prompt,
+            "generated_images": [] if made.image is None else [f"../{MADE}/{made.image.name}"],
+            "images": [shown.name for shown in asked.images],
+            "question": asked.text,
+            "stage1_text": made.text or None,
+            "stage1_problem": made.problem or None,
+            "stage2_answer": answer,
+        }
+        turn = "".join(f"-{kind}{n}" for kind, n in (("r", asked.key.rotation), ("e", asked.key.epoch)) if n)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "_", asked.key.id).strip(".") or stable_hash(asked.key.id)
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        write_bytes(self._folder / KEPT / f"{name}{turn}.json", text.encode("utf-8", "replace"))
+
+
+def _key(asked: Asked) -> ReplyKey:
+    return asked.key._replace(rotation=0, stage=VISUAL_COT_IMAGE)
+
+
+def second(asked: Asked, made: Made) -> Asked:
+    """What is asked in the second stage: with the drawing and words about it, or, where there is none, as without."""
+    return asked if made.image is None else with_added(asked, VISUAL_COT, [made.image])

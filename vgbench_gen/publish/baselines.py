@@ -1,0 +1,58 @@
+"""Scores for the card: what programs and models reach on the set, where these very questions were scored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.publish.words import table, word
+
+_LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
+_NOT_TOLD = ("baseline:truth",)  # it reads the answers: 100 % of everything
+
+
+def baselines(folder: Path, fingerprint: str) -> str:
+    """A section of the card, "" where the build has no scores, or scores of other questions.
+
+    Args:
+        folder: of the build; `vgbench eval`, `score` and `compare` wrote below it.
+        fingerprint: of its questions.
+    """
+    try:
+        found = json.loads((folder / "scores" / "report" / "tables.json").read_bytes())
+        tables = {each["key"]: each for each in found["tables"]}
+        heads = [_header(path) for path in sorted((folder / "scores").glob("*.jsonl"))]
+        if not heads or any(head.get("dataset") != fingerprint for head in heads):
+            return ""
+        chosen = next((tables[key] for key in _LAYOUTS if key in tables), None)
+        shown = None if chosen is None else _table(chosen)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""  # scores are made again from the replies; the card does without
+    return "" if shown is None else "\n\n".join(["## Scores", word("baselines.intro"), shown])
+
+
+def _header(path: Path) -> Mapping[str, Any]:
+    with path.open(encoding="utf-8") as file:
+        return dict(json.loads(file.readline()))
+
+
+def _table(found: Mapping[str, Any]) -> str | None:
+    heads = [column["name"] for column in found["columns"]]
+    lines = [line for line in found["lines"] if line["name"] not in _NOT_TOLD]
+    rows = []
+    for line in lines:
+        cells = [line["cells"][head] for head in heads]
+        rows.append((line["name"], _interval(cells[0]), *map(_number, cells[1:])))
+    return table(("", *heads), rows, right=range(1, len(heads) + 1)) if rows else None
+
+
+def _number(cell: Mapping[str, Any]) -> str:
+    return "" if cell["value"] is None else f"{100 * float(cell['value']):.1f}"
+
+
+def _interval(cell: Mapping[str, Any]) -> str:
+    if cell["low"] is None or cell["high"] is None:
+        return _number(cell)
+    return f"{_number(cell)} [{100 * float(cell['low']):.1f}, {100 * float(cell['high']):.1f}]"

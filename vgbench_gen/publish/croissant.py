@@ -1,0 +1,210 @@
+"""Croissant metadata with responsible-AI fields, made and checked by MLCommons' own library."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tomllib
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.publish.card import citations
+from vgbench_gen.publish.data_files import CANARY, Part
+from vgbench_gen.publish.licences import Decision
+from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release
+from vgbench_gen.publish.words import name_of, word
+from vgbench_gen.store.columns import Column
+from vgbench_gen.store.schema import PUBLISHED
+from vgbench_gen.text.render import templates_root
+
+FILE = "croissant.json"
+_HUB = "https://huggingface.co/datasets"
+# A git repository has no digest of its own; the library takes this address in its place, and so does the Hub.
+_NO_DIGEST = "https://github.com/mlcommons/croissant/issues/80"
+_CONFORMS = "http://mlcommons.org/croissant/1.1"
+_REPO = "repo"
+_NO_DATE = "croissant.json names no day of publication; give one with --date YYYY-MM-DD"
+
+
+class CroissantError(VGBenchError):
+    """The validator refuses what was made."""
+
+
+def croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decision]) -> tuple[bytes, list[str]]:
+    """The file's bytes, and what the validator warns of.
+
+    Raises:
+        ConfigError: the library is not installed.
+        CroissantError: the validator refuses it.
+    """
+    mlc = _library()
+    ctx = mlc.Context(conforms_to=_CONFORMS)
+    texts = tomllib.loads((templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
+    repo = f"{_HUB}/{release.options.repo}"
+    date = datetime.fromisoformat(release.options.date) if release.options.date else None
+    metadata = mlc.Metadata(
+        ctx=ctx,
+        id=repo,
+        name=release.options.name,
+        description=_description(release),
+        url=repo,
+        version=release.options.version,
+        date_published=date,
+        license=sorted({decision.policy.url or decision.policy.terms for decision in decisions}),
+        cite_as=citations()["benchmark"].strip(),
+        keywords=["benchmark", "spatial reasoning", "visual geometry", "RGB-D"],
+        in_language=["en"],
+        distribution=[
+            mlc.FileObject(
+                ctx=ctx,
+                id=_REPO,
+                name=_REPO,
+                description="the repository on the Hub",
+                content_url=repo,
+                encoding_formats=["git+https"],
+                sha256=_NO_DIGEST,
+            ),
+            *(_files(mlc, ctx, name, members) for name, members in _sets(parts)),
+        ],
+        record_sets=[_records(mlc, ctx, name, members) for name, members in _sets(parts)],
+        **_responsible(release, texts),
+    )
+    return check(json.dumps(metadata.to_json(), indent=2, ensure_ascii=False, default=str).encode() + b"\n")
+
+
+def check(data: bytes) -> tuple[bytes, list[str]]:
+    """Have the validator read a file; returns it with the warnings. Raises CroissantError where it refuses it."""
+    mlc = _library()
+    told = logging.getLogger("absl")
+    level = told.level
+    told.setLevel(logging.ERROR)  # it prints the warnings that are returned
+    try:
+        issues = mlc.Dataset(jsonld=json.loads(data)).metadata.ctx.issues
+    except mlc.ValidationError as error:
+        raise CroissantError(f"{FILE}: found metadata that the validator refuses: {error}") from error
+    finally:
+        told.setLevel(level)
+    if issues.errors:
+        raise CroissantError(f"{FILE}: found metadata that the validator refuses: {'; '.join(sorted(issues.errors))}")
+    return data, [_NO_DATE if "datePublished" in each else each for each in sorted(issues.warnings)]
+
+
+def _library() -> Any:
+    handlers = list(logging.root.handlers)
+    try:
+        import mlcroissant
+    except ImportError as error:
+        raise ConfigError(
+            "found no package mlcroissant, which writes Croissant metadata; expected the extra `publish`. "
+            "Install it: pip install 'vgbench-gen[publish]'."
+        ) from error
+    logging.root.handlers = handlers  # one that it adds would print every other library's warnings twice
+    return mlcroissant
+
+
+def _description(release: Release) -> str:
+    counts = release.counts
+    tasks = ", ".join(dict.fromkeys(task for task, _ in counts.cells))
+    sources = ", ".join(sorted({name_of("sources", source) for source, _ in counts.scenes}))
+    return word("croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary)
+
+
+def _responsible(release: Release, texts: dict[str, Any]) -> dict[str, Any]:
+    real = any(licence != "cc0-1.0" for _, licence in release.counts.scenes)
+    return {
+        "data_collection": texts["collection"],
+        "data_collection_type": texts["collection_type"],
+        "data_collection_missing_data": texts["missing"],
+        "data_collection_raw_data": texts["raw"],
+        "data_imputation_protocol": texts["imputation"],
+        "data_preprocessing_protocol": texts["preprocessing"],
+        "data_manipulation_protocol": texts["manipulation"],
+        "data_annotation_protocol": texts["annotation"],
+        "data_annotation_platform": texts["platform"],
+        "data_annotation_analysis": texts["analysis"],
+        "annotations_per_item": texts["per_item"],
+        "annotator_demographics": texts["demographics"],
+        "machine_annotation_tools": texts["tools"],
+        "data_biases": texts["biases"],
+        "data_use_cases": texts["uses"],
+        "data_limitations": texts["limitations"],
+        "data_social_impact": texts["impact"],
+        "personal_sensitive_information": texts["personal" if real else "personal_samples"],
+        "data_release_maintenance_plan": texts["maintenance"],
+    }
+
+
+def _sets(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
+    """Configurations with their parts: the whole, what stands beside it, single tasks."""
+    for name in (ALL, HARD, TRAIN):
+        if members := [part for part in parts if part.config == name]:
+            yield name, members
+    for part in parts:
+        if part.task:
+            yield part.task, [part]
+
+
+def _files(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
+    return mlc.FileSet(
+        ctx=ctx,
+        id=f"parquet-files-{name}",
+        name=f"parquet-files-{name}",
+        description=f"the parquet files of the configuration {name}",
+        contained_in=[_REPO],
+        encoding_formats=["application/x-parquet"],
+        includes=[part.pattern for part in members],
+    )
+
+
+def _records(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
+    rows = sum(part.rows for part in members)
+    fields = [_field(mlc, ctx, name, column) for column in (*PUBLISHED.columns, CANARY)]
+    return mlc.RecordSet(
+        ctx=ctx, id=name, name=name, description=f"{rows} questions, split {members[0].split}", fields=fields
+    )
+
+
+def _field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:
+    own = f"{name}/{column.name}"
+    told = column.meaning + (f" ({column.unit})" if column.unit else "")
+    if column.type == "structs":
+        # A sub-field takes its member out of every struct of the list.
+        inner = [
+            mlc.Field(
+                ctx=ctx,
+                id=f"{own}/{member.name}",
+                name=member.name,
+                description=member.meaning,
+                data_types=[_kind(mlc, member)],
+                source=_source(mlc, ctx, name, column.name, member.name),
+            )
+            for member in column.fields
+        ]
+        return mlc.Field(ctx=ctx, id=own, name=column.name, description=told, repeated=True, sub_fields=inner)
+    images = column.type == "images"
+    many = column.type in ("strings", "int64s", "float64s")
+    return mlc.Field(
+        ctx=ctx,
+        id=own,
+        name=column.name,
+        description=told,
+        data_types=[_kind(mlc, column)],
+        # The library casts pictures one by one only where a field is marked as repeated.
+        repeated=True if images else None,
+        is_array=True if many else None,
+        array_shape="-1" if many else None,
+        source=_source(mlc, ctx, name, column.name, "bytes" if images else ""),
+    )
+
+
+def _kind(mlc: Any, column: Column) -> Any:
+    kinds = {"int64": mlc.DataType.INTEGER, "float64": mlc.DataType.FLOAT, "images": mlc.DataType.IMAGE_OBJECT}
+    return kinds.get(column.type if column.type == "images" else column.type.removesuffix("s"), mlc.DataType.TEXT)
+
+
+def _source(mlc: Any, ctx: Any, name: str, column: str, member: str) -> Any:
+    transforms = [mlc.Transform(ctx=ctx, json_path=member)] if member else []
+    extract = mlc.Extract(ctx=ctx, column=column)
+    return mlc.Source(ctx=ctx, file_set=f"parquet-files-{name}", extract=extract, transforms=transforms)

@@ -1,0 +1,122 @@
+"""The parquet files of a published set: `data/<configuration>/…`, images inside, one folder per task of the benchmark.
+
+The writer is the one of a build: files below 500 MB, row groups of at most 100 rows or 16 MB, a page index, images
+that many rows of a group show stored once. That is what the Hub's viewer asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from vgbench_gen.core.types import Item
+from vgbench_gen.publish.licences import Gate
+from vgbench_gen.publish.release import ALL, TRAIN, Release, RowSet
+from vgbench_gen.publish.strip import EmbeddedMedia, FileFacts, published_row
+from vgbench_gen.store import shards
+from vgbench_gen.store.columns import Column
+from vgbench_gen.store.media import MediaStore
+from vgbench_gen.store.schema import PUBLISHED, Row, Table
+
+FOLDER = "data"
+CANARY = Column("canary", "string", "the same in every row, to find out what was trained on; empty in training data")
+TABLE: Table[Item] = Table(PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.from_row)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files that belong together.
+
+    config, split: where `datasets` finds them. task: of the benchmark's parts, "" elsewhere. pattern: of their names
+    in the published set. rows: in all of them.
+    """
+
+    config: str
+    split: str
+    task: str
+    pattern: str
+    rows: int
+    files: tuple[Path, ...]
+
+
+def write_parts(
+    folder: Path, release: Release, gate: Gate, progress: Callable[[int, int], None] = lambda done, total: None
+) -> list[Part]:
+    """Write all data files and say what they are.
+
+    Args:
+        folder: gets `data/`.
+        gate: whose pixels travel; other rows carry how to make their images instead.
+        progress: called with (rows written, rows in all).
+
+    Raises:
+        DatasetError: an image is missing or damaged.
+    """
+    total = sum(map(len, release.sets))
+    parts: list[Part] = []
+    for rows in release.sets:
+        make = _Rows(rows, gate, "" if rows.name == TRAIN else release.canary)
+        for task, places in (rows.by_task if rows.name == ALL else {"": _places(rows)}).items():
+            where = f"{FOLDER}/{rows.name}/{task}" if task else f"{FOLDER}/{rows.name}"
+            before = sum(part.rows for part in parts)
+            told = _told(make.of(places), partial(_further, progress, before, total))
+            files = shards.write_embedded_rows(folder / where, told, TABLE, rows.split)
+            pattern = f"{where}/{rows.split}-*.parquet"
+            parts.append(Part(rows.name, rows.split, task, pattern, len(places), tuple(files)))
+    return parts
+
+
+class _Rows:
+    """Rows of a set as they are published."""
+
+    def __init__(self, rows: RowSet, gate: Gate, canary: str) -> None:
+        self._paths = rows.dataset.paths
+        media = rows.home / "media"
+        self._media = MediaStore(media) if media.is_dir() else EmbeddedMedia(rows.dataset)
+        self._gate = gate
+        self._canary = {CANARY.name: canary}
+        self._memory = FileFacts()
+
+    def of(self, places: Sequence[int]) -> Iterator[Row]:
+        for row in light_rows(self._paths, places):
+            yield published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
+
+
+def light_rows(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:
+    """Rows at these places (ascending, counted over all files) with everything but the bytes of their images.
+
+    Raises:
+        DatasetError: a file is missing or damaged.
+    """
+    wanted = iter(places)
+    place = next(wanted, None)
+    start = 0
+    for path in paths:
+        with shards.open_parquet(path) as file:
+            schema = file.schema
+            leaves = [schema.column(k).path for k in range(len(schema))]
+            columns = [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
+            for group in range(file.metadata.num_row_groups):
+                end = start + file.metadata.row_group(group).num_rows
+                if place is not None and place < end:
+                    read = file.read_row_group(group, columns=columns, use_threads=False)
+                    while place is not None and place < end:
+                        yield from read.slice(place - start, 1).to_pylist()
+                        place = next(wanted, None)
+                start = end
+
+
+def _further(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def _told(rows: Iterator[Row], progress: Callable[[int], None]) -> Iterator[Row]:
+    for done, row in enumerate(rows, start=1):
+        yield row
+        progress(done)
+
+
+def _places(rows: RowSet) -> Sequence[int]:
+    return range(len(rows.dataset)) if rows.keep is None else rows.keep

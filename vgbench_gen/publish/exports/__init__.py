@@ -1,0 +1,1 @@
+"""Targets of `vgbench export`, one file each, found by scanning this folder."""

@@ -1,0 +1,234 @@
+"""`inspect-log`: saved replies with their scores as logs of inspect_ai, for `inspect view`; extra `inspect`."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.board import ScoreRow
+from vgbench_gen.evaluation.metrics import micro
+from vgbench_gen.evaluation.prompting import BLIND, AskOptions, asked
+from vgbench_gen.evaluation.questions import Questions
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
+from vgbench_gen.evaluation.saved import reply_files, score_lines
+from vgbench_gen.publish.export import Export, Job, exports
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.model import ChatMessageUser
+    from inspect_ai.scorer import Score
+
+_MAX_IMAGE_BYTES = 64 << 20  # of one log; it is made in memory, and the viewer loads a sample whole
+_SCORES = ("sane", "official", "strict")
+_STOPS = {"length": "max_tokens", "content_filter": "content_filter", "tool_calls": "tool_calls", "other": "unknown"}
+
+
+@exports.register("inspect-log")
+class InspectLogs(Export):
+    """One `.eval` file for each file of replies, and one more for each control (blind, wrong images)."""
+
+    def write(self, job: Job) -> str:
+        """As `Export.write`.
+
+        Raises:
+            ConfigError: inspect_ai is not installed.
+            DatasetError: there are no replies.
+        """
+        if importlib.util.find_spec("inspect_ai") is None:
+            raise ConfigError(
+                "--to inspect-log: needs inspect_ai, not installed here. Install the extra: "
+                "pip install 'vgbench-gen[inspect]'"
+            )
+        from inspect_ai.log import write_eval_log
+
+        files = reply_files(job.source.folder)
+        items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
+        image = _images(job, items.values())
+        for path in files:
+            header, lines = read_replies(path)
+            by_stage: dict[str, dict[ReplyKey, ReplyLine]] = defaultdict(dict)
+            for key, line in lines.items():
+                if key.id in items:
+                    by_stage[key.stage][key] = line
+            for stage, of_stage in by_stage.items():
+                scored, _ = score_lines(header, of_stage, items, job.source.fingerprint)
+                log = _Log(job, header, stage, image).made(of_stage, scored, items)
+                if log is not None:
+                    write_eval_log(log, str(job.folder / f"{path.stem}{f'-{stage}' if stage else ''}.eval"))
+        return "inspect view --log-dir ."
+
+
+def _images(job: Job, items: Any) -> Callable[[Item, int], bytes] | None:
+    """What reads an image for a log; None where all of them are too many."""
+
+    def read(item: Item, k: int) -> bytes:
+        found = job.source.image(item, k)
+        return found.read_bytes() if isinstance(found, Path) else found
+
+    room = _MAX_IMAGE_BYTES
+    for item in items:
+        for k in range(len(item.images)):
+            found = job.source.image(item, k)
+            room -= found.stat().st_size if isinstance(found, Path) else len(found)
+            if room < 0:
+                return None
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """One log under way. stage: of its replies. image: gives the bytes of an image; None to name it only."""
+
+    job: Job
+    header: Header
+    stage: str
+    image: Callable[[Item, int], bytes] | None
+
+    def made(
+        self, lines: Mapping[ReplyKey, ReplyLine], scored: Sequence[ScoreRow], items: Mapping[str, Item]
+    ) -> EvalLog | None:
+        """The log of these replies; None where none of them belongs to the dataset."""
+        from inspect_ai.log import (
+            EvalConfig,
+            EvalDataset,
+            EvalLog,
+            EvalMetric,
+            EvalPlan,
+            EvalResults,
+            EvalScore,
+            EvalSpec,
+        )
+        from inspect_ai.model import GenerateConfig
+
+        rows = {ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set): row for row in scored}
+        kept = [(line, rows[key]) for key, line in lines.items() if key in rows]
+        if not kept:
+            return None
+        answered = [row for _, row in kept if row.outcome != "failed"]
+        means = {"sane": [row.score for row in answered], "official": [row.official for row in answered]}
+        means["strict"] = [row.strict for row in answered]
+        name = f"{self.job.name}_{self.stage.replace('-', '_')}" if self.stage else self.job.name
+        told = self.header.settings.get("settings") or {}
+        identity = stable_hash(self.header.spec, self.header.dataset, self.stage)
+        spec = EvalSpec(
+            eval_id=identity,
+            run_id=identity,
+            task_id=stable_hash(self.header.dataset, self.stage),
+            created=_moment(min(line.time for line, _ in kept)),
+            task=name,
+            dataset=EvalDataset(name=self.job.name, samples=len({line.id for line, _ in kept})),
+            model=self.header.model or self.header.spec,
+            config=EvalConfig(epochs=1 + max(line.epoch for line, _ in kept)),
+            metadata={"dataset": self.header.dataset, "benchmark": self.header.benchmark, "spec": self.header.spec},
+        )
+        config = GenerateConfig(
+            **{one: told[one] for one in ("temperature", "max_tokens") if told.get(one) is not None}
+        )
+        return EvalLog(
+            eval=spec,
+            plan=EvalPlan(config=config),
+            status="success",
+            results=EvalResults(
+                total_samples=len(kept),
+                completed_samples=len(answered),
+                scores=[
+                    EvalScore(name=one, scorer=one, metrics={"mean": EvalMetric(name="mean", value=micro(means[one]))})
+                    for one in _SCORES
+                    if answered
+                ],
+            ),
+            samples=[self._sample(line, row, items[line.id]) for line, row in kept],
+        )
+
+    def _sample(self, line: ReplyLine, row: ScoreRow, item: Item) -> EvalSample:
+        from inspect_ai.log import EvalSample
+        from inspect_ai.model import ChatMessageAssistant, ModelOutput, ModelUsage
+
+        asked_message = self._message(line, item)
+        output = ModelOutput()
+        messages: list[Any] = [asked_message]
+        if line.response is not None:
+            stop: Any = _STOPS.get(line.finish_reason, "stop")
+            output = ModelOutput.from_content(line.model, line.response, stop_reason=stop)
+            messages.append(ChatMessageAssistant(content=line.response, model=line.model))
+        if line.usage:
+            read, written = line.usage.get("prompt_tokens", 0), line.usage.get("completion_tokens", 0)
+            output.usage = ModelUsage(input_tokens=read, output_tokens=written, total_tokens=read + written)
+            output.usage.total_cost = line.cost_usd
+        output.time = line.latency_s
+        return EvalSample(
+            id=f"{line.id}~{line.rotation}" if line.rotation else line.id,
+            epoch=line.epoch + 1,
+            input=[asked_message],
+            target=item.answer,
+            messages=messages,
+            output=output,
+            scores=_scores(row),
+            error=_error(line.error) if line.failed else None,
+            completed_at=_moment(line.time),
+            metadata={
+                "id": line.id,
+                "request_digest": line.request_digest,
+                "prompt_set": line.prompt_set,
+                "rotation": line.rotation,
+                "stage": line.stage,
+                "task": item.task,
+                "category": item.category,
+                "question_type": item.question_type,
+                "scene": f"{item.source}/{item.scene_id}",
+                "outcome": row.outcome,
+            },
+        )
+
+    def _message(self, line: ReplyLine, item: Item) -> ChatMessageUser:
+        """The question as it was asked; images by name where they are not embedded, or not the question's own."""
+        from inspect_ai.model import ChatMessageUser, Content, ContentImage, ContentText
+
+        options = AskOptions(prompt_set=line.prompt_set, blind=line.stage == BLIND)
+        made = asked(item, options.settings(""), options, line.rotation)
+        own = {shown.name: shown for shown in made.images}
+        parts: list[Content] = []
+        for shown in line.images:
+            name, tag = str(shown.get("name", "")), str(shown.get("tag", ""))
+            if tag:
+                parts.append(ContentText(text=tag))
+            if self.image is None or name not in own:
+                parts.append(ContentText(text=f"[{name}]"))
+                continue
+            data = self.image(own[name].item, own[name].k)
+            kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
+            parts.append(ContentImage(image=f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"))
+        return ChatMessageUser(content=[*parts, ContentText(text=made.text)])
+
+
+def _scores(row: ScoreRow) -> dict[str, Score] | None:
+    from inspect_ai.scorer import Score
+
+    if row.outcome == "failed":
+        return None
+    why = row.outcome if row.outcome == row.status or row.status == "ok" else f"{row.outcome} ({row.status})"
+    read = {"sane": row.extracted, "official": row.official_extracted, "strict": None}
+    value = {"sane": row.score, "official": row.official, "strict": row.strict}
+    return {
+        name: Score(value=value[name], answer=None if read[name] is None else str(read[name]), explanation=why)
+        for name in _SCORES
+    }
+
+
+def _error(said: str) -> Any:
+    from inspect_ai.log import EvalError
+
+    return EvalError(message=said or "no reply", traceback="", traceback_ansi="")
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

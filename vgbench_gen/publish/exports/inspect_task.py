@@ -1,0 +1,30 @@
+"""`inspect`: a task file for inspect_ai with questions, images and scorer beside it; needs nothing of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from vgbench_gen.publish.export import Export, Job, exports
+from vgbench_gen.text.render import templates_root
+
+
+@exports.register("inspect")
+class InspectTask(Export):
+    """NAME.py, samples.jsonl, images/ and vgbench_scorer/."""
+
+    def write(self, job: Job) -> str:
+        """As `Export.write`."""
+        job.json_lines("samples.jsonl", _samples(job))
+        job.scorer()
+        # inspect_ai reads the task's name off the file without running it, so it stands there as a literal.
+        words = (templates_root() / "exports" / "inspect" / "task.py").read_text("utf-8")
+        job.text(f"{job.name}.py", words.replace("{{ name }}", job.name))
+        job.template("inspect/README.md", "README.md")
+        return f"inspect eval {job.name}.py --model PROVIDER/MODEL"
+
+
+def _samples(job: Job) -> Iterator[dict[str, Any]]:
+    for row in job.rows():
+        scene = f"{row.item.source}/{row.item.scene_id}"
+        yield row.record() | {"scene": scene, "parts": row.parts(), "case": row.case()}

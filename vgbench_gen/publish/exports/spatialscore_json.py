@@ -1,0 +1,47 @@
+"""The schema in which SpatialScore is published (`haoningwu3639/SpatialScore: version_0/dataset/`).
+
+Exactly its eleven keys; the options stand in the question's text, one per line, and the prompt is the reader's own.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.evaluation.prompting import full_text, prompt_set
+from vgbench_gen.importers.base import origin_index
+from vgbench_gen.publish.export import Export, ExportRow, Job, exports
+
+
+@exports.register("spatialscore-json")
+class SpatialScoreJson(Export):
+    """`NAME.json` and `images/`."""
+
+    def write(self, job: Job) -> str:
+        """As `Export.write`."""
+        rows = [_row(row, job.source.benchmark) for row in job.rows()]
+        places: dict[int, int] = {}
+        for place, row in enumerate(rows):
+            if (first := places.setdefault(row["index"], place)) != place:
+                raise ConfigError(f"spatialscore-json: found index {row['index']} in rows {first} and {place}.")
+        job.text(f"{job.name}.json", json.dumps(rows, ensure_ascii=False, indent=1) + "\n")
+        job.template("spatialscore-json/README.md", "README.md")
+        return f"vgbench eval {job.name}.json --benchmark spatialscore --model …"
+
+
+def _row(row: ExportRow, benchmark: str) -> dict[str, Any]:
+    item = row.asked.item
+    return {
+        "index": item.index,
+        "category": item.category,
+        "subcategory": item.subcategory,
+        "question_type": item.question_type,
+        "input_modality": item.input_modality,
+        "question": full_text(item, prompt_set(row.asked.key.prompt_set)),
+        "answer": item.answer,
+        "img_paths": [f"./{path}" for path in row.images],
+        "source": item.benchmark.rpartition("/")[2] or benchmark,
+        "index_origin": origin_index(item),
+        "category_origin": item.category_origin,
+    }

@@ -1,0 +1,277 @@
+"""To the Hugging Face Hub and back, through its own client.
+
+Large files go up first and show nowhere; one commit then names all of them, so that a reader sees the old set or the
+new one. What was uploaded before a cut is not sent again. Tokens come from where the client looks for them
+(`HF_TOKEN`, or what `hf auth login` saved) and stand in no message of ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.publish.package import sha256
+
+ATTEMPTS = 4  # around the client's own five
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0
+_TYPE = "dataset"
+_OURS = ("data/", "audit/", "assets/")  # folders of a published set: what is no longer in it leaves them
+_PASSING = {408, 409, 425, 429, 500, 502, 503, 504}
+
+T = TypeVar("T")
+
+
+class HubError(VGBenchError):
+    """The Hub said no, or cannot be reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to publish. revision: a branch, made if need be. pull_request: propose instead of committing."""
+
+    repo: str
+    revision: str = "main"
+    pull_request: bool = False
+    public: bool = False
+    message: str = "Publish with vgbench-gen"
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What was uploaded. commit: its digest. url: of the commit or pull request. changed: False where it was there."""
+
+    commit: str
+    url: str
+    changed: bool
+
+
+def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text: None) -> Pushed:
+    """Upload a folder as one commit that holds exactly its files in our folders; others of the repository stay.
+
+    Args:
+        folder: what `package` wrote.
+        say: called with a line of progress.
+
+    Raises:
+        ConfigError: no token, or the repository is public and `target.public` is not set.
+        HubError: the Hub refuses or cannot be reached, somebody else committed meanwhile, or it holds other bytes
+            afterwards.
+    """
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
+
+    if not get_token():
+        raise ConfigError("found no token of the Hub; expected HF_TOKEN, or one saved by `hf auth login`.")
+    api = HfApi()
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    _repository(api, target)
+    head = _head(api, target)
+    there = _remote(api, target, head)
+    stale = sorted(name for name in there if name.startswith(_OURS) and name not in files)
+    if not stale and _same(files, there):
+        return Pushed(head, f"{api.endpoint}/datasets/{target.repo}/tree/{head}", changed=False)
+    adding = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=str(path)) for name, path in files.items()]
+    say(f"uploading {len(files)} files to {target.repo}")
+    where: dict[str, Any] = {"repo_id": target.repo, "repo_type": _TYPE, "revision": target.revision}
+    _tried(
+        lambda: api.preupload_lfs_files(
+            additions=adding, create_pr=target.pull_request, free_memory=False, num_threads=4, **where
+        ),
+        target,
+        say,
+    )
+    deleting = [CommitOperationDelete(path_in_repo=name) for name in stale]
+    say("committing")
+
+    def commit() -> Pushed:
+        try:
+            info = api.create_commit(
+                operations=[*adding, *deleting],
+                commit_message=target.message,
+                parent_commit=head,
+                create_pr=target.pull_request,
+                **where,
+            )
+        except Exception as error:
+            return _landed(api, target, head, files, stale, error)
+        return Pushed(info.oid, info.pr_url or info.commit_url, changed=True)
+
+    pushed = _tried(commit, target, say)
+    there = _remote(api, target, pushed.commit)
+    wrong = [*_differing(files, there), *(name for name in stale if name in there)]
+    if wrong:
+        found = f"other bytes than were sent in {len(wrong)} files, such as {wrong[0]}"
+        raise HubError(f"{target.repo}: found {found}. Publish again, and tell whoever runs the Hub if it stays so.")
+    return pushed
+
+
+def fetch(repo: str, revision: str, folder: Path, patterns: Sequence[str] | None = None) -> str:
+    """Download files of a repository into a folder, going on where an earlier call stopped; returns the commit.
+
+    Args:
+        revision: branch, tag or commit.
+        patterns: of names; all files where None.
+
+    Raises:
+        HubError: no such repository, revision or file, no right to it, or the Hub cannot be reached.
+    """
+    from huggingface_hub import HfApi
+
+    api, target = HfApi(), Target(repo, revision)
+    commit = _head(api, target)
+    wanted = None if patterns is None else list(patterns)
+    _tried(
+        lambda: api.snapshot_download(
+            repo, repo_type=_TYPE, revision=commit, local_dir=folder, allow_patterns=wanted, max_workers=4
+        ),
+        target,
+    )
+    return commit
+
+
+def _repository(api: Any, target: Target) -> None:
+    _tried(lambda: api.create_repo(target.repo, repo_type=_TYPE, private=not target.public, exist_ok=True), target)
+    info = _tried(lambda: api.repo_info(target.repo, repo_type=_TYPE), target)
+    if not info.private and not target.public:
+        raise ConfigError(f"{target.repo}: found a public repository; give --public if everybody may see the set.")
+    if target.revision != "main":
+        make = lambda: api.create_branch(target.repo, repo_type=_TYPE, branch=target.revision, exist_ok=True)  # noqa: E731
+        _tried(make, target)
+
+
+def _head(api: Any, target: Target) -> str:
+    return str(_tried(lambda: api.repo_info(target.repo, repo_type=_TYPE, revision=target.revision), target).sha)
+
+
+def _remote(api: Any, target: Target, commit: str) -> dict[str, tuple[int, str]]:
+    """Path -> (size, digest) of a commit's files: SHA-256 of large ones, git's own digest of the others."""
+
+    def listed() -> dict[str, tuple[int, str]]:
+        from huggingface_hub.hf_api import RepoFile
+
+        tree = api.list_repo_tree(target.repo, repo_type=_TYPE, revision=commit, recursive=True)
+        files = [entry for entry in tree if isinstance(entry, RepoFile)]
+        return {file.path: (file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
+
+    return _tried(listed, target)
+
+
+def _same(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> bool:
+    return not any(_differing(files, there))
+
+
+def _differing(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> Iterator[str]:
+    """Names of files that are not there, or with other bytes."""
+    for name, path in files.items():
+        size, digest = there.get(name, (-1, ""))
+        if size != path.stat().st_size or digest != (sha256(path) if len(digest) == 64 else _git_digest(path)):
+            yield name
+
+
+def _git_digest(path: Path) -> str:
+    data = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def _landed(
+    api: Any, target: Target, head: str, files: Mapping[str, Path], stale: Sequence[str], error: Exception
+) -> Pushed:
+    """The commit, if it is there although its answer was not; else the error is raised again.
+
+    Raises:
+        HubError: somebody else committed; or whether a pull request was opened cannot be known.
+    """
+    if target.pull_request:
+        if _status(error) is None and _passing(error):
+            remedy = "Look at the repository's discussions before you try again: it may be open."
+            raise HubError(f"{target.repo}: the answer about the pull request was lost. {remedy}") from error
+        raise error
+    if _status(error) != 412 and not _passing(error):
+        raise error
+    now = _head(api, target)
+    if now == head:
+        raise error
+    there = _remote(api, target, now)
+    if _same(files, there) and not set(stale) & set(there):
+        return Pushed(now, f"{api.endpoint}/datasets/{target.repo}/commit/{now}", changed=True)
+    found = f"commit {now[:12]}, which somebody else made meanwhile; expected {head[:12]}"
+    raise HubError(f"{target.repo}: found {found}. Nothing of yours was committed; publish again.") from error
+
+
+def _tried(call: Callable[[], T], target: Target, say: Callable[[str], None] = lambda text: None) -> T:
+    """Call what may be called again, until it succeeds, is refused, or has failed often enough.
+
+    Raises:
+        HubError: refused, or failed too often.
+    """
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
+
+    retrying = Retrying(
+        retry=retry_if_exception(_passing),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential(_FIRST_WAIT_S, max=_LONGEST_WAIT_S),
+        before_sleep=lambda state: say(f"the Hub did not answer well, attempt {state.attempt_number + 1} follows"),
+        reraise=True,
+    )
+    try:
+        return retrying(call)
+    except VGBenchError:
+        raise
+    except (OSError, RuntimeError, ValueError, _client_error()) as error:
+        raise _told(error, target) from error
+
+
+def _client_error() -> type[Exception]:
+    from huggingface_hub.errors import HfHubHTTPError
+
+    return HfHubHTTPError.__mro__[1]  # the base of its HTTP library's errors as well, whichever library it is built on
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came from."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status behind an error, None where there was no answer."""
+    for each in _chain(error):
+        if (response := getattr(each, "response", None)) is not None:
+            return int(response.status_code)
+    return None
+
+
+def _passing(error: BaseException) -> bool:
+    """Whether an error may pass by itself: a cut or refused connection, a server in trouble."""
+    if isinstance(error, VGBenchError):
+        return False
+    status = _status(error)
+    if status is not None:
+        return status in _PASSING
+    lost = (ConnectionError, TimeoutError, _client_error())
+    return any(isinstance(each, lost) for each in _chain(error))
+
+
+def _told(error: BaseException, target: Target) -> HubError:
+    """The error in our words: one line, without addresses that were signed for us."""
+    from huggingface_hub import get_token
+
+    status = _status(error)
+    said = next((s for each in _chain(error) if (s := getattr(each, "server_message", None))), None)
+    text = str(said or (str(error).strip().splitlines() or [type(error).__name__])[0])
+    text = re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text)
+    if token := get_token():
+        text = text.replace(token, "(token)")
+    what = f"status {status} ({text})" if status else f"no answer ({text})"
+    remedy = {
+        401: "The token is missing, wrong or has run out: `hf auth login`, or HF_TOKEN.",
+        403: "The token may not do this: make one with the right to write to this repository.",
+        404: "There is no such repository, revision or file, or the token may not see it.",
+    }.get(status or 0, "Run it again: what was transferred is not sent again.")
+    return HubError(f"{target.repo}: found {what}. {remedy}")

@@ -1,0 +1,197 @@
+"""The licence gate: which rows may be published with their pixels.
+
+What is known about each source stands in `licences.toml`, with its reason. What is not listed there may not travel.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
+
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.types import Item
+
+LICENCES = Path(__file__).with_name("licences.toml")
+FLAG = "--with-pixels"
+OWN = "VGBench"  # `Item.benchmark` of questions that this program made from scans
+
+
+class Policy(Config):
+    """What is known about the pixels of one source.
+
+    name: scan dataset or benchmark; also: other names of it. licence: the word that a flag must repeat, "" where it is
+    not established. terms, url: what they are called and where they stand. pixels: may they be published? notice: to be
+    printed where they are.
+    """
+
+    name: str
+    kind: Literal["scans", "benchmark", "made", "unknown"]
+    also: tuple[str, ...] = ()
+    licence: str
+    terms: str
+    url: str
+    pixels: bool
+    reason: str
+    notice: str = ""
+
+
+class Free(Config):
+    """A licence id of VGBench rows whose pixels travel whatever dataset's layout their scenes have."""
+
+    id: str
+    terms: str
+    url: str
+    reason: str
+
+
+class Licences(Config):
+    """The file `licences.toml`.
+
+    Raises:
+        ValueError: a name stands for two policies.
+    """
+
+    free: tuple[Free, ...]
+    policy: tuple[Policy, ...]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        # Flags name a policy alone, so a scan dataset and a benchmark may not share a name either.
+        names = Counter(_plain(name) for policy in self.policy for name in (policy.name, *policy.also))
+        twice = [name for name, count in names.items() if count > 1]
+        if twice:
+            raise ValueError(f"one policy per name, but {', '.join(twice)} stands for two")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the gate decided about the rows of one policy. by_flag: their pixels travel because a flag says so."""
+
+    policy: Policy
+    rows: int
+    pixels: bool
+    by_flag: bool
+
+
+class Gate:
+    """The policies, and the flags given by whoever publishes.
+
+    Args:
+        licences: the policies.
+        allowed: policies (by name) whose pixels travel by flag, and the licence that the flag names.
+    """
+
+    def __init__(self, licences: Licences, allowed: Mapping[str, str] | None = None) -> None:
+        self._allowed = dict(allowed or {})
+        self._free = {free.id: _made(free) for free in licences.free}
+        self._by_name: dict[tuple[str, str], Policy] = {
+            (policy.kind, _plain(name)): policy.model_copy(update=self._stated(policy))
+            for policy in licences.policy
+            for name in (policy.name, *policy.also)
+        }
+
+    def policy(self, row: Mapping[str, Any] | Item) -> Policy:
+        """The policy of a row, by its `benchmark`, `source` and `licence`; one that forbids where none is known."""
+        benchmark, source, licence = (_text(row, name) for name in ("benchmark", "source", "licence"))
+        benchmark = benchmark.rpartition("/")[2]  # `SpatialScore/MMVP` shows MMVP's images
+        if benchmark == OWN and licence in self._free:
+            return self._free[licence]
+        kind, name = ("scans", source) if benchmark == OWN else ("benchmark", benchmark)
+        return self._by_name.get((kind, _plain(name))) or _unknown(name or "(no name)")
+
+    def travels(self, row: Mapping[str, Any] | Item) -> bool:
+        """Whether the row may be published with its pixels."""
+        return self._pass(self.policy(row))
+
+    def decisions(self, rows: Iterable[Mapping[str, Any] | Item]) -> list[Decision]:
+        """One decision per policy met, sorted by name."""
+        met: dict[str, Policy] = {}
+        counts: Counter[str] = Counter()
+        for row in rows:
+            policy = self.policy(row)
+            met[policy.name] = policy
+            counts[policy.name] += 1
+        return [
+            Decision(policy, counts[name], self._pass(policy), self._pass(policy) and not policy.pixels)
+            for name, policy in sorted(met.items())
+        ]
+
+    def _stated(self, policy: Policy) -> dict[str, str]:
+        """What a flag adds to a policy whose licence is not established."""
+        if policy.licence or policy.name not in self._allowed:
+            return {}
+        licence = self._allowed[policy.name]
+        return {"licence": licence, "terms": f"{licence}, as stated by the publisher"}
+
+    def _pass(self, policy: Policy) -> bool:
+        return policy.pixels or policy.name in self._allowed
+
+
+def gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
+    """The gate under some flags `NAME=LICENCE`, each of which lets the pixels of one source travel.
+
+    Naming the licence is the point: who publishes says under which terms they have the right to.
+
+    Raises:
+        ConfigError: a flag of another form, a name without a policy, or another licence than the policy's.
+    """
+    licences = _read(path)
+    by_name = {_plain(name): policy for policy in licences.policy for name in (policy.name, *policy.also)}
+    allowed = {}
+    for flag in flags:
+        name, _, licence = flag.partition("=")
+        policy = by_name.get(_plain(name))
+        if policy is None:
+            known = ", ".join(policy.name for policy in licences.policy)
+            raise ConfigError(
+                f"{FLAG} {flag}: found no policy for {name!r}; expected NAME=LICENCE with one of {known}."
+            )
+        if not licence or licence.lower() == "unknown" or licence != (policy.licence or licence):
+            expected = f"{policy.name}={policy.licence or 'LICENCE'} ({policy.terms}, {policy.url})"
+            raise ConfigError(
+                f"{FLAG} {flag}: found {licence or 'no licence'!r}; expected {expected}. "
+                f"Give it only if you may publish these pixels: {policy.reason}."
+            )
+        allowed[policy.name] = licence
+    return Gate(licences, allowed)
+
+
+@cache
+def _read(path: Path) -> Licences:
+    return load_toml(path, Licences)
+
+
+def _made(free: Free) -> Policy:
+    return Policy(
+        name=free.id, kind="made", licence=free.id, terms=free.terms, url=free.url, pixels=True, reason=free.reason
+    )
+
+
+def _unknown(name: str) -> Policy:
+    return Policy(
+        name=name[:80],
+        kind="unknown",
+        licence="",
+        terms="not established",
+        url="",
+        pixels=False,
+        reason="no policy for this source: what is not known to be free stays at home",
+    )
+
+
+def _text(row: Mapping[str, Any] | Item, name: str) -> str:
+    value = getattr(row, name) if isinstance(row, Item) else row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _plain(name: str) -> str:
+    """Names that differ in case and punctuation alone are one: `CV-Bench` is `cvbench`, `ScanNet++` is `scannetpp`."""
+    return "".join(c for c in name.lower().replace("+", "p") if c.isalnum())

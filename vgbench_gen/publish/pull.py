@@ -1,0 +1,195 @@
+"""A published set brought back as a build folder, checked file by file and row by row."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.publish import hub
+from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, sha256
+from vgbench_gen.publish.release import ALL, REPO, TRAIN
+from vgbench_gen.store import shards
+from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.files import dataset_error, replace_folder, sync_all, temporary_name
+from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
+from vgbench_gen.store.schema import SCHEMA_VERSION
+
+_AUDIT = "audit/*"
+_AT_ONCE = 16  # rows with their images
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What came back. rows: questions. bare: those without images. commit: of the Hub, "" from a folder.
+
+    fresh: fetched now; False where the folder held it already.
+    """
+
+    folder: Path
+    rows: int
+    bare: int
+    fingerprint: str
+    commit: str
+    fresh: bool
+
+
+def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulled:
+    """Fetch a published set and write it as a build folder: `items/`, `manifest.json`, `audit/`.
+
+    An interrupted call goes on where it stopped. `out` appears whole or not at all; where it holds the same set
+    already, nothing is fetched, and replies and scores in it stay.
+
+    Args:
+        name: OWNER/NAME on the Hub, or a folder that `vgbench publish` wrote.
+        part: "vgbench", "hard" or "train".
+
+    Raises:
+        ConfigError: no name of either kind, or no such part.
+        DatasetError: not a set of this program, another schema, damaged files, or `out` holds something else.
+        HubError: the Hub refuses or cannot be reached.
+    """
+    local = Path(name)
+    if local.is_dir():
+        return _take(local, out, "", part)
+    if not REPO.fullmatch(name):
+        raise ConfigError(f"{name}: found neither a folder nor a Hub name; expected OWNER/NAME, such as lab/vgbench.")
+    staging = out.parent / f".{out.name}.pull"
+    commit = hub.fetch(name, revision, staging, [MANIFEST])
+    _, record = _record(staging, part)
+    held = _held(out, record)
+    if held is not None:
+        shutil.rmtree(staging)
+        return Pulled(out, len(held), _bare(held.paths), str(record["fingerprint"]), commit, fresh=False)
+    names = [MANIFEST, _AUDIT, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
+    hub.fetch(name, commit, staging, [_literal(each) if each != _AUDIT else each for each in names])
+    pulled = _take(staging, out, commit, part)
+    shutil.rmtree(staging)
+    return pulled
+
+
+def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
+    """Check a set that lies in a folder and write it to `out`."""
+    manifest, record = _record(source, part)
+    fingerprint = str(record["fingerprint"])
+    held = _held(out, record)
+    if held is not None:
+        return Pulled(out, len(held), _bare(held.paths), fingerprint, commit, fresh=False)
+    files: Mapping[str, Any] = manifest[SECTION]["files"]
+    audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    filling = temporary_name(out)
+    try:
+        names = list(record["files"])
+        targets = {name: f"items/items-{k:05d}-of-{len(names):05d}.parquet" for k, name in enumerate(names)}
+        for name, target in (targets | {name: name for name in audit}).items():
+            _check_file(source / name, files.get(name), name)
+            (filling / target).parent.mkdir(parents=True, exist_ok=True)
+            _bring(source / name, filling / target)
+        own = read_manifest(source) if part != TRAIN else _train_manifest(source)
+        stated = {"fingerprint": fingerprint, "said_fingerprint": record["said_fingerprint"]}
+        pulled = {"part": part, "repo": manifest[SECTION]["repo"], "commit": commit}
+        counts = {**own.get("counts", {}), "items": record["rows"]}
+        write_manifest(filling, {**own, **stated, "counts": counts, "pulled": pulled})
+        dataset = load(filling)
+        _check_rows(filling, dataset, record)
+        bare = _check_images(dataset.paths)
+        sync_all([path for path in sorted(filling.rglob("*")) if path.is_file()])
+        replace_folder(filling, out)
+    except BaseException:
+        shutil.rmtree(filling, ignore_errors=True)
+        raise
+    return Pulled(out, int(record["rows"]), bare, fingerprint, commit, fresh=True)
+
+
+def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """The manifest, and what it says of one part of the set."""
+    manifest = read_manifest(source)
+    section = manifest.get(SECTION)
+    where = source / MANIFEST
+    remedy = "Name a set that `vgbench publish` made."
+    if not isinstance(section, dict) or section.get("format") != FORMAT:
+        found = f"format {section.get('format')}" if isinstance(section, dict) else "no published set"
+        raise dataset_error(where, found, f"a published set of format {FORMAT}", remedy)
+    if section.get("schema_version") != SCHEMA_VERSION:
+        found = f"schema version {section.get('schema_version')}"
+        raise dataset_error(where, found, f"{SCHEMA_VERSION}", "Take the release of vgbench-gen that made the set.")
+    sets = section["sets"]
+    if part not in sets:
+        raise ConfigError(f"--part {part}: found no such part in the set; expected one of {', '.join(sets)}.")
+    for name in sets[part]["files"]:
+        parts = PurePosixPath(name).parts
+        if name.startswith("/") or ".." in parts or parts[:1] != ("data",) or not re.fullmatch(r"[\w./-]+", name):
+            raise dataset_error(where, f"the file name {name!r}", "names below data/", remedy)
+    return manifest, sets[part]
+
+
+def _train_manifest(source: Path) -> dict[str, Any]:
+    return dict(json.loads((source / TRAIN_MANIFEST).read_bytes()))
+
+
+def _held(out: Path, record: Mapping[str, Any]) -> Dataset | None:
+    """The dataset in `out` if it is this one; None where there is nothing. Raises DatasetError for anything else."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return None
+    held = read_manifest(out).get("fingerprint") if (out / MANIFEST).is_file() else "none"
+    if held == record["fingerprint"]:
+        dataset = load(out)
+        if dataset_fingerprint(dataset) == held:
+            return dataset
+    raise dataset_error(out, "other files", "no folder, or this very set", "Give another folder with --out.")
+
+
+def _check_file(path: Path, stated: Mapping[str, Any] | None, name: str) -> None:
+    remedy = "Delete it and pull again; if it stays so, the published set is damaged."
+    if stated is None or not path.is_file():
+        raise dataset_error(path, "no such file", f"{name}, which the manifest lists", remedy)
+    size, digest = path.stat().st_size, sha256(path)
+    if (size, digest) != (stated["bytes"], stated["sha256"]):
+        found = f"{size} bytes, SHA-256 {digest[:16]}…"
+        raise dataset_error(path, found, f"{stated['bytes']} bytes, SHA-256 {stated['sha256'][:16]}…", remedy)
+
+
+def _check_rows(folder: Path, dataset: Dataset, record: Mapping[str, Any]) -> None:
+    found = dataset_fingerprint(dataset)
+    if (len(dataset), found) != (record["rows"], record["fingerprint"]):
+        expected = f"{record['rows']} and {record['fingerprint']}"
+        remedy = "The published set is damaged."
+        raise dataset_error(folder, f"{len(dataset)} questions with fingerprint {found}", expected, remedy)
+
+
+def _check_images(paths: Sequence[Path]) -> int:
+    """Make sure that every image is the one that its name, a digest, says; returns the questions without images."""
+    bare = 0
+    for row in shards.iter_rows(paths, ["id", "images", "image_files"], _AT_ONCE):
+        for image in row["images"]:
+            if bytes_digest(image["bytes"]) != str(image["path"]).partition(".")[0]:
+                found = f"an image with other bytes than its name {image['path']} says"
+                raise dataset_error(f"item {row['id']}", found, "its digest", "The published set is damaged.")
+        bare += not row["images"] and bool(row["image_files"])
+    return bare
+
+
+def _bare(paths: Sequence[Path]) -> int:
+    columns = ["images.list.element.path", "image_files.list.element.name"]
+    return sum(not row["images"] and bool(row["image_files"]) for row in shards.iter_rows(paths, columns, 4096))
+
+
+def _bring(source: Path, target: Path) -> None:
+    """A second name for a file where the disk allows it, else a copy: shards are replaced, never changed in place."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _literal(name: str) -> str:
+    """A pattern that only this name matches."""
+    return re.sub(r"([*?[])", r"[\1]", name)

@@ -1,0 +1,235 @@
+"""What is to be published: a build, the questions of it that are hard, training data beside it, and its counts."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest
+
+REPO = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+VERSION = re.compile(r"\d+\.\d+\.\d+")
+ALL, HARD, TRAIN = "vgbench", "hard", "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to publish.
+
+    repo: "owner/name". hard: the hard questions, as a dataset, or as a file of ids (lines, or a JSON list). train: a
+    build with training data. with_pixels: `NAME=LICENCE` for every source whose images are published although its
+    policy says no. version: of the data, three numbers. date: ISO day that metadata carry, "" for none.
+    """
+
+    repo: str
+    hard: Path | None = None
+    train: Path | None = None
+    with_pixels: tuple[str, ...] = ()
+    title: str = ""
+    version: str = "1.0.0"
+    date: str = ""
+
+    def __post_init__(self) -> None:
+        if not REPO.fullmatch(self.repo) or ".." in self.repo or "--" in self.repo:
+            raise ConfigError(f"--repo {self.repo}: found no Hub name; expected OWNER/NAME, such as lab/vgbench.")
+        if not VERSION.fullmatch(self.version):
+            raise ConfigError(f"--version {self.version}: found no version; expected three numbers, such as 1.0.0.")
+        if self.date and not re.fullmatch(r"\d{4}-\d\d-\d\d", self.date):
+            raise ConfigError(f"--date {self.date}: found no day; expected YYYY-MM-DD.")
+
+    @property
+    def name(self) -> str:
+        """Title, else the repository's own name."""
+        return self.title or self.repo.partition("/")[2]
+
+
+@dataclass(frozen=True)
+class RowSet:
+    """Rows of one dataset that are published as one configuration.
+
+    name: of the configuration. split: "test" or "train". home: the dataset's folder. keep: rows, in order; None for
+    all.
+    """
+
+    name: str
+    split: str
+    home: Path
+    dataset: Dataset
+    keep: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.dataset) if self.keep is None else len(self.keep)
+
+    def items(self) -> Iterator[Item]:
+        """The questions, in the dataset's order."""
+        return iter(self.dataset) if self.keep is None else (self.dataset[k] for k in self.keep)
+
+    @cached_property
+    def by_task(self) -> dict[str, list[int]]:
+        """Task -> its rows of the dataset; tasks by first appearance."""
+        places = range(len(self.dataset)) if self.keep is None else self.keep
+        found: dict[str, list[int]] = {}
+        for place, item in zip(places, self.items(), strict=True):
+            found.setdefault(item.task, []).append(place)
+        return found
+
+    def published(self) -> Iterator[Item]:
+        """The questions in the order in which they are published: those of the benchmark task by task."""
+        if self.name != ALL:
+            return self.items()
+        return (self.dataset[k] for rows in self.by_task.values() for k in rows)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """`dataset_fingerprint` of the rows as published."""
+        return dataset_fingerprint(self.published())
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many questions of what kind; keys are tuples of values. scenes: (source, sample) -> scenes."""
+
+    cells: Counter[tuple[str, str]] = field(default_factory=Counter)
+    origins: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    modality: Counter[str] = field(default_factory=Counter)
+    scenes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    images: int = 0
+
+    @property
+    def total(self) -> int:
+        """All questions."""
+        return sum(self.cells.values())
+
+
+@dataclass(frozen=True)
+class Release:
+    """Everything the published files are made from.
+
+    folder, manifest: of the build. sets: what is published, the benchmark first. audit: its report as JSON, None where
+    none was made.
+    """
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    sets: tuple[RowSet, ...]
+    options: Options
+    audit: Mapping[str, Any] | None
+
+    @property
+    def main(self) -> RowSet:
+        """The benchmark."""
+        return self.sets[0]
+
+    @property
+    def canary(self) -> str:
+        """Tells a text that quotes the questions apart from others; the same for the same questions."""
+        return str(uuid.UUID(hex=stable_hash("canary", self.main.fingerprint, size=16)))
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Of the benchmark."""
+        return count(self.main.items())
+
+
+def read_release(folder: Path, options: Options) -> Release:
+    """Look at what is to be published; no image is read.
+
+    Raises:
+        DatasetError: no build there, it is empty, or its rows are not those of its manifest.
+        ConfigError: an id of the hard questions is not one of it.
+    """
+    manifest = read_manifest(folder)
+    dataset = load(folder)
+    if not len(dataset):
+        raise dataset_error(folder, "no questions", "a dataset to publish", "Build it from more scenes.")
+    stated, found = manifest.get("fingerprint"), dataset_fingerprint(dataset)
+    if stated != found:
+        remedy = "The questions were changed after the build; build or compose it again."
+        raise dataset_error(folder / MANIFEST, f"fingerprint {stated}", f"{found}, that of its questions", remedy)
+    sets = [RowSet(ALL, "test", folder, dataset)]
+    if options.hard is not None:
+        sets.append(RowSet(HARD, "test", folder, dataset, _hard_rows(dataset, options.hard)))
+    if options.train is not None:
+        sets.append(RowSet(TRAIN, "train", options.train, load(options.train)))
+        _apart(sets[0], sets[-1])
+    return Release(folder, manifest, tuple(sets), options, _audit(folder, len(dataset)))
+
+
+def count(items: Iterable[Item]) -> Counts:
+    """Count questions by task and type, source, split and licence, modality; their scenes; their images."""
+    cells: Counter[tuple[str, str]] = Counter()
+    origins: Counter[tuple[str, str, str]] = Counter()
+    modality: Counter[str] = Counter()
+    scenes: dict[tuple[str, str], set[str]] = {}
+    images = 0
+    for item in items:
+        cells[item.task, item.question_type] += 1
+        origins[item.source, item.licence, item.split] += 1
+        modality[item.input_modality] += 1
+        scenes.setdefault((item.source, item.licence), set()).add(item.scene_id)
+        images += len(item.images)
+    return Counts(cells, origins, modality, {key: len(ids) for key, ids in scenes.items()}, images)
+
+
+def _hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
+    wanted = _hard_ids(path)
+    rows = {item_id: row for row, item_id in enumerate(dataset.ids())}
+    strange = [item_id for item_id in wanted if item_id not in rows]
+    if strange or not wanted:
+        found = f"{len(strange)} ids that are none of the dataset, such as {strange[0]}" if strange else "no ids"
+        raise ConfigError(f"--hard {path}: found {found}; expected ids of its questions. Vote on this dataset again.")
+    return tuple(sorted({rows[item_id] for item_id in wanted}))
+
+
+def _hard_ids(path: Path) -> list[str]:
+    if path.is_dir() or path.suffix == ".parquet":
+        return load(path).ids()
+    try:
+        text = path.read_text("utf-8")
+        found = json.loads(text) if path.suffix == ".json" else [line.strip() for line in text.splitlines()]
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"--hard {path}: found no readable file ({error}); expected a dataset or ids.") from error
+    ids = found.get("ids") if isinstance(found, dict) else found
+    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
+        raise ConfigError(f"--hard {path}: found other JSON; expected a list of ids, or an object with one as `ids`.")
+    return [each for each in ids if each]
+
+
+def _apart(test: RowSet, train: RowSet) -> None:
+    """Refuse training data from scenes that are tested on: that is leakage. Raises ConfigError."""
+    tested = {(item.source, item.scene_id) for item in test.items()}
+    shared = sorted({(item.source, item.scene_id) for item in train.items()} & tested)
+    if shared:
+        found = f"{len(shared)} scenes that the benchmark asks about, such as {'/'.join(shared[0])}"
+        raise ConfigError(f"--train {train.home}: found {found}; expected other scenes. Build it from other scans.")
+
+
+def _audit(folder: Path, questions: int) -> Mapping[str, Any] | None:
+    path = folder / "audit" / "audit.json"
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_bytes())
+        fits = found["items"] == questions and isinstance(found["findings"], list)
+    except (ValueError, KeyError, TypeError) as error:
+        raise dataset_error(path, f"no audit ({error})", "what `vgbench audit` wrote", "Audit it again.") from error
+    if not fits:
+        raise dataset_error(path, f"an audit of {found['items']} questions", f"{questions}", "Audit it again.")
+    return dict(found)
+
+
+def tasks_in_order(counts: Counts) -> Sequence[str]:
+    """Tasks by first appearance."""
+    return list(dict.fromkeys(task for task, _ in counts.cells))

@@ -1,0 +1,94 @@
+"""A copy of our scoring that runs without the rest of this package.
+
+Other harnesses pin other versions of what we need (numpy aside), so an exported task carries the modules that score and
+nothing else. It also freezes them: an export scores as it did on the day it was made.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+NAME = "vgbench_scorer"
+_PACKAGE = "vgbench_gen"
+_ENTRY = f"{_PACKAGE}.evaluation.portable"
+_LIBRARIES = ("simpleeval",)  # single files under a licence that their first lines hold
+_INIT = '''"""{text}"""
+
+from {name}.evaluation.portable import FAILED, grade, mean, share, version
+
+__all__ = ["FAILED", "grade", "mean", "share", "version"]
+'''
+
+
+def copy_scorer(folder: Path) -> list[Path]:
+    """Write the package `vgbench_scorer` into a folder; returns its files, sorted.
+
+    It holds `evaluation.portable`, what that imports of ours, data files beside those modules, and the libraries that
+    are one file. Python 3.11 and numpy are all that it needs.
+    """
+    written: list[Path] = []
+    root = folder / NAME
+    for module, path in sorted(_closure(_ENTRY).items()):
+        inside = Path(*module.split(".")[1:])
+        target = root / (inside / "__init__.py" if path.name == "__init__.py" else inside.with_suffix(".py"))
+        written.append(_write(target, _renamed(path.read_text("utf-8"))))
+        for data in sorted(path.parent.glob("*.toml")) if path.name != "__init__.py" else ():
+            if data.name in path.read_text("utf-8"):
+                written.append(_write(target.with_name(data.name), data.read_text("utf-8")))
+    for parent in sorted({one for path in written for one in path.parents if root in one.parents}):
+        if not (parent / "__init__.py").exists():
+            written.append(_write(parent / "__init__.py", ""))
+    text = "Scoring of VGBench replies, copied out of vgbench-gen (Apache-2.0)."
+    written.append(_write(root / "__init__.py", _INIT.format(text=text, name=NAME)))
+    for library in _LIBRARIES:
+        written.append(_write(root / f"{library}.py", _file_of(library).read_text("utf-8")))
+    return sorted(set(written))
+
+
+def _closure(entry: str) -> dict[str, Path]:
+    """Our modules that a module needs, itself among them, by name. Packages count only for what they hold."""
+    found: dict[str, Path] = {}
+    waiting = [entry]
+    while waiting:
+        module = waiting.pop()
+        if module in found:
+            continue
+        found[module] = _file_of(module)
+        waiting += _imports(found[module])
+    return {name: path for name, path in found.items() if path.name != "__init__.py"}
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{_PACKAGE}."):
+            if _is_package(node.module):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def _is_package(module: str) -> bool:
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def _file_of(module: str) -> Path:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"{module}: found no file of it; expected an installation with its sources.")
+    return Path(spec.origin)
+
+
+def _renamed(source: str) -> str:
+    for library in _LIBRARIES:
+        source = source.replace(f"from {library} import", f"from {NAME}.{library} import")
+    return source.replace(_PACKAGE, NAME)
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path

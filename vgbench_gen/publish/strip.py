@@ -1,0 +1,178 @@
+"""Rows as they are published: with checksums of their images and how to make them, with or without the pixels.
+
+A row without pixels says which frame of which scan each image is made from, at which size, and what is done to it
+(crop, homography, mirror, marks); `hydrate` makes the images from the reader's own copy of the scans.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import bytes_digest, canonical_json
+from vgbench_gen.core.types import ColorArray
+from vgbench_gen.quality.uniqueness import picture_hash
+from vgbench_gen.store.dataset import Dataset
+from vgbench_gen.store.files import dataset_error
+from vgbench_gen.store.pictures import Picture, decode
+from vgbench_gen.store.schema import PUBLISHED, Row
+
+__all__ = [
+    "PUBLISHED", "EmbeddedMedia", "FileFacts", "Images", "image_files", "look", "pixels_digest", "published_row",
+]  # fmt: skip
+
+
+class Images(Protocol):
+    """Encoded images by media name; `store.media.MediaStore` is one."""
+
+    def get(self, name: str) -> bytes:
+        """The bytes. Raises DatasetError where there are none."""
+
+    def has(self, name: str) -> bool:
+        """Whether the bytes are there."""
+
+
+class EmbeddedMedia:
+    """The images inside a dataset's own files, for sets that lie without a media folder.
+
+    Fast when asked in the order of the rows: the images of one row group are in memory at a time.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._last = 0
+        self._places: dict[str, list[tuple[int, int]]] = {}
+        for row, item in enumerate(dataset):
+            for k, name in enumerate(item.images):
+                self._places.setdefault(name, []).append((row, k))
+
+    def get(self, name: str) -> bytes:
+        """The bytes of an image.
+
+        Raises:
+            DatasetError: no row shows it, or its row is without pixels.
+        """
+        if name not in self._places:
+            remedy = "Give the build's own folder."
+            raise dataset_error("images", f"no image {name[:80]!r}", "one that a row shows", remedy)
+        # Of the rows that show it, the one nearest to the last read is likely in memory.
+        self._last, k = min(self._places[name], key=lambda place: abs(place[0] - self._last))
+        return self._dataset.image_bytes(self._dataset[self._last], k)
+
+    def has(self, name: str) -> bool:
+        """Whether a row shows an image of this name with its pixels."""
+        try:
+            self.get(name)
+        except DatasetError:
+            return False
+        return True
+
+
+class FileFacts:
+    """What is known about encoded images, each looked at once; a few hundred bytes per image."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, dict[str, Any]] = {}
+        self._bases: dict[str, str] = {}
+
+    def of(self, name: str, media: Images) -> dict[str, Any]:
+        """name, size_bytes, width, height, pixels and look of an image. Raises DatasetError where it is missing."""
+        if name not in self._shown:
+            data = media.get(name)
+            image = decode(data, name)
+            self._shown[name] = {
+                "name": name,
+                "size_bytes": len(data),
+                "width": image.shape[1],
+                "height": image.shape[0],
+                "pixels": pixels_digest(image),
+                "look": look(data),
+            }
+            # A frame that passes through is its own base.
+            self._bases[name] = self._shown[name]["pixels"]
+        return self._shown[name]
+
+    def base_pixels(self, name: str, media: Images) -> str:
+        """Digest of a base image's pixels, "" where the image is not at hand."""
+        if name not in self._bases:
+            self._bases[name] = pixels_digest(decode(media.get(name), name)) if media.has(name) else ""
+        return self._bases[name]
+
+
+def pixels_digest(image: ColorArray) -> str:
+    """BLAKE2b (128 bits, hexadecimal) of (H, W, 3) uint8 RGB pixels, row by row: what no encoding changes."""
+    return bytes_digest(image.tobytes())
+
+
+def look(data: bytes) -> str:
+    """Perceptual hash of an encoded image, 16 hexadecimal digits; "" where it cannot be read."""
+    found = picture_hash(data)
+    return "" if found is None else f"{found:016x}"
+
+
+def published_row(row: Row, media: Images, travels: bool, memory: FileFacts | None = None) -> Row:
+    """A row of items as a row of published items: `image_files` filled, pixels embedded or left out.
+
+    Args:
+        row: of `store.schema.ITEMS` or `PUBLISHED`; not changed. One that has `image_files` keeps them.
+        media: has the images that the row shows; base images too where their checksums are wanted.
+        travels: may the pixels be published (`licences.Gate.travels`)? A row without pixels stays without.
+        memory: the same for all rows, so that nothing is decoded twice.
+
+    Raises:
+        DatasetError: an image is missing or damaged, or the row's evidence is.
+    """
+    files = list(row.get("image_files") or ()) or image_files(row, media, memory or FileFacts())
+    embedded = travels and all(media.has(file["name"]) for file in files)
+    images = [{"bytes": media.get(file["name"]), "path": file["name"]} for file in files] if embedded else []
+    return {**row, "images": images, "image_files": files}
+
+
+def image_files(row: Row, media: Images | None, memory: FileFacts) -> list[dict[str, Any]]:
+    """The `image_files` of a row: checksums of its images and how each is made from a frame.
+
+    Without `media` there are no checksums but the names.
+
+    Raises:
+        DatasetError: an image is missing or damaged, or the row's evidence is.
+    """
+    names = [image["path"] for image in row["images"]]
+    made = _recipes(row, len(names))
+    files = []
+    for name, recipe in zip(names, made, strict=True):
+        known = {"name": name, "size_bytes": 0, "width": 0, "height": 0, "pixels": "", "look": ""}
+        if media is not None:
+            known = memory.of(name, media)
+        base = recipe["base"]
+        files.append({**known, **recipe, "base_pixels": memory.base_pixels(base, media) if media and base else ""})
+    return files
+
+
+def _recipes(row: Row, count: int) -> list[dict[str, Any]]:
+    """frame_id, base, base_width, base_height, ops per image; empty where no scan is behind the row."""
+    evidence = row["evidence"]
+    evidence = json.loads(evidence) if isinstance(evidence, str) else evidence
+    if not isinstance(evidence, Mapping) or not all(key in evidence for key in ("pictures", "bases", "cameras")):
+        nothing = {"frame_id": "", "base": "", "base_width": 0, "base_height": 0, "ops": "[]"}
+        return [dict(nothing) for _ in range(count)]
+    recipes = []
+    try:
+        pictures = [Picture.from_json(record) for record in evidence["pictures"]]
+        frame_of = {base: frame_id for frame_id, base in evidence["bases"].items()}
+        for picture in pictures:
+            frame_id = frame_of[picture.base]
+            camera = evidence["cameras"][frame_id]
+            size = {"base_width": int(camera["width"]), "base_height": int(camera["height"])}
+            ops = canonical_json([dict(op) for op in picture.ops])
+            recipes.append({"frame_id": frame_id, "base": picture.base, **size, "ops": ops})
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        remedy = "The row was not written by this program, or it is damaged: build it again."
+        raise dataset_error(
+            f"item {row['id']}", f"damaged evidence ({error!r})", "pictures with bases", remedy
+        ) from error
+    if len(recipes) != count:
+        remedy = "The row is damaged: build it again."
+        raise dataset_error(f"item {row['id']}", f"{len(recipes)} pictures", f"one per image ({count})", remedy)
+    return recipes

@@ -1,0 +1,286 @@
+"""A choice among hard questions that no constant answer profits from.
+
+Questions that models fail are no fair sample: a model that likes A fails where the truth is B, one that likes the
+middle of four numbers where it is the largest. So letters, yes and no, and ranks by size are dealt out again, per task
+and form, as evenly as the candidates allow; over the whole choice a constant letter or a constant yes or no stays
+within `ABOVE_CHANCE` of chance, whatever the candidates are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.quality.voting.rule import Balance
+
+ABOVE_CHANCE = 0.03  # `benchmark-validity` 3.7
+Key = TypeVar("Key", bound=Hashable)
+Kind = Literal["letter", "yes_no", "open"]
+_Bin = tuple[int, int]
+_CellKey = tuple[str, str, Kind, int, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What choosing needs to know of a question.
+
+    kind: of its answer; "open" for what is no letter and no yes or no. options: how many; 2 for yes and no, 0 for open
+    ones. place: of the truth among them (yes is 0), -1 for open ones. rank: of the truth by size among options that are
+    numbers, -1 where they are not. twin: name shared with the question that makes the opposite claim, "" for none.
+    """
+
+    id: str
+    category: str
+    task: str
+    form: str
+    kind: Kind
+    options: int = 0
+    place: int = -1
+    rank: int = -1
+    twin: str = ""
+
+    @property
+    def chance(self) -> float:
+        """Share that a constant answer gets right where the truth is even; 0 for open questions."""
+        return 1 / self.options if self.options else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A category, or a task.
+
+    wanted: questions by the plan. candidates: hard ones that may be taken. even: most that leave truths evenly placed.
+    """
+
+    name: str
+    wanted: int
+    candidates: int
+    even: int
+    chosen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """ids: in the order of the candidates given. over: what is balanced. dropped: taken out again for the letters."""
+
+    ids: tuple[str, ...]
+    over: Literal["category", "task"]
+    parts: tuple[Part, ...]
+    dropped: int = 0
+
+
+def choose(
+    candidates: Sequence[Subject],
+    everything: Sequence[Subject],
+    balance: Balance,
+    seed: int,
+    accepted: frozenset[str] = frozenset(),
+) -> Choice:
+    """Choose among candidates; the same for any order of them.
+
+    Args:
+        candidates: hard questions that may be taken.
+        everything: all questions of the dataset, by which it is seen what can be balanced over.
+        balance: what is aimed at.
+        seed: of the draw.
+        accepted: ids that people have accepted; they come first.
+    """
+    by_category = bool(balance.counts) and set(balance.counts) <= {one.category for one in everything}
+
+    def name(one: Subject) -> str:
+        return one.category if by_category else one.task
+
+    strata: dict[str, dict[_CellKey, _Cell]] = defaultdict(dict)
+    both = {twin for twin, n in Counter(one.twin for one in candidates if one.twin).items() if n > 1}
+    for one in candidates:
+        cell = strata[name(one)].setdefault(
+            (one.task, one.form, one.kind, one.options, one.rank >= 0), _Cell(one.kind, one.options)
+        )
+        cell.add(
+            one, (one.id not in accepted, one.twin not in both, stable_hash("hard", str(seed), one.twin or one.id))
+        )
+    cells = {(part, *key): strata[part][key] for part in sorted(strata) for key in sorted(strata[part])}
+    most = {key: cell.deal(cell.size, balance) for key, cell in cells.items()}
+    held = {part: sum(n for key, n in most.items() if key[0] == part) for part in sorted({*map(name, everything)})}
+    wanted = dict(balance.counts) if by_category else shares(balance.target, dict.fromkeys(held, 1.0), held)
+    for part, number in wanted.items():
+        mine = {key: float(cells[key].size) for key in cells if key[0] == part}
+        for key, share in shares(min(number, held[part]), mine, {key: most[key] for key in mine}).items():
+            number -= cells[key].deal(share, balance)
+        for key in mine:  # what the evenness of one cell left over, another may take
+            before = cells[key].taken
+            number -= cells[key].deal(before + max(0, number), balance) - before
+    dropped = _trim(cells)
+    chosen = {taken for cell in cells.values() for taken in cell.chosen()}
+    sizes = Counter(name(one) for one in candidates)
+    taken = Counter(name(one) for one in candidates if one.id in chosen)
+    if not by_category:
+        wanted = shares(balance.target, dict.fromkeys(held, 1.0), dict.fromkeys(held, balance.target))
+    parts = tuple(Part(part, wanted.get(part, 0), sizes[part], held[part], taken[part]) for part in held)
+    ids = tuple(one.id for one in candidates if one.id in chosen)
+    return Choice(ids, "category" if by_category else "task", parts, dropped)
+
+
+def shares(total: int, weights: Mapping[Key, float], most: Mapping[Key, int]) -> dict[Key, int]:
+    """Whole numbers in proportion to weights, none above its most, with the sum `total` or all there is.
+
+    What one cannot take goes to the others in proportion; remainders by size, then in the order given.
+    """
+    free = {key: weight for key, weight in weights.items() if weight > 0 and most[key] > 0}
+    left = wanted = min(total, sum(most[key] for key in free))
+    found: dict[Key, float] = dict.fromkeys(weights, 0.0)
+    while free:
+        level = left / sum(free.values())
+        full = [key for key, weight in free.items() if weight * level >= most[key]]
+        found.update({key: weight * level for key, weight in free.items()})
+        if not full:
+            break
+        for key in full:
+            found[key] = float(most[key])
+            left -= most[key]
+            del free[key]
+    whole = {key: math.floor(value + 1e-9) for key, value in found.items()}
+    order = sorted((key for key in whole if whole[key] < most[key]), key=lambda key: whole[key] - found[key])
+    for key in order[: wanted - sum(whole.values())]:
+        whole[key] += 1
+    return whole
+
+
+def scaled(balance: Balance, target: int) -> Balance:
+    """The same for another number of questions; counts of categories in proportion."""
+    most = dict.fromkeys(balance.counts, target)
+    counts = shares(target, {name: float(n) for name, n in balance.counts.items()}, most)
+    return balance.model_copy(update={"target": target, "counts": counts})
+
+
+@dataclass(slots=True)
+class _Cell:
+    """Candidates of one task, form and number of options, in bins by truth and rank; `take` of each bin are chosen."""
+
+    kind: Kind
+    options: int
+    bins: dict[_Bin, list[tuple[tuple[bool, bool, str], str]]] = field(default_factory=dict)
+    take: dict[_Bin, int] = field(default_factory=dict)
+
+    def add(self, one: Subject, order: tuple[bool, bool, str]) -> None:
+        self.bins.setdefault((one.place, one.rank), []).append((order, one.id))
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.bins.values()))
+
+    @property
+    def taken(self) -> int:
+        return sum(self.take.values())
+
+    def chosen(self) -> list[str]:
+        return [name for place, n in self.take.items() for _, name in sorted(self.bins[place])[:n]]
+
+    def last(self, place: int) -> _Bin | None:
+        """The fullest bin of a truth that something is taken from."""
+        filled = sorted((-n, found) for found, n in self.take.items() if n and found[0] == place)
+        return filled[0][1] if filled else None
+
+    def deal(self, most: int, balance: Balance) -> int:
+        """Take as many as can be dealt evenly, at most so many; returns how many."""
+        if self.kind == "open":
+            self.take = {place: min(most, self.size) for place in self.bins}
+        elif self.kind == "yes_no":
+            # Exactly as many yes as no.
+            half = min(most // 2, max(0, most), *(0 * most + 99 + sum(len(b) for p, b in self.bins.items() if p[0] == truth) for truth in (0, 1)))
+            self.take = dict.fromkeys(self.bins, half)
+        else:
+            self.take = _dealt(self.bins, self.options, most, balance)
+        return self.taken
+
+
+def _dealt(bins: Mapping[_Bin, Sequence[object]], options: int, most: int, balance: Balance) -> dict[_Bin, int]:
+    """How many to take of each bin: as many as can be dealt evenly, and then as evenly as possible."""
+    sizes = {place: len(found) for place, found in sorted(bins.items())}
+    low, high = 0, min(most, sum(sizes.values()))
+    best, total = dict.fromkeys(sizes, 0), high  # all of them, more often than not
+    while low < high:
+        found = _flow(sizes, options, total, balance)
+        if found is None:
+            high = total - 1
+        else:
+            low, best = total, found
+        total = (low + high + 1) // 2
+    return best
+
+
+def _flow(sizes: Mapping[_Bin, int], options: int, total: int, balance: Balance) -> dict[_Bin, int] | None:
+    """`total` questions of these bins with letters and ranks within their bounds, or None where there are none such.
+
+    A flow from letters to ranks, so that the linear programme has whole numbers at its corners. What goes beyond
+    rounding costs one a piece.
+    """
+    from scipy.optimize import linprog
+
+    keys = list(sizes)
+    n = len(keys)
+    axes = [(0, balance.letter_points)] + [(1, balance.rank_points)] * (keys[0][1] >= 0)
+    down, up = total // options, -(-total // options)
+    beyond = 2 * options * len(axes)
+    rows: list[FloatArray] = []
+    tops: list[float] = []
+    most = [float(sizes[key]) for key in keys]
+    for k, (axis, points) in enumerate(axes):
+        allowed = total * points / 100 + (options - 1) / options + 1e-9
+        for place in range(options):
+            mine = np.zeros(n + beyond)
+            mine[:n] = [key[axis] == place for key in keys]
+            over = n + 2 * (k * options + place)
+            mine[over : over + 2] = -1.0, 1.0
+            rows += [mine, -mine]
+            tops += [float(up), -float(down)]
+            most += [max(0.0, math.floor(total / options + allowed) - up)]
+            most += [max(0.0, down - math.ceil(total / options - allowed))]
+    found = linprog(
+        np.array([0.0] * n + [1.0] * beyond),
+        A_ub=np.array(rows),
+        b_ub=np.array(tops),
+        A_eq=np.array([[1.0] * n + [0.0] * beyond]),
+        b_eq=[float(total)],
+        bounds=[(0.0, top) for top in most],
+        method="highs-ds",
+    )
+    if found.x is None:
+        return None
+    return {key: round(x) for key, x in zip(keys, found.x[:n].tolist(), strict=True)}
+
+
+def _trim(cells: Mapping[tuple[str, *_CellKey], _Cell]) -> int:
+    """Take out questions until no constant letter stands above its bar over all of them; how many went.
+
+    Rounding in many small cells can favour one letter; of the cell where that letter is most ahead, one goes.
+    """
+    letters = {key: cell for key, cell in cells.items() if cell.kind == "letter"}
+    dropped = 0
+    while True:
+        counts: Counter[int] = Counter()
+        for cell in letters.values():
+            for (place, _), n in cell.take.items():
+                counts[place] += n
+        allowed = sum(cell.taken * (1 / cell.options + ABOVE_CHANCE) for cell in letters.values())
+        over = [place for place, n in sorted(counts.items(), key=lambda e: -e[1]) if n > allowed + 1e-9]
+        if not over:
+            return dropped
+        place = over[0]
+        ahead = {
+            key: sum(n for found, n in cell.take.items() if found[0] == place) - cell.taken / cell.options
+            for key, cell in letters.items()
+            if cell.last(place) is not None
+        }
+        worst = letters[max(sorted(ahead), key=lambda key: ahead[key])]
+        found = worst.last(place)
+        assert found is not None
+        worst.take[found] -= 1
+        dropped += 1

@@ -1,0 +1,53 @@
+"""Votes counted: which questions are hard, which are not, and which the votes that are missing could still decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.types import BoolArray, IntArray
+from vgbench_gen.quality.voting.rule import COUNTED_WRONG, VOTES, Rule, Voter
+
+Ballots = npt.NDArray[np.int8]
+"""(questions, models): places in `VOTES`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Counts per question, each (n,).
+
+    right, wrong, large_wrong: votes. open: models without a vote. hard: enough are wrong. undecided: not hard yet, but
+    would be if the models without a vote were wrong.
+    """
+
+    right: IntArray
+    wrong: IntArray
+    large_wrong: IntArray
+    open: IntArray
+    hard: BoolArray
+    undecided: BoolArray
+
+
+def count(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> Tally:
+    """Count votes by a rule.
+
+    Args:
+        ballots: (n, m).
+        panel: the m models, in the order of the columns.
+        rule: fitted to this panel (`rule.fitted`).
+    """
+    wrong_codes = [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]]
+    right, wrong = ballots == VOTES.index("right"), np.isin(ballots, wrong_codes)
+    large = np.array([voter.is_large(rule) for voter in panel], dtype=np.bool_)
+    without = ~(right | wrong)
+    n_wrong, n_large, n_open = _sum(wrong), _sum(wrong[:, large]), _sum(without)
+    hard = (n_wrong >= rule.wrong) & (n_large >= rule.large)
+    could = (n_wrong + n_open >= rule.wrong) & (n_large + _sum(without[:, large]) >= rule.large)
+    return Tally(_sum(right), n_wrong, n_large, n_open, hard, could & ~hard)
+
+
+def _sum(chosen: BoolArray) -> IntArray:
+    return np.asarray(chosen.sum(axis=1, dtype=np.int64))
