@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import time
 from pathlib import Path
@@ -41,7 +42,7 @@ def rows(session: Session) -> list[Row]:
     def mark(stage: str, done: int, total: int) -> None:
         marks.setdefault(stage, time.perf_counter())
 
-    began = time.perf_counter()
+    began, cpu_s = time.perf_counter(), _cpu_s()
     report = redraw(
         out,
         Settings({"set_first": 1.0}, seed=1),
@@ -49,23 +50,32 @@ def rows(session: Session) -> list[Row]:
         workers=workers,
         progress=mark,
     )
-    ended = time.perf_counter()
+    ended, cpu_s = time.perf_counter(), _cpu_s() - cpu_s
     new, files = sum(report.new.values()), sorted((report.out / "items").iterdir())
     copying = marks["digest"] - marks["files"]
     work, scale = ended - began - copying, ITEMS / max(new, 1)
-    size = sum(path.stat().st_size for path in files) / 1e6
-    floor = sum(_copied(path, session.scratch / "copied.parquet") for path in files)
+    written = [path for path in files if path.stat().st_nlink == 1]  # the others are linked
+    size = sum(path.stat().st_size for path in written) / 1e6
+    floor = sum(_copied(path, session.scratch / "copied.parquet") for path in written)
     beside = (
         f"options chosen and checked, ids, letters: {new} of {report.total} questions in {work:.1f} s with "
-        f"{workers.workers} workers; {number} copies of the measured scenes"
+        f"{workers.workers} workers, {cpu_s:.1f} s of processor time with the writing; {number} copies of the measured "
+        "scenes"
     )
     return [
         Row(f"new text options for {ITEMS:,} items", work * scale, "s", beside, at_most=10),
         Row(
             f"writing {ITEMS:,} items with new options", copying * scale, "s",
-            f"{size:.0f} MB of files with images inside in {copying:.1f} s; a plain copy of them {floor:.1f} s",
+            f"{size:.0f} MB in {len(written)} of {len(files)} files, images inside, in {copying:.1f} s; a plain copy "
+            f"of them {floor:.1f} s",
         ),
     ]  # fmt: skip
+
+
+def _cpu_s() -> float:
+    """Of this process and its workers so far."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _copied(source: Path, target: Path) -> float:

@@ -15,11 +15,14 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.pipeline.redraw import RedrawReport, redraw
 from vgbench_gen.pipeline.redraw_sets import Settings, letters_of
+from vgbench_gen.pipeline.reword import reworded
 from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, write_manifest
+from vgbench_gen.store.schema import item_row
 from vgbench_gen.store.shards import write_items
+from vgbench_gen.text.paraphrase.checks import Text
 
 Reference = tuple[Path, dict[str, str]]
 NUMBERS = ("camera_parameters", "homography_to_matrix", "metric_depth", "object_distance", "relative_pose")
@@ -129,7 +132,7 @@ def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Refere
     assert len(items) == len(load(reference[0])) - gone
     assert [item.index for item in items] == list(range(len(items)))
     assert not verify_set(items)
-    dealt = letters_of(items, small_recipe().seed)
+    dealt = letters_of([item_row(item) for item in items], small_recipe().seed)
     assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
     assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
 
@@ -195,3 +198,38 @@ def test_words_of_ones_own_stay_and_a_changed_fact_is_told(reference: Reference,
     assert rows[mine].distractor_seed == 1
     assert report.kept["relative_depth/set_first/fact_changed"] == 1
     assert rows[gone].distractor_seed == 0
+
+
+def test_rows_reworded_by_themselves_keep_their_wording(
+    reference: Reference, other: tuple[Path, RedrawReport], tmp_path: Path
+) -> None:
+    plain, folder = list(load(other[0])), tmp_path / "reworded"
+    items = [
+        reworded(item, Text(f"Look closely. {item.question}", item.context), "somebody", "en")
+        for item in load(reference[0])
+    ]
+    asked = [k for k, item in enumerate(plain) if item.distractor_seed == 1 and item.task == "relative_depth"]
+    lost = next(k for k in asked if plain[k].question + plain[k].context != "".join(_words(items[k])))
+    items[lost] = replace(items[lost], question="Which is it, of those that are marked?", context="Guess.")
+    write_items(folder / "items", items, MediaStore(reference[0] / "media"))
+    write_manifest(folder, {**read_manifest(reference[0]), "fingerprint": dataset_fingerprint(items)})
+    report = redraw(folder, settings(), tmp_path / "new", build=reference[0])
+    stay = {k for k in asked if items[k].group_id == items[lost].group_id}  # both sides of a pair
+    assert report.kept["relative_depth/set_first/words_name_options"] == len(stay)
+    rows, moved = list(load(tmp_path / "new")), 0
+    assert len({row.id for row in rows}) == len(rows)
+    for k, (old, row, twin) in enumerate(zip(items, rows, plain, strict=True)):
+        assert (row.template_id, row.paraphrase) == (old.template_id, "somebody")
+        if k in stay:
+            assert dataset_fingerprint([row]) == dataset_fingerprint([old])
+        elif row.distractor_seed == 1:
+            # The words of the same options by their template, after those that were put in front of them.
+            assert (row.question, row.context) == (f"Look closely. {twin.question}", twin.context)
+            assert (row.options, row.images, row.answer) == (twin.options, twin.images, twin.answer)
+            assert row.id not in {old.id, twin.id}
+            moved += (row.question, row.context) != (old.question, old.context)
+    assert moved
+
+
+def _words(item: Item) -> tuple[str, str]:
+    return item.question.removeprefix("Look closely. "), item.context

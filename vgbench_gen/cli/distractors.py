@@ -100,13 +100,15 @@ def distractors(
         )  # fmt: skip
         specs = model or [_models.DEFAULT_MODEL]
         propose = proposer(lambda replies: _opened(specs, options, replies), seed)
-    with tqdm(desc="options", unit="q", disable=None) as bar:
+    begun = [""]
+    with tqdm(desc="reading", unit="q", disable=None) as bar:
 
         def progress(stage: str, done: int, total: int) -> None:
-            bar.set_description(stage, refresh=False)
-            bar.total = total
-            bar.n = done
-            bar.refresh()
+            if stage != begun[-1]:
+                begun.append(stage)
+                bar.reset(total)  # each at its own pace
+                bar.set_description(stage)
+            bar.update(done - bar.n)
 
         report = redraw(
             dataset, settings, out, build=build, workers=worker_count(workers), progress=progress, propose=propose

@@ -148,6 +148,8 @@ def set_problem(
     """Why a set may not be asked, as a machine-readable reason, or "" when it may."""
     if len(members) != count:
         return "wrong_count"
+    if margins == "enforced" and _fit_together(members, fact, space):
+        return ""
     if not all(space.valid(member, fact) for member in members):
         return "invalid_member"
     codes = pair_problems(members, fact, space, margins)[np.triu_indices(count, 1)]
@@ -197,11 +199,30 @@ def pair_problems(
 
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:
     """(n, n) True where two candidates may stand in one option set; the diagonal tells whether each is valid."""
+    global _latest
     n = len(candidates)
     table = np.zeros((n, n), dtype=bool)
     usable = [i for i in range(n) if space.valid(candidates[i], fact)]
     table[np.ix_(usable, usable)] = pair_problems([candidates[i] for i in usable], fact, space) == 0
+    _latest = tuple(candidates), fact, space, table
     return table
+
+
+_latest: tuple[tuple[Candidate, ...], Fact, AnswerSpace, BoolArray] | None = None
+
+
+def _fit_together(members: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> bool:
+    """Whether the table just made says so: sets are mostly drawn from one, and asking every pair anew doubles the work.
+
+    False where it does not, or where it knows of other candidates.
+    """
+    if _latest is None or _latest[1] is not fact or _latest[2] is not space:
+        return False
+    place_of = {id(candidate): k for k, candidate in enumerate(_latest[0])}
+    places = [place_of[id(member)] for member in members if id(member) in place_of]
+    if len(places) < 1:
+        return False
+    return bool(_latest[3][np.ix_(places, places)].all())
 
 
 def _equal_values(candidates: Sequence[Candidate]) -> BoolArray:

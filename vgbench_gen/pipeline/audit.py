@@ -156,12 +156,13 @@ class _Audit:
             ways: dict[Cell, set[str]] = defaultdict(set)
             for item in self.items:
                 self.release.append(question_of(item))
-                self.has_evidence |= bool(item.evidence)
+                self.has_evidence |= "truth" in item.evidence
                 ways[item.task, item.question_type].add(item.strategy)
         folder = next((f for f in (path, path.parent) if (f / MANIFEST).is_file()), None)
         if folder is not None:
             manifest = read_manifest(folder)
-            self.recipe = parse_config(manifest["recipe"], Recipe, str(folder / MANIFEST))
+            if "recipe" in manifest:  # other people's questions have none
+                self.recipe = parse_config(manifest["recipe"], Recipe, str(folder / MANIFEST))
             self.scenes = [(s["dataset"], s["scene_id"]) for s in manifest.get("scenes", ()) if not s.get("error")]
         if not self.audits & steps.CELL_AUDITS.keys():
             return

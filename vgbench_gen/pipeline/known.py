@@ -13,10 +13,9 @@ from vgbench_gen.core.types import Fact
 from vgbench_gen.pipeline.measure import chosen_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.schema import FACTS
-from vgbench_gen.store.shards import iter_rows
+from vgbench_gen.store.shards import iter_rows, read_columns
 from vgbench_gen.tasks.base import Task
 
-_AT_ONCE = 4096  # rows of a few short columns
 KnownFacts = Mapping[str, Any]  # what `Task.learn` gave, by task; tasks that learn nothing are absent
 
 
@@ -48,10 +47,10 @@ def _facts(path: Path, recipe: Recipe, learning: Mapping[str, Task]) -> Iterator
     """Those that may be asked, each with as many candidates as its task learns from."""
     rows = {
         row
-        for row, raw in enumerate(iter_rows([path], ("task", "dataset", "split"), _AT_ONCE))
-        if raw["task"] in learning
-        and raw["dataset"] in recipe.only_from.get(raw["task"], (raw["dataset"],))
-        and (not recipe.only_splits or raw["split"] in recipe.only_splits)
+        for row, (task, dataset, split) in enumerate(read_columns(path, ("task", "dataset", "split")))
+        if task in learning
+        and dataset in recipe.only_from.get(task, (dataset,))
+        and (not recipe.only_splits or split in recipe.only_splits)
     }
     for raw in iter_rows([path], [column.name for column in FACTS.columns], only=rows) if rows else ():
         if learning[raw["task"]].learns == "truths":

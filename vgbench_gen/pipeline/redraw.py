@@ -19,7 +19,7 @@ from typing import Any
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.core.types import LETTERS
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.compose import fact_shards
 from vgbench_gen.pipeline.executors import Engine, run
@@ -50,10 +50,12 @@ from vgbench_gen.store.provenance import (
     code_version,
     dataset_fingerprint,
     read_manifest,
+    recipe_of,
     rows_fingerprint,
     write_manifest,
 )
-from vgbench_gen.store.schema import item_row
+from vgbench_gen.store.rewrite import rewrite_items, stored_rows
+from vgbench_gen.store.schema import Row, item_row
 from vgbench_gen.store.shards import write_item_rows
 from vgbench_gen.tasks.base import tasks
 
@@ -113,7 +115,7 @@ def redraw(
     """
     folder = _folder(Path(dataset))
     origin, manifest = Path(build) if build is not None else folder, read_manifest(folder)
-    recipe = parse_config(manifest["recipe"], Recipe, str(folder / MANIFEST))
+    recipe = parse_config(recipe_of(manifest, folder), Recipe, str(folder / MANIFEST))
     recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
     if recipe.wording.bank:
         recipe, _ = worded(recipe, chosen_tasks(recipe))
@@ -148,7 +150,7 @@ def _check(settings: Settings, origin: Path, propose: Propose | None) -> None:
     if min(settings.shares.values(), default=0) <= 0 or abs(total - 1) > 1e-6:
         raise ConfigError(f"--mix: found shares {dict(settings.shares)}; expected shares above 0 that sum to 1.")
     if "llm" in settings.shares and propose is None:
-        raise ConfigError("strategy llm: found no model; expected --model, such as --model deepseek:deepseek-chat.")
+        raise ConfigError("strategy llm: found no model; expected --model, such as --model deepseek:deepseek-flash.")
     if not (origin / "facts").is_dir() or not (origin / "media").is_dir():
         raise dataset_error(
             origin, "no facts/ and media/", "those of the build, which hold all candidates",
@@ -190,26 +192,30 @@ def _write(
     cache = origin / "pictures.sqlite"
     if cache.is_file() and not (work / cache.name).exists():
         shutil.copyfile(cache, work / cache.name)  # a database changes in place
-    items = list(load(dataset))
-    asked = asked_in(items, work / "facts", settings)
-    by_model = [question for question in asked if question.strategy == "llm" and question.row >= 0]
+    paths = load(dataset).paths
+    stored = stored_rows(paths)
+    before = stored if stored is not None else [item_row(item) for item in load(dataset)]
+    asked = asked_in(before, work / "facts", settings)
+    by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else Proposals()
     ladders = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
     known = learnt(fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(ladders))})) if ladders else {}
-    new_rows, reasons = settle(asked, items, recipe, known, settings, proposals, work, engine, progress)
+    new_rows, reasons = settle(asked, before, recipe, known, settings, proposals, work, engine, progress)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
-    rows = [new_rows[k][0] if k in new_rows else item for k, item in enumerate(items) if k not in left_out]
+    rows = [new_rows.get(k, row) for k, row in enumerate(before) if k not in left_out]
     rows = _relettered(rows, recipe, {question.task for question in asked}, work, engine)
     progress("files", 0, len(rows))
-    made = {id(row): record for row, record in new_rows.values()}
-    records = [made.get(id(row)) or item_row(row) for row in rows]
-    if left_out:
-        for place, record in enumerate(records):
-            record["index"] = place
-    write_item_rows(work / "items", records, MediaStore(work / "media"))
+    media = MediaStore(work / "media")
+    if stored is not None and not left_out:
+        rewrite_items(
+            work / "items", paths, before, rows, media, engine.cores, lambda done, total: progress("files", done, total)
+        )
+    else:
+        rows = [{**row, "index": place} for place, row in enumerate(rows)] if left_out else rows
+        write_item_rows(work / "items", rows, media)
     progress("digest", 0, len(rows))
-    report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(records), words=dict(proposals.report))
+    report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for question in asked:
@@ -218,14 +224,15 @@ def _write(
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
     if report.words:
         report.words |= _survival([question for question in asked if question.strategy == "llm"], reasons)
-    report.passed = len(items) - new.total() - kept.total()
+    report.passed = len(before) - new.total() - kept.total()
     letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
     for row in rows:
-        if row.question_type == CHOICE:
-            letters[f"{row.task}/{row.source}"][LETTERS.index(row.answer)] += 1
+        if row["question_type"] == CHOICE:
+            letters[f"{row['task']}/{row['source']}"][LETTERS.index(row["answer"])] += 1
     report.letters = dict(sorted(letters.items()))
-    report.headline = not any(row.strategy == "llm" or row.difficulty == "stress" for row in rows)
-    report.items = dict(sorted(Counter(f"{r.task}/{r.question_type}/{r.source}" for r in rows).items()))
+    progress("digest", len(rows), len(rows))
+    report.headline = not any(row["strategy"] == "llm" or row["difficulty"] == "stress" for row in rows)
+    report.items = dict(sorted(Counter(f"{r['task']}/{r['question_type']}/{r['source']}" for r in rows).items()))
     return report
 
 
@@ -282,18 +289,16 @@ def _manifest(
     return manifest
 
 
-def _relettered(
-    items: Sequence[Item], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine
-) -> list[Item]:
+def _relettered(stored: Sequence[Row], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine) -> list[Row]:
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
-    letters = letters_of(items, recipe.seed)
-    places = [k for k, n in letters.items() if items[k].answer != LETTERS[n] and items[k].task in tasks_touched]
-    draws = [Draw(-1, items[k].group_id, "", 0, 0, (items[k],), (letters[k],)) for k in places]
+    letters = letters_of(stored, recipe.seed, tasks_touched)
+    places = [k for k, n in letters.items() if stored[k]["answer"] != LETTERS[n]]
+    draws = [Draw(stored[k]["group_id"], "", 0, 0, (stored[k],), (letters[k],)) for k in places]
     jobs = [
         DrawJob(out, out, recipe, {}, tuple(draws[k : k + CHUNK]), not engine.address)
         for k in range(0, len(draws), CHUNK)
     ]
-    rows = list(items)
+    rows = list(stored)
     for index, found in run(lettered, jobs, engine if len(draws) > FEW else Engine(), [out]):
         for k, outcome in zip(places[index * CHUNK :], found, strict=False):
             rows[k] = outcome.rows[0]

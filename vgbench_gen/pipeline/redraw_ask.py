@@ -16,9 +16,8 @@ from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import tasks_again
+from vgbench_gen.pipeline.redraw_rows import facts_of, tasks_again
 from vgbench_gen.pipeline.redraw_sets import REPLIES, Asked, Progress, Proposals, Propose
-from vgbench_gen.pipeline.survey import facts_at
 from vgbench_gen.tasks.base import Task
 
 TURNS = 2  # times that a model is asked about a fact, where its first values give no set
@@ -79,11 +78,13 @@ def _cases(asked: Sequence[Asked], recipe: Recipe, seed: int) -> tuple[list[_Cas
         by_shard[question.shard].append(question)
     by_name, cases, refused = tasks_again(recipe, {}), [], {}
     for shard, members in by_shard.items():
-        facts = facts_at(shard, {question.row for question in members})
+        facts = facts_of(shard, frozenset((question.task, question.key) for question in members))
         for question in members:
-            fact, task = facts[question.row], by_name[question.task]
-            proposal = task.proposal(fact)
-            if proposal is None:
+            fact, task = facts.get((question.task, question.key)), by_name[question.task]
+            proposal = None if fact is None else task.proposal(fact)
+            if fact is None:
+                refused[question.group_id] = "no_fact"
+            elif proposal is None:
                 refused[question.group_id] = UNNAMED
             else:
                 cases.append(_Case(question.group_id, fact, task, proposal, 0))

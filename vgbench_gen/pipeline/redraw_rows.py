@@ -6,17 +6,19 @@ whoever reworded it, and a picture that is shown again keeps its file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from vgbench_gen.core.errors import DatasetError, TooFewOptionsError
+from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks
 from vgbench_gen.pipeline.plan import Card, Chosen, PackedOptions, Planned, group_id, partner_of, planned, truth_at
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.redraw_words import has_own_words, words_again
 from vgbench_gen.pipeline.survey import content_of, drawn_options, facts_at, side_problem
 from vgbench_gen.pipeline.write import (
     candidate_record,
@@ -31,10 +33,10 @@ from vgbench_gen.quality.verify import fact_of
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.store.schema import Row, item_row
-from vgbench_gen.tasks.base import Presentation, Task
+from vgbench_gen.store.schema import Row, item_row, read_item
+from vgbench_gen.store.shards import read_columns
+from vgbench_gen.tasks.base import Task
 from vgbench_gen.text import lint
-from vgbench_gen.text.render import phrasings, render
 
 CHOICE: QuestionType = "multi-choice"
 _KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be drawn is drawn anew a few times
@@ -44,16 +46,15 @@ _KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be dr
 class Draw:
     """One fact to draw options for, with the rows that ask it from every side.
 
-    row: of its scene's shard, -1 where its options stay. draw_seed: of this draw; seed: as the rows tell it. letters:
-    of the truth, per row. proposed: values to choose from in place of the fact's own pool.
+    draw_seed: of this draw; seed: as the rows tell it. rows: as they are stored, whose texts are read where the draw is
+    made. letters: of the truth, per row. proposed: values to choose from in place of the fact's own pool.
     """
 
-    row: int
     group_id: str
     strategy: str
     seed: int
     draw_seed: int
-    items: tuple[Item, ...]
+    rows: tuple[Row, ...]
     letters: tuple[int, ...]
     proposed: tuple[Candidate, ...] = ()
 
@@ -62,12 +63,11 @@ class Draw:
 class Redrawn:
     """What a draw gave. reason: why there are no rows, or "". contents: see `survey.content_of`, of every side.
 
-    records: the rows as they are stored; making them here spares the one process that writes files.
+    rows: as they are stored; making their texts here spares the one process that writes files.
     """
 
     reason: str
-    rows: tuple[Item, ...] = ()
-    records: tuple[Row, ...] = ()
+    rows: tuple[Row, ...] = ()
     contents: tuple[str, ...] = ()
 
 
@@ -100,23 +100,58 @@ def redrawn(job: DrawJob) -> list[Redrawn]:
     """
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    rows = frozenset(entry.row for entry in job.draws)
-    few = len(rows) <= _KEPT_ROWS
-    facts = _facts(job.shard, rows, job.shard.stat().st_mtime_ns) if few else facts_at(job.shard, set(rows))
+    asked = [tuple(map(read_item, entry.rows)) for entry in job.draws]
+    keys = [(items[0].task, key_of(items[0])) for items in asked]
+    facts = facts_of(job.shard, frozenset(keys))
     by_name = tasks_again(job.recipe, job.known)
     with media.batch():
-        found = [_redrawn(facts[entry.row], entry, by_name, cache, job.recipe) for entry in job.draws]
+        found = [
+            Redrawn("no_fact") if key not in facts else _redrawn(facts[key], entry, items, by_name, cache, job.recipe)
+            for key, entry, items in zip(keys, job.draws, asked, strict=True)
+        ]
     cache.close()
     return found
 
 
+def key_of(item: Item) -> str:
+    """Key of the fact behind a row."""
+    return str(item.evidence.get("key"))
+
+
+def facts_of(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[str, str], Fact]:
+    """Facts of a shard by (task, key), as far as it has them; none where there is no such file.
+
+    Raises:
+        DatasetError: the shard cannot be read.
+    """
+    if not shard.is_file():
+        return {}
+    if len(keys) <= _KEPT_ROWS:
+        return _few_facts(shard, keys, shard.stat().st_mtime_ns)
+    return _facts(shard, keys)
+
+
+def _facts(shard: Path, keys: Container[tuple[str, str]]) -> dict[tuple[str, str], Fact]:
+    places = {
+        row: (task, key) for row, (task, key) in enumerate(read_columns(shard, ("task", "key"))) if (task, key) in keys
+    }
+    return {places[row]: fact for row, fact in facts_at(shard, set(places)).items()}
+
+
 @lru_cache(maxsize=64)
-def _facts(shard: Path, rows: frozenset[int], written: int) -> dict[int, Fact]:
+def _few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int) -> Mapping[tuple[str, str], Fact]:
     """Facts of a shard of this age."""
-    return facts_at(shard, set(rows))
+    return _facts(shard, keys)
 
 
-def _redrawn(fact: Fact, entry: Draw, by_name: Mapping[str, Task], cache: PictureCache, recipe: Recipe) -> Redrawn:
+def _redrawn(
+    fact: Fact,
+    entry: Draw,
+    items: Sequence[Item],
+    by_name: Mapping[str, Task],
+    cache: PictureCache,
+    recipe: Recipe,
+) -> Redrawn:
     if group_id(fact) != entry.group_id:
         return Redrawn("fact_changed")
     task = by_name[fact.task]
@@ -129,7 +164,7 @@ def _redrawn(fact: Fact, entry: Draw, by_name: Mapping[str, Task], cache: Pictur
         return Redrawn(error.reason)
     packed = PackedOptions(options.options, options.truth, options.strategy, options.separations)
     rows, contents = [], []
-    for item, letter in zip(entry.items, entry.letters, strict=True):
+    for item, letter in zip(items, entry.letters, strict=True):
         chosen = _chosen(item, packed, letter)
         if chosen.side:
             base = Planned(fact, item.group_id, CHOICE, item.difficulty, options, paired=chosen.paired)
@@ -142,7 +177,7 @@ def _redrawn(fact: Fact, entry: Draw, by_name: Mapping[str, Task], cache: Pictur
             return Redrawn(row)
         rows.append(row)
         contents.append(content_of([o.value for o in question.options.options] if question.options else [], task))
-    return Redrawn("", tuple(rows), tuple(map(item_row, rows)), tuple(contents))
+    return Redrawn("", tuple(map(item_row, rows)), tuple(contents))
 
 
 def lettered(job: DrawJob) -> list[Redrawn]:
@@ -153,11 +188,12 @@ def lettered(job: DrawJob) -> list[Redrawn]:
     with media.batch():
         for entry in job.draws:
             rows = []
-            for item, letter in zip(entry.items, entry.letters, strict=True):
+            for record, letter in zip(entry.rows, entry.letters, strict=True):
+                item = read_item(record)
                 old = as_asked(item)
                 new = replace(old, options=None if old.options is None else truth_at(old.options, letter))
                 row = _row(item, new, by_name[item.task], cache, job.recipe, item.strategy, item.distractor_seed)
-                rows.append(item if isinstance(row, str) else row)
+                rows.append(record if isinstance(row, str) else item_row(row))
             found.append(Redrawn("", tuple(rows)))
     cache.close()
     return found
@@ -199,16 +235,22 @@ def _row(
     keys = [picture.key() for picture in shown.pictures]
     question, context, paraphrase = item.question, item.context, item.paraphrase
     # Words that name options go with marks that show them; where all pictures stay, so do the words.
-    if keys != list(names) and _words_differ(item, shown, task, recipe):
-        question, context, paraphrase = _words(item, shown, recipe)
+    if keys != list(names) and (before := _slots(item, task, recipe)) != shown.slots:
+        words = words_again(item, before, shown, recipe)
+        if isinstance(words, str):
+            return words
+        question, context, paraphrase = words
     same = (question, context) == (item.question, item.context)
     problems = lint.lint_options(shown.options) if same else lint.lint(question, context, shown.options)
     if problems:
         return f"lint: {problems[0]}"
     frames = frames_shown(fact, shown.pictures)
+    worded_by = item.template_id
+    if has_own_words(item):  # two rewordings of a row are two questions
+        worded_by = stable_hash("reworded", worded_by, question, context)
     return replace(
         item,
-        id=item_id(identity_of(new, item.template_id, strategy, seed, shown.options)),
+        id=item_id(identity_of(new, worded_by, strategy, seed, shown.options)),
         question=question,
         context=context,
         paraphrase=paraphrase,
@@ -231,22 +273,9 @@ def _row(
     )
 
 
-def _words_differ(item: Item, shown: Presentation, task: Task, recipe: Recipe) -> bool:
-    """Whether the words of the row name its options, as far as its slots tell."""
+def _slots(item: Item, task: Task, recipe: Recipe) -> Mapping[str, str] | None:
+    """What the row's words are filled with, as far as it tells."""
     old = as_asked(item)
     if old.options is None:
-        return True
-    before = task.choice(old.fact, old.options, presentation_rng(recipe.seed, item.group_id, CHOICE))
-    return before.slots != shown.slots
-
-
-def _words(item: Item, shown: Presentation, recipe: Recipe) -> tuple[str, str, str]:
-    """(question, context, model that worded them) by the row's own template."""
-    bank = [*recipe.wording.phrasings, *phrasings(item.task, CHOICE)]
-    phrasing = next((p for p in bank if p.id == item.template_id), None)
-    if phrasing is None:
-        raise DatasetError(
-            f"item {item.id}: found template {item.template_id!r}, which is not in the phrasings of {item.task}; its "
-            "words name the options and must be filled again. Use the version and the bank it was built with."
-        )
-    return *render(phrasing, shown.slots), phrasing.paraphrase
+        return None
+    return task.choice(old.fact, old.options, presentation_rng(recipe.seed, item.group_id, CHOICE)).slots

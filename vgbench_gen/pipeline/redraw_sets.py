@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vgbench_gen.core.rng import stable_hash
-from vgbench_gen.core.types import Candidate, Item
+from vgbench_gen.core.types import Candidate
 from vgbench_gen.distractors.base import Margins
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts
@@ -19,16 +20,16 @@ from vgbench_gen.pipeline.measure import shard_path
 from vgbench_gen.pipeline.plan import Card, Chosen, with_letters
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, Redrawn, redrawn
+from vgbench_gen.pipeline.redraw_words import REWORDED
 from vgbench_gen.pipeline.survey import content_of
 from vgbench_gen.store.schema import Row
-from vgbench_gen.store.shards import iter_rows
 from vgbench_gen.tasks.base import tasks
 
 REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answered
 ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
 CHUNK = 96  # most questions per job, so that one rich scene does not keep a single worker busy at the end
 FEW = 400  # draws that this process does itself: workers take longer to start
-_FINAL = ("fact_changed", "no_fact")
+_FINAL = ("fact_changed", "no_fact", REWORDED)
 Progress = Callable[[str, int, int], None]
 """Called with (stage, done, in all)."""
 
@@ -63,7 +64,7 @@ class Settings:
 class Asked:
     """One truth that the dataset asks as a multi-choice question, from one side or from both.
 
-    places: of its rows. row: of its fact in the shard, -1 where there is none.
+    places: of its rows. shard: where its fact is. key: of the fact, where a model is asked about it.
     """
 
     group_id: str
@@ -73,7 +74,7 @@ class Asked:
     places: tuple[int, ...]
     strategy: str
     shard: Path
-    row: int
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +92,7 @@ Propose = Callable[[Sequence[Asked], Recipe, Path, Progress], Proposals]
 
 def settle(
     asked: Sequence[Asked],
-    items: Sequence[Item],
+    rows: Sequence[Row],
     recipe: Recipe,
     known: KnownFacts,
     settings: Settings,
@@ -99,8 +100,8 @@ def settle(
     out: Path,
     engine: Engine,
     progress: Progress,
-) -> tuple[dict[int, tuple[Item, Row]], dict[str, str]]:
-    """(new rows by place, as items and as they are stored; why a group has none); no set stands under two truths.
+) -> tuple[dict[int, Row], dict[str, str]]:
+    """(new rows by place, why a group has none); no set stands under two truths.
 
     The first draw is the one that composing makes with this seed, so that the same seed gives the same sets.
 
@@ -108,11 +109,11 @@ def settle(
         DatasetError: facts or images cannot be read.
     """
     found: dict[str, Redrawn] = {}
-    reasons = {question.group_id: "no_fact" for question in asked if question.row < 0} | dict(proposals.refused)
+    reasons = dict(proposals.refused)
     owner: dict[str, str] = {}
-    letters = letters_of(items, recipe.seed)
+    letters = letters_of(rows, recipe.seed, {question.task for question in asked})
     waiting = [question for question in asked if question.group_id not in reasons]
-    desk = _Desk(items, letters, recipe, known, settings, proposals, out, engine, progress, len(waiting))
+    desk = _Desk(rows, letters, recipe, known, settings, proposals, out, engine, progress, len(waiting))
     for attempt in range(ATTEMPTS):
         again = []
         for question, outcome in zip(waiting, desk.drawn(waiting, attempt), strict=True):
@@ -132,21 +133,21 @@ def settle(
         if not waiting:
             break
     if settings.refused == "keep":
-        _give_way(asked, items, found, reasons)
-    rows = {
-        place: (row, record)
+        _give_way(asked, rows, found, reasons)
+    new = {
+        place: row
         for question in asked
         if (drawn := found.get(question.group_id)) is not None
-        for place, row, record in zip(question.places, drawn.rows, drawn.records, strict=True)
+        for place, row in zip(question.places, drawn.rows, strict=True)
     }
-    return rows, {question.group_id: reasons[question.group_id] for question in asked if question.group_id not in found}
+    return new, {question.group_id: reasons[question.group_id] for question in asked if question.group_id not in found}
 
 
 @dataclass(slots=True)
 class _Desk:
     """Hands out draws by scene and collects what comes; `total` questions are wanted."""
 
-    items: Sequence[Item]
+    rows: Sequence[Row]
     letters: Mapping[int, int]
     recipe: Recipe
     known: KnownFacts
@@ -166,7 +167,7 @@ class _Desk:
             (shard, chunk)
             for shard, members in by_shard.items()
             # By picture, so that a base image is decoded for all of its questions at once.
-            for chunk in _batched(sorted(members, key=lambda k: self.items[waiting[k].places[0]].frame_ids))
+            for chunk in _batched(sorted(members, key=lambda k: self.rows[waiting[k].places[0]]["frame_ids"]))
         ]
         chunks.sort(key=lambda pair: -len(pair[1]))  # the largest first, so that no worker starts one at the end
         jobs = [
@@ -186,12 +187,11 @@ class _Desk:
     def _draw(self, question: Asked, attempt: int) -> Draw:
         seed = self.settings.seed
         return Draw(
-            row=question.row,
             group_id=question.group_id,
             strategy=question.strategy,
             seed=seed,
             draw_seed=int(stable_hash("again", str(seed), str(attempt)), 16) if attempt else seed,
-            items=tuple(self.items[k] for k in question.places),
+            rows=tuple(self.rows[k] for k in question.places),
             letters=tuple(self.letters[k] for k in question.places),
             proposed=self.proposals.values.get(question.group_id, ()),
         )
@@ -201,67 +201,66 @@ def _batched(members: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(members[k : k + CHUNK]) for k in range(0, len(members), CHUNK)]
 
 
-def letters_of(items: Sequence[Item], seed: int) -> dict[int, int]:
-    """Place of a multi-choice row -> its letter, balanced in blocks as composing does."""
-    places = [k for k, item in enumerate(items) if item.question_type == CHOICE]
+def letters_of(rows: Sequence[Row], seed: int, only: Container[str] | None = None) -> dict[int, int]:
+    """Place of a multi-choice row (of the tasks in `only`, of all where None) -> its letter, balanced in blocks as
+    composing does."""
+    places = [
+        k for k, row in enumerate(rows) if row["question_type"] == CHOICE and (only is None or row["task"] in only)
+    ]
     chosen = []
     for k in places:
-        item = items[k]
-        card = Card(item.task, item.source, item.split, item.scene_id, item.group_id, 0.0, "", 0, (CHOICE,))
-        chosen.append(Chosen(card, CHOICE, "", side=str(item.evidence.get("side", ""))))
+        row = rows[k]
+        # A question that is asked from one side alone has none, and reading all evidence takes seconds.
+        side = str(json.loads(row["evidence"]).get("side", "")) if row["pair_id"] else ""
+        card = Card(
+            row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], 0.0, "", 0, (CHOICE,)
+        )  # fmt: skip
+        chosen.append(Chosen(card, CHOICE, "", side=side))
     lettered = zip(places, with_letters(chosen, seed), strict=True)
     return {k: entry.letter for k, entry in lettered if entry.letter is not None}
 
 
-def _give_way(
-    asked: Sequence[Asked], items: Sequence[Item], found: dict[str, Redrawn], reasons: dict[str, str]
-) -> None:
+def _give_way(asked: Sequence[Asked], rows: Sequence[Row], found: dict[str, Redrawn], reasons: dict[str, str]) -> None:
     """Rows that keep their options keep them for themselves: a new set of the same content goes, until all differ."""
     known = {question.group_id: question for question in asked}
     kept = [name for name in known if name not in found]
     while kept:
-        theirs = {content for name in kept for content in _contents(known[name], items)}
+        theirs = {content for name in kept for content in _contents(known[name], rows)}
         kept = [name for name, outcome in found.items() if not theirs.isdisjoint(outcome.contents)]
         for name in kept:
             del found[name]
             reasons[name] = "option_set_taken"
 
 
-def _contents(question: Asked, items: Sequence[Item]) -> list[str]:
+def _contents(question: Asked, rows: Sequence[Row]) -> list[str]:
     task = tasks[question.task]
-    sets = ([np.asarray(o["value"], dtype=np.float64) for o in items[k].evidence["options"]] for k in question.places)
-    return [content_of(values, task) for values in sets]
+    options = (json.loads(rows[k]["evidence"])["options"] for k in question.places)
+    return [content_of([np.asarray(o["value"], dtype=np.float64) for o in members], task) for members in options]
 
 
-def asked_in(items: Sequence[Item], facts: Path, settings: Settings) -> list[Asked]:
-    """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset.
-
-    Raises:
-        DatasetError: a shard of facts cannot be read.
-    """
+def asked_in(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Asked]:
+    """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset."""
     places: dict[str, list[int]] = defaultdict(list)
-    for k, item in enumerate(items):
-        if item.question_type == CHOICE and (not settings.tasks or item.task in settings.tasks):
-            places[item.group_id].append(k)
-    strategy = _assigned([items[members[0]] for members in places.values()], settings)
-    rows: dict[Path, dict[tuple[str, str], int]] = {}
-    found = []
-    for name, members in places.items():
-        first = items[members[0]]
-        shard = shard_path(facts.parent, facts.name, first.source, first.scene_id)
-        if shard not in rows:
-            keys = iter_rows([shard], ["task", "key"], 4096) if shard.is_file() else ()
-            rows[shard] = {(str(row["task"]), str(row["key"])): k for k, row in enumerate(keys)}
-        row = rows[shard].get((first.task, str(first.evidence.get("key"))), -1)
-        found.append(Asked(name, first.task, first.source, first.scene_id, tuple(members), strategy[name], shard, row))
-    return found
+    for k, row in enumerate(rows):
+        if row["question_type"] == CHOICE and (not settings.tasks or row["task"] in settings.tasks):
+            places[row["group_id"]].append(k)
+    firsts = [rows[members[0]] for members in places.values()]
+    strategy = _assigned(firsts, settings)
+    return [
+        Asked(
+            name, first["task"], first["source"], first["scene_id"], tuple(members), strategy[name],
+            shard_path(facts.parent, facts.name, first["source"], first["scene_id"]),
+            str(json.loads(first["evidence"]).get("key")) if strategy[name] == "llm" else "",
+        )
+        for first, (name, members) in zip(firsts, places.items(), strict=True)
+    ]  # fmt: skip
 
 
-def _assigned(firsts: Sequence[Item], settings: Settings) -> dict[str, str]:
+def _assigned(firsts: Sequence[Row], settings: Settings) -> dict[str, str]:
     """Group -> strategy, by hash and by the shares as exactly as whole questions allow, per task and source."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for item in firsts:
-        cells[item.task, item.source].append(item.group_id)
+    for row in firsts:
+        cells[row["task"], row["source"]].append(row["group_id"])
     assigned = {}
     for (task, source), names in cells.items():
         names.sort(key=lambda name: stable_hash("mix", str(settings.seed), task, source, name))

@@ -26,7 +26,7 @@ from vgbench_gen.store.provenance import (
     write_manifest,
 )
 from vgbench_gen.store.shards import write_items
-from vgbench_gen.text.bank import origin_of, shipped
+from vgbench_gen.text.bank import ITEM_MARK, origin_of, shipped
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
 from vgbench_gen.text.paraphrase.filled import filled, merged
@@ -34,7 +34,6 @@ from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
 from vgbench_gen.text.paraphrase.rounds import Asker, Counts, Stopped, reword
 
 _LINKED = ("facts", "rejects", "media")
-_MARK = ".item-"
 
 
 @dataclass(slots=True)
@@ -151,7 +150,7 @@ def reword_items(
 
 def reworded(item: Item, text: Text, model: str, language: str) -> Item:
     """The row with other words. It is another question then, so its ids are others; its group stays."""
-    marked = f"{item.template_id.partition(_MARK)[0]}{_MARK}{language}"
+    marked = f"{item.template_id.partition(ITEM_MARK)[0]}{ITEM_MARK}{language}"
     return replace(
         item,
         id=stable_hash("reworded", item.id, model, language, text.question, text.context, size=12),

@@ -52,8 +52,9 @@ class NoiseTest:
 
 def nearest(gaps: FloatArray, truth: int) -> BoolArray:
     """(n,) whether row `truth` of gaps (m, n) is smaller than all others; never where it is `nan`."""
-    others = np.delete(gaps, truth, axis=0)
-    closest: BoolArray = gaps[truth] < np.where(np.isnan(others), np.inf, others).min(axis=0, initial=np.inf)
+    others = np.where(np.isnan(gaps), np.inf, gaps)
+    others[truth] = np.inf
+    closest: BoolArray = gaps[truth] < others.min(axis=0)
     return closest
 
 

@@ -113,6 +113,9 @@ def shipped() -> dict[str, Phrasing]:
     return {p.id: p for task in task_names() for form in question_types(task) for p in phrasings(task, form)}
 
 
+ITEM_MARK = ".item-"  # in the `template_id` of a row that was reworded by itself, before the language
+
+
 def origin_of(template_id: str) -> tuple[str, str]:
     """(id of the shipped phrasing, language) behind the `template_id` of a row, reworded or not."""
     parts = template_id.split(".")
