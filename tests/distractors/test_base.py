@@ -76,3 +76,19 @@ def test_a_metric_that_depends_on_the_direction_is_asked_both_ways() -> None:
 
     fact = line_fact([1, 2, 4, 6])
     assert set_problem(fact.candidates, 4, fact, OneWay()) == "margin"
+
+
+def test_a_table_at_hand_lets_pass_what_every_pair_would_alone() -> None:
+    space, fact = Line(), line_fact([*POOL, -1.0])
+    pool = fact.candidates
+    sets = list(itertools.combinations(range(len(pool)), 4))
+    unaided = {s: set_problem([pool[k] for k in s], 4, fact, Line()) for s in sets}  # a space that has made no table
+    compatibility(pool, fact, space)
+    assert {s: set_problem([pool[k] for k in s], 4, fact, space) for s in sets} == unaided
+    assert set_problem([pool[0], pool[2], pool[3], pool[0]], 4, fact, space) == "printed_alike"
+    stranger = Candidate("v9", np.array([1.1]))
+    assert set_problem([pool[0], pool[2], pool[3], stranger], 4, fact, space) == "margin"
+    compatibility(pool, fact, Line(noise=1.0))  # of another space: says nothing about this one
+    wide = line_fact([1.0, 3.0, 5.0, 20.0])
+    compatibility(wide.candidates, fact, space)  # of another pool
+    assert set_problem(wide.candidates, 4, wide, space) == "ceiling"

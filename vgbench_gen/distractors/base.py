@@ -220,7 +220,7 @@ def _fit_together(members: Sequence[Candidate], fact: Fact, space: AnswerSpace) 
         return False
     place_of = {id(candidate): k for k, candidate in enumerate(_latest[0])}
     places = [place_of[id(member)] for member in members if id(member) in place_of]
-    if len(places) < 1:
+    if len(set(places)) < len(members):
         return False
     return bool(_latest[3][np.ix_(places, places)].all())
 
