@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV   ?= .venv
-EXTRAS ?= azure,fast,ray,review,video
+EXTRAS ?= azure,excel,fast,publish,ray,review,video
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
@@ -23,6 +23,8 @@ BANK    ?= bank.toml
 N       ?= 8
 STRATEGY ?= set-first
 DEMO    ?= build/demo
+REPO    ?=
+DRY_RUN ?=
 
 HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(ADDRESS),--address $(ADDRESS))
 
@@ -33,7 +35,7 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser servers audit browse review paraphrase distractors eval vgbench demo samples scenes test test-all check format bench docs clean
+.PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +83,12 @@ eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with p
 	$(VGBENCH) score "$(OUT)"
 	$(VGBENCH) compare "$(OUT)"
 
+hard: setup ## Vote OUT's hard questions by a panel of scripted models, into a dataset beside it (RULE=paper: by your replies)
+	$(VGBENCH) vote "$(OUT)" $(if $(RULE),--rule "$(RULE)",--rule demo --ask) $(if $(WORKERS),--workers $(WORKERS))
+
+publish: setup ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
+	$(VGBENCH) publish "$(OUT)" $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run)
+
 review: setup ## Check questions of OUT in a browser
 	$(VGBENCH) review "$(OUT)"
 
@@ -106,6 +114,10 @@ browser: ## Install Chromium, in which the pages are tested
 
 servers: setup ## Install the servers that tests start, in environments of their own (.venv-litellm, .venv-servers)
 	@VENV="$(VENV)" $(if $(filter undefined,$(origin SERVERS)),,SERVERS="$(SERVERS)") bash tools/servers.sh
+
+harnesses: setup ## Install other people's harnesses, in environments of their own, to test exports against (GBs; not part of test)
+	@VENV="$(VENV)" bash tools/inspect.sh
+	@VENV="$(VENV)" bash tools/harnesses.sh
 
 # Local models and transformers' server need torch, which is not in .venv.
 TEST_SERVERS := if [ -x .venv-servers/bin/python ]; then \
