@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -15,6 +16,7 @@ from tests.importers import source_files
 from tests.importers.source_files import photo
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._dataset import assemble, find_places
@@ -63,6 +65,19 @@ def test_a_copy_in_another_size_and_quality_is_found_and_another_photo_is_not(tm
     assert _alike.shared_images(items, hashes) == {"MMVP and VGBench": 1}
 
 
+def test_near_hashes_are_found_wherever_they_differ() -> None:
+    rng = rng_for(3, "hashes")
+    first = rng.integers(0, 2**63, 60, dtype=np.uint64)
+    flips = [rng.choice(64, int(rng.integers(1, 10)), replace=False) for _ in first]
+    near = np.array([h ^ np.uint64(sum(1 << int(k) for k in bits)) for h, bits in zip(first, flips, strict=True)])
+    looks = np.concatenate([first, near])
+    apart = np.bitwise_count(looks[:, None] ^ looks[None, :])
+    pairs = zip(*np.nonzero(np.triu(apart <= _alike.NEAR_BITS, 1)), strict=True)
+    expected = sorted((int(a), int(b)) for a, b in pairs)
+    assert 10 < len(expected) < 60
+    assert list(_alike._near_pairs(looks)) == expected
+
+
 def test_many_plain_images_take_no_pairs_of_their_own(tmp_path: Path) -> None:
     hashes = {f"{k}.jpg": 0 for k in range(3000)}
     items = [question(str(k), f"{k}.jpg", benchmark=("A", "B")[k % 2]) for k in range(3000)]
@@ -74,6 +89,7 @@ scannet/scene0011_00
 scannetpp/7c9be0a21f
 scene0707_00   # in any data set
 42446540
+0a5c013435/iphone
 """
 
 
@@ -86,6 +102,7 @@ scene0707_00   # in any data set
         ("scannet", "scene0707_01", True),
         ("scannetpp", "7c9be0a21f/iphone", True),
         ("scannetpp", "7c9be0a21e", False),
+        ("scannetpp", "0a5c013435/dslr", True),
         ("arkitscenes", "42446540", True),
         ("ca1m", "ca1m-val-42446540", True),
         ("ca1m", "42446541", False),
@@ -108,6 +125,20 @@ def test_videos_of_one_visit_are_one_place(tmp_path: Path) -> None:
     assert leaked(videos, alone) == ["Q-42446540"]
     visits = read_training_scenes(tmp_path / "train.txt", tmp_path / "metadata.csv")
     assert leaked(videos, visits) == ["Q-42446540", "Q-42446541"]
+
+
+def test_a_dataset_tells_what_was_trained_on(tmp_path: Path) -> None:
+    scenes = read_training_scenes(build(tmp_path / "train"))
+    rooms = [question(scene, scans="scannet", scene=scene) for scene in ("scene0015_00", "scene0016_00")]
+    assert leaked(rooms, scenes) == ["Q-scene0015_00"]
+
+
+def test_the_published_tables_contradict_each_other_as_told() -> None:
+    assert 3622 + 1222 + 1132 == 5976 == PUBLISHED["question type"]["judgment"] + 69
+    of = PUBLISHED["source"]
+    single = sum(of[name] for name in ("SpatialBench", "QSpatialBench", "MMVP", "RealWorldQA", "VSR", "CV-Bench",
+                                       "SpatialSense", "3DSRBench"))  # fmt: skip
+    assert single + (120 + 122 + 124 + 143) + 2800 == 17458 == PUBLISHED["modality"]["single-image"] + 400
 
 
 def sources(folder: Path) -> Path:
@@ -148,7 +179,11 @@ def test_an_assembly_counts_compares_and_guards(tmp_path: Path) -> None:
         "SpatialScore/MMVP", "SpatialScore/QSpatialBench-Plus", "SpatialScore/cvbench", "SpatialScore/VGBench",
     }  # fmt: skip
     assert found.notes["shared_images"] == {"VGBench and cvbench": 1}
-    assert set(found.absent) == {i.title for i in importers.values() if i.published} - {"MMVP", "QSpatialBench", "CV-Bench"}
+    assert set(found.absent) == {i.title for i in importers.values() if i.published} - {
+        "MMVP",
+        "QSpatialBench",
+        "CV-Bench",
+    }
     totals = {(t["table"], t["name"]): (t["here"], t["published"]) for t in found.notes["totals"]}
     assert totals["all", "questions"] == (10, 28093)
     assert totals["source", "CV-Bench"] == (3, 2638)

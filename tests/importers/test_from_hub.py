@@ -20,7 +20,6 @@ from vgbench_gen.importers.base import importers
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     """A Hub that has CV-Bench, with a file that no importer wants."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import _http
 
     source = source_files.cvbench(tmp_path / "source")
     files = {path.name: Blob(path.read_bytes(), False) for path in source.glob("*.parquet")}
@@ -33,7 +32,6 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(_http.time, "sleep", lambda seconds: None)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield server
 

@@ -112,10 +112,14 @@ def test_a_folder_says_what_it_is(source: Source, to: str, tmp_path: Path) -> No
 
 
 def task_module(folder: Path) -> ModuleType:
-    """`vgbench_task.py` of an export, loaded as lmms-eval loads it, with the scorer that lies beside it."""
+    return loaded(folder / "vgbench_task.py")
+
+
+def loaded(file: Path) -> ModuleType:
+    """A module of an export, loaded as lmms-eval loads it, with the scorer that lies beside it."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "vgbench_scorer"]:
         del sys.modules[name]
-    spec = importlib.util.spec_from_file_location("vgbench_task", folder / "vgbench_task.py")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -198,6 +202,75 @@ def test_the_exported_task_scores_as_we_do(source: Source, tmp_path: Path) -> No
             columns.setdefault(name, []).append(value)
     assert module.mean(columns["sane"]) == module.mean(columns["official"]) == pytest.approx(1 / 3)
     assert [module.share(columns[name]) for name in ("failed", "refused", "unreadable")] == [0.25, 0.25, 0.25]
+
+
+class _Table(dict[str, Any]):
+    """As much of VLMEvalKit as the exported class leans on."""
+
+    INFER_FAIL_MARKERS = ("Failed to obtain answer",)
+
+    def __init__(self, name: str) -> None:
+        self.data = self.load_data(name)
+
+    def load_data(self, name: str) -> Any:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def vlmeval(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A stand-in for the package; the real one runs in `test_harnesses.py`."""
+    modules = {
+        name: ModuleType(name) for name in ("vlmeval", "vlmeval.dataset", "vlmeval.dataset.image_base", "vlmeval.smp")
+    }
+    vars(modules["vlmeval"])["dataset"] = modules["vlmeval.dataset"]
+    vars(modules["vlmeval.dataset"]).update(DATASET_CLASSES=[], SUPPORTED_DATASETS=[])
+    vars(modules["vlmeval.dataset.image_base"])["ImageBaseDataset"] = _Table
+    vars(modules["vlmeval.smp"]).update(
+        dump=lambda value, path: Path(path).write_text(json.dumps(value)),
+        load=lambda path: json.loads(Path(path).read_bytes()),
+        get_intermediate_file_path=lambda path, end, kind: f"{path.rpartition('.')[0]}{end}.{kind}",
+    )
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return modules["vlmeval.dataset"]
+
+
+def test_the_vlmevalkit_dataset_is_whole(source: Source, tmp_path: Path, vlmeval: ModuleType) -> None:
+    folder = made(source, "vlmevalkit", tmp_path)
+    module = loaded(folder / "vgbench_dataset.py")
+    module.register()
+    assert vlmeval.SUPPORTED_DATASETS == [NAME]
+    dataset = vlmeval.DATASET_CLASSES[0](NAME)
+    assert vlmeval.VGBench is type(dataset)
+    assert list(dataset.data["index"]) == [item.id for item in items_of(source)]
+    for line, parts in enumerate(asked_parts(source)):
+        found = dataset_parts(dataset.build_prompt(line))
+        assert found == dataset_parts(dataset.build_prompt(dataset.data.iloc[line]))
+        assert [(kind, Path(said).read_bytes() if kind == "image" else said) for kind, said in found] == parts
+
+    right = {item.id: item.answer for item in items_of(source)}
+    assert evaluated(dataset, tmp_path, right)["Overall"] == 1.0
+    told = evaluated(
+        dataset,
+        tmp_path,
+        right | {"item0000": "A", "item0001": "Failed to obtain answer via API.", "item0002": float("nan")},
+    )
+    assert told["Overall"] == pytest.approx(5 / 7)
+    assert (told["failed"], told["unreadable"]) == (1 / 8, 1 / 8)
+    assert told["task_relative_pose"] == 1.0
+
+
+def dataset_parts(message: list[dict[str, str]]) -> list[tuple[str, str]]:
+    return [(part["type"], part["value"]) for part in message]
+
+
+def evaluated(dataset: Any, folder: Path, replies: dict[str, Any]) -> dict[str, float]:
+    """What the exported class says of a file of predictions."""
+    file = folder / "m_set.json"
+    file.write_text(json.dumps({"index": list(replies), "prediction": list(replies.values())}))
+    found: dict[str, float] = dataset.evaluate(str(file))
+    assert json.loads((folder / "m_set_score.json").read_bytes()) == found
+    return found
 
 
 def test_the_scorer_needs_nothing_of_ours(source: Source, tmp_path: Path) -> None:

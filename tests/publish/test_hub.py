@@ -41,14 +41,13 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """An empty Hub that the client of this process talks to, and does not wait for."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import _http
 
     with hub_server() as server:
         template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.url)
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         monkeypatch.setattr(constants, "ENDPOINT", server.url)
         monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(_http.time, "sleep", lambda seconds: None)
+        monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
         monkeypatch.setattr(client, "_FIRST_WAIT_S", 0.0)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield server
@@ -73,8 +72,9 @@ def test_a_set_goes_there_and_back_and_scores_the_same(small: Path, tmp_path: Pa
         return {file.name: [json.loads(line) for line in file.read_text().splitlines()[1:]] for file in files}
 
     with hub_server() as server:
-        faults = [("PUT /lfs", 503), ("PUT /lfs", "cut"), (COMMIT, 502), ("GET /lfs", "half"), ("GET .*resolve", 500)]
-        server.faults = [Fault(pattern, kind) for pattern, kind in faults]
+        faults = [Fault("PUT /lfs", 503), Fault("PUT /lfs", "cut"), Fault(COMMIT, 502)]
+        faults += [Fault("GET /lfs", "half"), Fault("GET .*resolve", 500)]
+        server.faults = faults
         environment = os.environ | {
             "HF_ENDPOINT": server.url, "HF_HOME": str(tmp_path / "hf"), "HF_HUB_DISABLE_XET": "1", "HF_TOKEN": TOKEN,
         }  # fmt: skip

@@ -151,6 +151,11 @@ def test_another_codec_is_told_and_the_rows_say_the_same(
     manifest = read_manifest(tmp_path / "out")
     told = manifest["fingerprint"], manifest["hydrated"]["published_fingerprint"]
     assert told == (report.fingerprint, report.expected)
+    # Published once more, it says what it shows.
+    bare, whole = strip(tmp_path / "out", tmp_path / "bare"), strip(tmp_path / "out", tmp_path / "whole", bool)
+    assert dataset_fingerprint(load(bare)) == dataset_fingerprint(load(whole)) == report.fingerprint
+    assert not any(row["images"] for row in iter_rows(load(bare).paths))
+    assert pixels(load(whole)) == pixels(again)
     args = ["hydrate", str(home / "published"), "--scenes", str(home / "raw"), "--out", str(tmp_path / "out")]
     assert main([*args, "--workers", "1"]) == 0
     assert f"published was {report.expected}" in capsys.readouterr().out

@@ -146,6 +146,14 @@ def test_croissant_is_what_the_validator_takes(made: Package) -> None:
     }
     assert {"rai:dataBiases", "rai:dataLimitations", "rai:personalSensitiveInformation"} <= set(found)
     assert [field["name"] for field in found["recordSet"][0]["field"]][-2:] == ["image_files", "canary"]
+    import mlcroissant
+
+    records = list(mlcroissant.Dataset(jsonld=found, mapping={"repo": str(made.folder)}).records("relative_depth"))
+    assert [record["relative_depth/id"].decode() for record in records] == [f"scene{k:03d}" for k in range(4, 8)]
+    assert [[image.size for image in record["relative_depth/images"]] for record in records[:2]] == [
+        [(96, 64)],
+        [(96, 64)] * 2,
+    ]
     found["recordSet"][0]["field"][0]["source"]["fileSet"]["@id"] = "no such files"
     with pytest.raises(CroissantError, match="no such files"):
         check(json.dumps(found).encode())

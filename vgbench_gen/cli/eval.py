@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _VISUAL_COT = "_visual_cot"  # how names of tasks end that are asked in two stages
+_NOTED = 20  # what a benchmark says of its files, such as rows left out
 
 
 def register(app: typer.Typer) -> None:
@@ -123,7 +124,12 @@ def evaluate(
     ] = 0,
     max_tokens: Annotated[
         int,
-        typer.Option("--max-tokens", metavar="N", min=0, help="Of a reply; 0 for 512, or 2048 for models that reason."),
+        typer.Option(
+            "--max-tokens",
+            metavar="N",
+            min=0,
+            help="Of a reply; 0 for the benchmark's rule, 512 or 2048 for models that reason where it has none.",
+        ),
     ] = 0,
     reasoning: Annotated[
         bool | None, typer.Option("--reasoning/--no-reasoning", help="Whether the models reason; else by their names.")
@@ -173,14 +179,20 @@ def evaluate(
     from vgbench_gen.evaluation.prompting import AskOptions
     from vgbench_gen.evaluation.questions import Questions
     from vgbench_gen.evaluation.runner import evaluate_all
+    from vgbench_gen.evaluation.visual_cot_models import expanded
 
     kind = benchmarks[benchmark]
     wanted = _names(tasks)
-    visual_cot = visual_cot or any(name.endswith(_VISUAL_COT) for name in wanted)
+    two_stages = sum(name.endswith(_VISUAL_COT) for name in wanted)
+    if 0 < two_stages < len(wanted):
+        raise typer.BadParameter(f"--tasks: found {two_stages} of {len(wanted)} with {_VISUAL_COT}; ask them apart")
+    chosen = expanded(model, image_model)
+    model, image_model = chosen.models, chosen.image_model
+    visual_cot = visual_cot or two_stages > 0 or chosen.visual_cot
     given = {
         "prompt_set": kind.short_prompts.get(prompt_set, prompt_set) or kind.prompt_set,
         "temperature": None if temperature < 0 else temperature,
-        "max_tokens": max_tokens,
+        "max_tokens": max_tokens or kind.max_tokens,
         "reasoning": reasoning,
         "reasoning_effort": reasoning_effort,
         "epochs": epochs,
@@ -215,7 +227,8 @@ def evaluate(
         local=local_options(device, dtype, batch_size, trust_remote_code),
     )
     source = kind.open(path, images)
-    for note in getattr(source, "notes", ()):
+    notes = list(getattr(source, "notes", ()))
+    for note in notes[:_NOTED] + ([f"and {len(notes) - _NOTED} more"] if len(notes) > _NOTED else []):
         print(f"vgbench: note: {note}", file=sys.stderr)
     if show:
         _show(Questions(source, options), model, show, as_json)
@@ -351,7 +364,10 @@ def _lines(runs: list[Run], dataset: Path, benchmark: str) -> Iterator[str]:
             told = ", ".join(f"{kind} {count}" for kind, count in sorted(run.failed.items()))
             yield f"  failed, and asked again by the next run: {told}"
         if run.without:
-            yield f"  answered without the image that was to be drawn first: {run.without}"
+            yield (
+                f"  answered without the image that was to be drawn first: {run.without}; the next run asks again for "
+                f"what failed, {run.path.with_suffix('')}/intermediate says why"
+            )
         if run.stopped:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
     yield f"next: vgbench score {dataset}" + ("" if benchmark == "vgbench" else f" --benchmark {benchmark}")

@@ -28,8 +28,8 @@ def explain(
 
     items = load(dataset)
     fitting = [known for known in items.ids() if known.startswith(item_id)]
-    if len(fitting) > 1:
+    if len(fitting) > 1 and item_id not in fitting:
         raise DatasetError(f"{dataset}: {len(fitting)} ids begin with {item_id!r}; expected one. Give more characters.")
-    item = items.by_id(fitting[0] if fitting else item_id)
+    item = items.by_id(fitting[0] if len(fitting) == 1 else item_id)
     write_bytes(out, png(draw(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
     print(f"{out}: {item.task}, {item.question_type}, answer {item.answer}")

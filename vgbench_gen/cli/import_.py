@@ -29,8 +29,8 @@ def import_(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="mmvp, realworldqa, spatialsense, spatialbench, qspatialbench, cvbench, vsr, 3dsrbench, vsi-bench, "
-            "blink, mmiu; or spatialscore for all of them with VGBench.",
+            help="mmvp, realworldqa, spatialsense, spatialbench, qspatialbench, cvbench, vsr, vsr-random, 3dsrbench, "
+            "vsi-bench, blink, mmiu; or spatialscore for all of them with VGBench.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Dataset folder to write.")],
@@ -122,4 +122,5 @@ def _lines(found: Imported) -> Iterator[str]:
         for row in found.notes["totals"]:
             published, differs = ("-" if row[key] is None else row[key] for key in ("published", "difference"))
             yield f"{row['table']:<17}{row['name']:<32}{row['here']:>7}{published:>11}{differs:>9}"
+        yield found.notes["totals_note"]
     yield f"Written: {found.folder}, {found.items} questions, fingerprint {found.fingerprint}"

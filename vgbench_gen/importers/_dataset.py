@@ -17,7 +17,7 @@ from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._leakage import TrainingScenes, leaked
 from vgbench_gen.importers._reading import FAMILY, Report, read
-from vgbench_gen.importers._totals import totals
+from vgbench_gen.importers._totals import DISAGREEING, totals
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error
@@ -194,6 +194,7 @@ def assemble(
             {"table": t.table, "name": t.name, "here": t.here, "published": t.published, "difference": t.difference}
             for t in totals(items)
         ]
+        result.notes["totals_note"] = DISAGREEING
         return _written(items, result, {"source": FAMILY})
 
 

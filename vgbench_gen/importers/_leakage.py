@@ -20,6 +20,7 @@ from vgbench_gen.store.files import dataset_error
 _SCANNET = re.compile(r"(scene\d{4})_\d{2}")
 _VIDEO = re.compile(r"\d{8}")
 _SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes", "arkitscenes": "arkitscenes"}
+_DATA_SETS = ("scannet", "scannetpp", "ca1m", "arkitscenes", "wildrgbd")
 _MAX_LINES = 10_000_000
 
 
@@ -68,10 +69,10 @@ def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScen
     bare: set[str] = set()
     for line in _lines(path):
         scans, slash, scene = line.partition("/")
-        if slash:
+        if slash and scans.casefold() in _DATA_SETS:
             named.add(place_of(scans, scene, visit_of))
         else:
-            bare.update(place_of(known, line, visit_of)[1] for known in ("scannet", "arkitscenes"))
+            bare.update(place_of(known, line, visit_of)[1] for known in _DATA_SETS)
     return TrainingScenes(frozenset(named), frozenset(bare), visit_of)
 
 

@@ -22,8 +22,8 @@ from vgbench_gen.store.pictures import Picture, codec_versions, decode, render_f
 
 Outcome = Literal["exact", "same_pixels", "close", "unchecked", "different", "missing"]
 USABLE: tuple[Outcome, ...] = ("exact", "same_pixels", "close", "unchecked")
-# Of 64 bits. On 628 images of real captures another encoder at another quality, or noise of three grey levels, turned at
-# most 2; from one frame to the next keyframe at least 4 turned.
+# Of 64 bits. On 628 images of real captures another encoder at another quality, or noise of three grey levels, turned
+# at most 2; from one keyframe to the next at least 4 turned.
 LOOK_BITS = 2
 _MAX_RECORD_BYTES = 64 * 2**20
 

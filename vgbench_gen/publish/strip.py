@@ -116,7 +116,8 @@ def published_row(row: Row, media: Images, travels: bool, memory: FileFacts | No
     """A row of items as a row of published items: `image_files` filled, pixels embedded or left out.
 
     Args:
-        row: of `store.schema.ITEMS` or `PUBLISHED`; not changed. One that has `image_files` keeps them.
+        row: of `store.schema.ITEMS` or `PUBLISHED`; not changed. One whose `image_files` are about the images it shows,
+            or that shows none, keeps them; images that another codec made again are described anew.
         media: has the images that the row shows; base images too where their checksums are wanted.
         travels: may the pixels be published (`licences.Gate.travels`)? A row without pixels stays without.
         memory: the same for all rows, so that nothing is decoded twice.
@@ -124,7 +125,9 @@ def published_row(row: Row, media: Images, travels: bool, memory: FileFacts | No
     Raises:
         DatasetError: an image is missing or damaged, or the row's evidence is.
     """
-    files = list(row.get("image_files") or ()) or image_files(row, media, memory or FileFacts())
+    files, shown = list(row.get("image_files") or ()), [image["path"] for image in row["images"]]
+    if shown and [file["name"] for file in files] != shown:
+        files = image_files(row, media, memory or FileFacts())
     embedded = travels and all(media.has(file["name"]) for file in files)
     images = [{"bytes": media.get(file["name"]), "path": file["name"]} for file in files] if embedded else []
     return {**row, "images": images, "image_files": files}
