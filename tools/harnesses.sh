@@ -11,18 +11,10 @@ VLMEVALKIT=${VLMEVALKIT:-https://github.com/open-compass/VLMEvalKit}
 VLMEVALKIT_COMMIT=e8e78f05f3080fe28154f2130321f17951c3be94
 source tools/packages.sh
 
-uv=$VENV/bin/uv
-[ -x "$uv" ] || { say "no uv in $VENV; leaving out: $HARNESSES"; exit 0; }
-# uv does not read pip's settings, among which a machine may name a folder of wheels.
-if [ -z "${UV_FIND_LINKS:-}" ]; then
-  links=$("$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*find-links='\(.*\)'$/\1/p" | tail -1) || links=
-  [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
-fi
-export UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300}
+need_uv "$HARNESSES"
 
 fresh() {
-  local folder=$1 file
-  for file in tools/harnesses.sh "tools/${folder#.venv-}-constraints.txt"; do [ "$folder/.made" -nt "$file" ] || return 1; done
+  made_after "$1" tools/harnesses.sh "tools/${1#.venv-}-constraints.txt"
 }
 
 # Installs into an empty environment what the other arguments name, with torch for the CPU: that for CUDA brings 5 GB.

@@ -7,20 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv} INSPECT=${INSPECT:-.venv-inspect}
 source tools/packages.sh
 
-uv=$VENV/bin/uv
-[ -x "$uv" ] || { say "no uv in $VENV; leaving out $INSPECT"; exit 0; }
-# uv does not read pip's settings, among which a machine may name a folder of wheels.
-if [ -z "${UV_FIND_LINKS:-}" ]; then
-  links=$("$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*find-links='\(.*\)'$/\1/p" | tail -1) || links=
-  [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
-fi
-export UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300}
+need_uv "$INSPECT"
 
-fresh=1
-for file in tools/inspect.sh tools/inspect-constraints.txt constraints.txt pyproject.toml; do
-  [ "$INSPECT/.made" -nt "$file" ] || fresh=
-done
-[ -z "$fresh" ] || exit 0
+made_after "$INSPECT" tools/inspect.sh tools/inspect-constraints.txt constraints.txt pyproject.toml && exit 0
 
 say "making $INSPECT"
 pins=$(mktemp)

@@ -10,22 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=${VENV:-.venv} SERVERS=${SERVERS-litellm torch}
 source tools/packages.sh
 
-uv=$VENV/bin/uv
-[ -x "$uv" ] || { say "no uv in $VENV; leaving out: $SERVERS"; exit 0; }
-# uv does not read pip's settings, among which a machine may name a folder of wheels.
-if [ -z "${UV_FIND_LINKS:-}" ]; then
-  links=$("$VENV/bin/python" -m pip config list 2>/dev/null | sed -n "s/^[a-z:.]*find-links='\(.*\)'$/\1/p" | tail -1) || links=
-  [ -z "$links" ] || export UV_FIND_LINKS=${links//\\n/,}
-fi
-export UV_HTTP_TIMEOUT=${UV_HTTP_TIMEOUT:-300}
-
-# Is the folder newer than what it is made from?
-fresh() {
-  local folder=$1 file
-  shift
-  [ -e "$folder/.made" ] || return 1
-  for file in tools/servers.sh "$@"; do [ "$folder/.made" -nt "$file" ] || return 1; done
-}
+need_uv "$SERVERS"
 
 # Installs into a new folder what the other arguments name.
 fill() {
@@ -37,13 +22,13 @@ fill() {
 }
 
 litellm() {
-  fresh .venv-litellm tools/litellm-constraints.txt ||
+  made_after .venv-litellm tools/servers.sh tools/litellm-constraints.txt ||
     fill .venv-litellm -c tools/litellm-constraints.txt "litellm[proxy]" ||
     say "LiteLLM cannot be installed here; tests against its proxy are skipped"
 }
 
 torch() {
-  fresh .venv-servers pyproject.toml constraints.txt tools/torch-constraints.txt && return
+  made_after .venv-servers tools/servers.sh pyproject.toml constraints.txt tools/torch-constraints.txt && return
   local wanted=(-c constraints.txt -c tools/torch-constraints.txt -e '.[azure,fast,review,transformers]' --group dev
     'transformers[serving]') choice plan
   for choice in "" "--torch-backend=cpu"; do
