@@ -24,6 +24,7 @@ N       ?= 8
 STRATEGY ?= set-first
 DEMO    ?= build/demo
 REPO    ?=
+RULE    ?= demo
 DRY_RUN ?=
 
 HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(ADDRESS),--address $(ADDRESS))
@@ -83,8 +84,10 @@ eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with p
 	$(VGBENCH) score "$(OUT)"
 	$(VGBENCH) compare "$(OUT)"
 
-hard: setup ## Vote OUT's hard questions by a panel of scripted models, into a dataset beside it (RULE=paper: by your replies)
-	$(VGBENCH) vote "$(OUT)" $(if $(RULE),--rule "$(RULE)",--rule demo --ask) $(if $(WORKERS),--workers $(WORKERS))
+hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer first, RULE=paper takes the replies there are
+	@[ -d "$(OUT)/items" ] || $(MAKE) vgbench
+	$(VGBENCH) vote "$(OUT)" --rule "$(RULE)" $(if $(filter demo,$(RULE)),--ask) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(WORKERS),--workers $(WORKERS))
 
 publish: setup ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
 	$(VGBENCH) publish "$(OUT)" $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run)

@@ -159,6 +159,7 @@ def subject_of(item: Item, entry: Entry) -> Subject:
         place=place,
         rank=-1 if rank is None else rank,
         twin=item.twin_id,
+        source=item.source,
     )
 
 

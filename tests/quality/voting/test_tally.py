@@ -77,7 +77,7 @@ def test_what_a_reply_that_is_no_answer_votes(vote: Vote, paper: str, robust: st
 
 @pytest.mark.parametrize("policy", ["paper", "robust"])
 def test_undecided_is_what_missing_votes_could_still_make_hard(policy: str) -> None:
-    rule = SMALL.model_copy(update={"policy": policy})
+    rule = SMALL.model_copy(update={"policy": policy, "large": 2})
     rows = [list(row) for row in itertools.product(VOTES, repeat=4)]
     found = count(codes(rows), FOUR, rule)
     without = {"failed", "missing"} | ({"unreadable", "refused"} if policy == "robust" else set())

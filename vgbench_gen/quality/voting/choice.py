@@ -1,9 +1,9 @@
 """A choice among hard questions that no constant answer profits from.
 
 Questions that models fail are no fair sample: a model that likes A fails where the truth is B, one that likes the
-middle of four numbers where it is the largest. So letters, yes and no, and ranks by size are dealt out again, per task
-and form, as evenly as the candidates allow; over the whole choice a constant letter or a constant yes or no stays
-within `ABOVE_CHANCE` of chance, whatever the candidates are.
+middle of four numbers where it is the largest. So letters, yes and no, and ranks by size are dealt out again, per task,
+form and source, as evenly as the candidates allow; over the whole choice a constant letter or a constant yes or no
+stays within `ABOVE_CHANCE` of chance, whatever the candidates are.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from vgbench_gen.quality.voting.rule import Balance
 ABOVE_CHANCE = 0.03  # `benchmark-validity` 3.7
 Key = TypeVar("Key", bound=Hashable)
 Kind = Literal["letter", "yes_no", "open"]
+_LEAN = 1e-4  # small beside 1, which one question beyond rounding costs
 _Bin = tuple[int, int]
-_CellKey = tuple[str, str, Kind, int, bool]
+_Place = tuple[int, int]  # (0, letter) or (1, rank)
+_CellKey = tuple[str, str, Kind, int, bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Subject:
     kind: of its answer; "open" for what is no letter and no yes or no. options: how many; 2 for yes and no, 0 for open
     ones. place: of the truth among them (yes is 0), -1 for open ones. rank: of the truth by size among options that are
     numbers, -1 where they are not. twin: name shared with the question that makes the opposite claim, "" for none.
+    source: data set of the scans.
     """
 
     id: str
@@ -45,6 +48,7 @@ class Subject:
     place: int = -1
     rank: int = -1
     twin: str = ""
+    source: str = ""
 
     @property
     def chance(self) -> float:
@@ -101,22 +105,25 @@ def choose(
     both = {twin for twin, n in Counter(one.twin for one in candidates if one.twin).items() if n > 1}
     for one in candidates:
         cell = strata[name(one)].setdefault(
-            (one.task, one.form, one.kind, one.options, one.rank >= 0), _Cell(one.kind, one.options)
+            (one.task, one.form, one.kind, one.options, one.rank >= 0, one.source), _Cell(one.kind, one.options)
         )
         cell.add(
             one, (one.id not in accepted, one.twin not in both, stable_hash("hard", str(seed), one.twin or one.id))
         )
     cells = {(part, *key): strata[part][key] for part in sorted(strata) for key in sorted(strata[part])}
     most = {key: cell.deal(cell.size, balance) for key, cell in cells.items()}
+    for cell in cells.values():
+        cell.take = {}
     held = {part: sum(n for key, n in most.items() if key[0] == part) for part in sorted({*map(name, everything)})}
     wanted = dict(balance.counts) if by_category else shares(balance.target, dict.fromkeys(held, 1.0), held)
     for part, number in wanted.items():
         mine = {key: float(cells[key].size) for key in cells if key[0] == part}
         for key, share in shares(min(number, held[part]), mine, {key: most[key] for key in mine}).items():
-            number -= cells[key].deal(share, balance)
+            number -= cells[key].deal(share, balance, _ahead(cells, key))
         for key in mine:  # what the evenness of one cell left over, another may take
             before = cells[key].taken
-            number -= cells[key].deal(before + max(0, number), balance) - before
+            if number > 0:
+                number -= cells[key].deal(before + number, balance, _ahead(cells, key)) - before
     dropped = _trim(cells)
     chosen = {taken for cell in cells.values() for taken in cell.chosen()}
     sizes = Counter(name(one) for one in candidates)
@@ -162,7 +169,7 @@ def scaled(balance: Balance, target: int) -> Balance:
 
 @dataclass(slots=True)
 class _Cell:
-    """Candidates of one task, form and number of options, in bins by truth and rank; `take` of each bin are chosen."""
+    """Candidates of one task, form, number of options and source, in bins by truth and rank. take: chosen of each."""
 
     kind: Kind
     options: int
@@ -188,26 +195,28 @@ class _Cell:
         filled = sorted((-n, found) for found, n in self.take.items() if n and found[0] == place)
         return filled[0][1] if filled else None
 
-    def deal(self, most: int, balance: Balance) -> int:
-        """Take as many as can be dealt evenly, at most so many; returns how many."""
+    def deal(self, most: int, balance: Balance, ahead: Mapping[_Place, float] = {}) -> int:
+        """Take as many as can be dealt evenly, at most so many; returns how many. `ahead`: see `_flow`."""
         if self.kind == "open":
             self.take = {place: min(most, self.size) for place in self.bins}
         elif self.kind == "yes_no":
             # Exactly as many yes as no.
-            half = min(most // 2, max(0, most), *(0 * most + 99 + sum(len(b) for p, b in self.bins.items() if p[0] == truth) for truth in (0, 1)))
+            half = min(most // 2, *(sum(len(b) for p, b in self.bins.items() if p[0] == truth) for truth in (0, 1)))
             self.take = dict.fromkeys(self.bins, half)
         else:
-            self.take = _dealt(self.bins, self.options, most, balance)
+            self.take = _dealt(self.bins, self.options, most, balance, ahead)
         return self.taken
 
 
-def _dealt(bins: Mapping[_Bin, Sequence[object]], options: int, most: int, balance: Balance) -> dict[_Bin, int]:
+def _dealt(
+    bins: Mapping[_Bin, Sequence[object]], options: int, most: int, balance: Balance, ahead: Mapping[_Place, float]
+) -> dict[_Bin, int]:
     """How many to take of each bin: as many as can be dealt evenly, and then as evenly as possible."""
     sizes = {place: len(found) for place, found in sorted(bins.items())}
     low, high = 0, min(most, sum(sizes.values()))
     best, total = dict.fromkeys(sizes, 0), high  # all of them, more often than not
     while low < high:
-        found = _flow(sizes, options, total, balance)
+        found = _flow(sizes, options, total, balance, ahead)
         if found is None:
             high = total - 1
         else:
@@ -216,11 +225,14 @@ def _dealt(bins: Mapping[_Bin, Sequence[object]], options: int, most: int, balan
     return best
 
 
-def _flow(sizes: Mapping[_Bin, int], options: int, total: int, balance: Balance) -> dict[_Bin, int] | None:
+def _flow(
+    sizes: Mapping[_Bin, int], options: int, total: int, balance: Balance, ahead: Mapping[_Place, float]
+) -> dict[_Bin, int] | None:
     """`total` questions of these bins with letters and ranks within their bounds, or None where there are none such.
 
     A flow from letters to ranks, so that the linear programme has whole numbers at its corners. What goes beyond
-    rounding costs one a piece.
+    rounding costs one a piece; `ahead`, how many more than even other sources have of a letter or rank, decides what is
+    rounded up.
     """
     from scipy.optimize import linprog
 
@@ -244,7 +256,7 @@ def _flow(sizes: Mapping[_Bin, int], options: int, total: int, balance: Balance)
             most += [max(0.0, math.floor(total / options + allowed) - up)]
             most += [max(0.0, down - math.ceil(total / options - allowed))]
     found = linprog(
-        np.array([0.0] * n + [1.0] * beyond),
+        np.array([_LEAN * sum(ahead.get((axis, key[axis]), 0.0) for axis, _ in axes) for key in keys] + [1.0] * beyond),
         A_ub=np.array(rows),
         b_ub=np.array(tops),
         A_eq=np.array([[1.0] * n + [0.0] * beyond]),
@@ -255,6 +267,19 @@ def _flow(sizes: Mapping[_Bin, int], options: int, total: int, balance: Balance)
     if found.x is None:
         return None
     return {key: round(x) for key, x in zip(keys, found.x[:n].tolist(), strict=True)}
+
+
+def _ahead(cells: Mapping[tuple[str, *_CellKey], _Cell], key: tuple[str, *_CellKey]) -> dict[_Place, float]:
+    """How many more than even the other sources of a task and form take of each letter and rank."""
+    counts: Counter[_Place] = Counter()
+    for other, cell in cells.items():
+        if other != key and other[1:5] == key[1:5]:
+            for place, n in cell.take.items():
+                counts[0, place[0]] += n
+                counts[1, place[1]] += n * (place[1] >= 0)
+    options = max(1, cells[key].options)
+    sums = [sum(n for place, n in counts.items() if place[0] == axis) for axis in (0, 1)]
+    return {place: n - sums[place[0]] / options for place, n in counts.items()}
 
 
 def _trim(cells: Mapping[tuple[str, *_CellKey], _Cell]) -> int:

@@ -29,11 +29,11 @@ class Balance(Config):
 
     target: questions in all. counts: per category, for datasets that have all of these; others share the target evenly
     over tasks. letter_points, rank_points: how many points a letter, and a rank by size among numbers, may be more
-    frequent than even among the questions of one task and form, besides rounding.
+    frequent than even among the questions of one task, form and source, besides rounding.
     """
 
     target: int = Field(default=1400, ge=1)
-    letter_points: float = Field(default=1.0, ge=0, le=3)
+    letter_points: float = Field(default=0.0, ge=0, le=3)
     rank_points: float = Field(default=3.0, ge=0, le=100)
     counts: dict[str, int] = Field(default_factory=dict)
 
