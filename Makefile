@@ -36,7 +36,7 @@ TESTS ?= tests
 # One thread per test process: on few cores more threads only wait for each other.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))")
 
-.PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all check format bench docs clean
+.PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses check format bench docs clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,8 +131,13 @@ test: setup browser servers ## Run the tests (no network, no GPU)
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
 test-all: setup browser servers ## Run the slow and Ray tests as well
-	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live and not servers" $(TESTS)
+	$(TEST_ENV) $(PY) -m pytest -n $(TEST_WORKERS) -m "not live and not servers and not harness" $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
+
+test-harnesses: setup harnesses ## Run exported tasks in other people's harnesses (minutes)
+	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish
+	@if [ -x .venv-inspect/bin/python ]; then $(TEST_ENV) .venv-inspect/bin/python -m pytest -m "" tests/publish/test_inspect.py \
+	  tests/backends/test_inspect_provider.py; fi
 
 check: setup ## The whole gate: format, lint, strict types over source and tests, tests with the layer rule
 	$(PY) -m ruff format --check .

@@ -43,9 +43,8 @@ class VLMEvalKit(Export):
                         "vgbench": json.dumps(told, ensure_ascii=False),
                     }
                 )
-        system = ""
-        if job.settings.system:
-            system = "The system prompt goes out as the first words of the user's turn."
+        first = "The system prompt goes out as the first words of the user's turn."
+        system = f" {first}" if job.settings.system else ""
         job.template("vlmevalkit/vgbench_dataset.py", "vgbench_dataset.py")
         job.template("vlmevalkit/run_vgbench.py", "run_vgbench.py")
         job.template("vlmevalkit/README.md", "README.md", system=system)
