@@ -105,7 +105,9 @@ def out_of_fold(
             model = forest(trees, share, state)
         else:
             model = LogisticRegression(solver="liblinear", random_state=state)
-        model.fit(source[~test], rows.right[~test])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # few lines give small samples; the verdict will be "few"
+            model.fit(source[~test], rows.right[~test])
         belief[test] = model.predict_proba(source[test])[:, 1]
     if len(rows.right) == len(fold):
         return belief
