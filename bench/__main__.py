@@ -15,6 +15,7 @@ from bench import (
     build_time,
     compose_time,
     distractors_time,
+    eval_overhead,
     geometry,
     memory,
     sens_reader,
@@ -35,6 +36,7 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "compose": compose_time.rows,
     "distractors": distractors_time.rows,
     "backend": backend_load.rows,
+    "eval": eval_overhead.rows,
     "vote": vote_time.rows,
 }
 

@@ -23,7 +23,7 @@ STAYS: Mapping[str, Any] = {"source": "scannet", "licence": "scannet-tou"}
 REPO = "lab/small"
 
 
-def write_build(folder: Path, kinds: Sequence[Mapping[str, Any]] = (TRAVELS, STAYS), scene: str = "scene") -> Path:
+def write_build(folder: Path, kinds: Sequence[Mapping[str, Any]] = (STAYS, TRAVELS), scene: str = "scene") -> Path:
     """Eight questions: four of each task, sources in turn; every second one shows two images."""
     media = MediaStore(folder / "media")
     items: list[Item] = []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -68,6 +69,8 @@ def test_pixels_that_may_not_travel_are_in_no_file(build: Path, made: Package) -
         assert [bytes_digest(image["bytes"]) + ".jpg" for image in row["images"]] == list(original.images) * travels
     shown = {path.stem for path in (made.folder / "assets" / "examples").iterdir()}
     assert shown == {"metric_depth", "relative_depth"}
+    card = (made.folder / "README.md").read_text()
+    assert ("(WildRGB-D) —" in card, "(ScanNet) —" in card) == (True, False)
     assert [(d.policy.name, d.pixels) for d in made.decisions] == [("scannet", False), ("wildrgbd", True)]
 
 
@@ -129,14 +132,8 @@ def test_nothing_names_a_folder_of_this_machine(build: Path, made: Package) -> N
 
 
 def test_croissant_is_what_the_validator_takes(made: Package) -> None:
-    data = (made.folder / CROISSANT).read_bytes()
-    _, warnings = check(data)
-    assert (
-        warnings
-        == [made.warnings[-1]]
-        == ["croissant.json names no day of publication; give one with --date YYYY-MM-DD"]
-    )
-    found = json.loads(data)
+    assert made.warnings == ("croissant.json names no day of publication; give one with --date YYYY-MM-DD",)
+    found = json.loads((made.folder / CROISSANT).read_bytes())
     assert {each["name"] for each in found["recordSet"]} == {
         "vgbench",
         "hard",
@@ -150,7 +147,7 @@ def test_croissant_is_what_the_validator_takes(made: Package) -> None:
 
     records = list(mlcroissant.Dataset(jsonld=found, mapping={"repo": str(made.folder)}).records("relative_depth"))
     assert [record["relative_depth/id"].decode() for record in records] == [f"scene{k:03d}" for k in range(4, 8)]
-    assert [[image.size for image in record["relative_depth/images"]] for record in records[:2]] == [
+    assert [[image.size for image in record["relative_depth/images"]] for record in records[2:]] == [
         [(96, 64)],
         [(96, 64)] * 2,
     ]
@@ -201,16 +198,20 @@ def test_a_published_recipe_is_read_back(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_metadata")
-def test_datasets_opens_it_and_damage_is_told(build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_datasets_opens_it_and_damage_is_told(
+    build: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["publish", str(build), "--dry-run", "--out", str(tmp_path / "set"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["opened"]["configurations"] == {"vgbench": 8, "metric_depth": 4, "relative_depth": 4}
     assert told["opened"]["images_decoded"] == 2 * 3 + 3
     assert told["without_images"] == 4
-    file = next((tmp_path / "set" / "data").rglob("*.parquet"))
-    file.write_bytes(file.read_bytes()[:-200])
-    with pytest.raises(NotOpenedError, match="does not open"):
-        open_with_datasets(tmp_path / "set", {"vgbench": 8})
+    for status, rows, problem in ((1, 8, "does not open: torn"), (0, 7, "other questions.*vgbench 7 of 8")):
+        said = f"loading\n{json.dumps({'configurations': {'vgbench': rows}})}\n"
+        done = subprocess.CompletedProcess([], status, said, "Traceback\ntorn\n")
+        monkeypatch.setattr(subprocess, "run", lambda *_, done=done, **__: done)
+        with pytest.raises(NotOpenedError, match=problem):
+            open_with_datasets(tmp_path / "set", {"vgbench": 8})
 
 
 def test_a_folder_is_pulled_and_checked(build: Path, made: Package, tmp_path: Path) -> None:

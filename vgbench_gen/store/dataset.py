@@ -87,13 +87,17 @@ class Dataset(Sequence[Item]):
             for place in range(size):
                 yield self._item(group, place)
 
-    def without_evidence(self) -> Iterator[Item]:
-        """All items in order, with empty evidence, convention and distractors: these take longest to read."""
+    def without_evidence(self, but: str = "") -> Iterator[Item]:
+        """All items in order, with empty evidence, convention and distractors: these take longest to read.
+
+        but: key of evidence; items that have it keep theirs.
+        """
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
-        columns = [name for name in (*_LIGHT, _NAMES) if name not in empty]
+        columns = [name for name in (*_LIGHT, _NAMES) if name not in empty or (but and name == "evidence")]
         for path in self.paths:
             for row in shards.iter_rows([path], _leaves(path, columns), 1024):
-                yield _as_item(path, row | empty)
+                kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
+                yield _as_item(path, row | empty | kept)
 
     def at(self, places: Iterable[int]) -> Iterator[Item]:
         """The items in these rows, in the order of the dataset; the others are not unpacked."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Benchmark, Row, benchmarks
+from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.media import NAME
@@ -56,8 +57,8 @@ class Built:
         return self._dataset[row]
 
     def texts(self) -> Iterator[Item]:
-        """All questions in order without their evidence, which takes longest to read."""
-        return self._dataset.without_evidence()
+        """As `HasTexts.texts`: without their evidence, which takes longest to read."""
+        return self._dataset.without_evidence(but=ASKED)
 
     def image(self, item: Item, k: int) -> bytes | Path:
         """As `Source.image`; a build has a file of every image besides, which is read by itself."""

@@ -118,6 +118,7 @@ class _Log:
         means["strict"] = [row.strict for row in answered]
         name = f"{self.job.name}_{self.stage.replace('-', '_')}" if self.stage else self.job.name
         told = self.header.settings.get("settings") or {}
+        ids = list(dict.fromkeys(_sample_id(line) for line, _ in kept))
         identity = stable_hash(self.header.spec, self.header.dataset, self.stage)
         spec = EvalSpec(
             eval_id=identity,
@@ -125,7 +126,7 @@ class _Log:
             task_id=stable_hash(self.header.dataset, self.stage),
             created=_moment(min(line.time for line, _ in kept)),
             task=name,
-            dataset=EvalDataset(name=self.job.name, samples=len({line.id for line, _ in kept})),
+            dataset=EvalDataset(name=self.job.name, samples=len(ids), sample_ids=ids),
             model=self.header.model or self.header.spec,
             config=EvalConfig(epochs=1 + max(line.epoch for line, _ in kept)),
             metadata={"dataset": self.header.dataset, "benchmark": self.header.benchmark, "spec": self.header.spec},
@@ -166,7 +167,7 @@ class _Log:
             output.usage.total_cost = line.cost_usd
         output.time = line.latency_s
         return EvalSample(
-            id=f"{line.id}~{line.rotation}" if line.rotation else line.id,
+            id=_sample_id(line),
             epoch=line.epoch + 1,
             input=[asked_message],
             target=item.answer,
@@ -208,6 +209,10 @@ class _Log:
             kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
             parts.append(ContentImage(image=f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"))
         return ChatMessageUser(content=[*parts, ContentText(text=made.text)])
+
+
+def _sample_id(line: ReplyLine) -> str:
+    return f"{line.id}~{line.rotation}" if line.rotation else line.id
 
 
 def _scores(row: ScoreRow) -> dict[str, Score] | None:
