@@ -90,7 +90,8 @@ hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer 
 	  $(if $(WORKERS),--workers $(WORKERS))
 
 publish: setup ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
-	$(VGBENCH) publish "$(OUT)" $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run)
+	$(VGBENCH) publish "$(OUT)" $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) \
+	  $(if $(HARD),--hard "$(HARD)") $(if $(TRAIN),--train "$(TRAIN)")
 
 review: setup ## Check questions of OUT in a browser
 	$(VGBENCH) review "$(OUT)"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
+from vgbench_gen.publish.audit_section import audit_section
 from vgbench_gen.publish.baselines import baselines
 from vgbench_gen.publish.data_files import CANARY, Part
 from vgbench_gen.publish.examples import Example
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, tasks_in_order
 from vgbench_gen.publish.words import name_of, page, share, table, word
-from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_table import ORDER, cell_name, value_text
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.text.render import templates_root
 
@@ -57,7 +55,7 @@ def card(
         "columns": _columns(),
         "made": _made(release),
         "rebuild": word("made.rebuild", folder=folder),
-        "audit": _audit(release.audit),
+        "audit": audit_section(release.audit),
         "baselines": baselines(release.folder, str(release.manifest.get("fingerprint", ""))),
         "licences": _licences(decisions, missing, options.repo, folder),
         "limits": _limits(release),
@@ -207,8 +205,9 @@ def _examples(examples: Sequence[Example]) -> str:
         return word("examples.none")
     blocks = [word("examples.text")]
     for each in examples:
+        place = word("examples.sample") if each.licence == _CC0 else name_of("sources", each.source)
         lines = [
-            f"**`{each.task}`** ({name_of('sources', each.source)}) — {_plain(each.question)}",
+            f"**`{each.task}`** ({place}) — {_plain(each.question)}",
             f"![{each.task}]({each.picture})",
         ]
         lines += [f"- ({letter}) {_plain(text)}" for letter, text in each.options]
@@ -222,49 +221,6 @@ def _plain(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())
-
-
-def _audit(report: Mapping[str, Any] | None) -> str:
-    if report is None:
-        return word("audit.none")
-    found = [_finding(record) for record in report["findings"]]
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for record, finding in zip(report["findings"], found, strict=True):
-        groups.setdefault((str(record["where"]), finding.audit), []).append(finding)
-    rows = [
-        (name_of("audits", audit), where, len(members), *(_tally(members, verdict) for verdict in ORDER))
-        for (where, audit), members in sorted(groups.items())
-    ]
-    red = [finding for finding in found if finding.fell]
-    fell = word("audit.some_fell", count=str(len(red))) if red else word("audit.none_fell")
-    judged = sum(finding.verdict in ("green", "red") for finding in found)
-    heads = ("what was looked at", "on", "figures", "fell", "few", "passed", "no bar", "not possible")
-    blocks = [
-        word("audit.intro", figures=f"{len(found):,}", judged=f"{judged:,}", fell=fell),
-        table(heads, rows, right=range(2, 8)),
-        word("audit.legend"),
-    ]
-    if red:
-        columns = ("what fell", "where", "figure", "bar", "questions")
-        blocks += [word("audit.red"), table(columns, map(_red_line, red), right=[4])]
-    return "\n\n".join(blocks)
-
-
-def _tally(findings: Sequence[Finding], verdict: str) -> object:
-    return sum(finding.verdict == verdict for finding in findings) or ""
-
-
-def _red_line(found: Finding) -> tuple[object, ...]:
-    what = f"{name_of('audits', found.audit)}: {found.name}"
-    unit = "p = " if found.unit == "p" else ""
-    return what, cell_name(found), unit + value_text(found), found.bar, found.n
-
-
-def _finding(record: Mapping[str, Any]) -> Finding:
-    plain = {name: value for name, value in record.items() if name not in ("where", "items")}
-    for name in ("value", "low", "high", "chance"):
-        plain[name] = math.nan if plain[name] is None else float(plain[name])
-    return Finding(**plain)
 
 
 def _licences(decisions: Sequence[Decision], missing: int, repo: str, folder: str) -> str:

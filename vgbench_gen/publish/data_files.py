@@ -6,9 +6,12 @@ that many rows of a group show stored once. That is what the Hub's viewer asks f
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from vgbench_gen.core.types import Item
@@ -22,6 +25,7 @@ from vgbench_gen.store.schema import PUBLISHED, Row, Table
 
 FOLDER = "data"
 CANARY = Column("canary", "string", "the same in every row, to find out what was trained on; empty in training data")
+_AT_ONCE = 32  # rows whose images are looked at together
 TABLE: Table[Item] = Table(PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.from_row)
 
 
@@ -80,8 +84,16 @@ class _Rows:
         self._memory = FileFacts()
 
     def of(self, places: Sequence[int]) -> Iterator[Row]:
-        for row in light_rows(self._paths, places):
-            yield published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
+        rows = light_rows(self._paths, places)
+        # Decoding and digests let go of the interpreter; their order does not matter.
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            while batch := list(islice(rows, _AT_ONCE)):
+                if isinstance(self._media, MediaStore):
+                    new = [row for row in batch if not row.get("image_files")]
+                    names = dict.fromkeys(image["path"] for row in new for image in row["images"])
+                    list(pool.map(lambda name: self._memory.of(name, self._media), names))
+                for row in batch:
+                    yield published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
 
 
 def light_rows(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:

@@ -19,10 +19,14 @@ _GAP_PX = 8
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question to show. picture: its images in one file, relative to the card. options: (letter, text)."""
+    """A question to show.
+
+    source, licence: of its scene. picture: its images in one file, relative to the card. options: (letter, text).
+    """
 
     task: str
     source: str
+    licence: str
     question: str
     options: tuple[tuple[str, str], ...]
     answer: str
@@ -44,7 +48,7 @@ def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
         name = f"{FOLDER}/{task}.jpg"
         write_bytes(folder / name, encode_jpeg(strip_of(images)), durable=False)
         options = tuple(zip(LETTERS, item.options, strict=False))
-        examples.append(Example(task, item.source, item.question, options, item.answer, name))
+        examples.append(Example(task, item.source, item.licence, item.question, options, item.answer, name))
     return examples
 
 
