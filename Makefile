@@ -136,7 +136,7 @@ test-all: setup browser servers ## Run the slow and Ray tests as well
 	$(if $(filter tests,$(TESTS)),$(TEST_SERVERS))
 
 test-harnesses: setup harnesses ## Run exported tasks in other people's harnesses (minutes)
-	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish
+	$(TEST_ENV) $(PY) -m pytest -m harness tests/publish tests/evaluation/benchmarks
 	@if [ -x .venv-inspect/bin/python ]; then $(TEST_ENV) .venv-inspect/bin/python -m pytest -m "" tests/publish/test_inspect.py \
 	  tests/backends/test_inspect_provider.py; fi
 

@@ -231,7 +231,7 @@ def evaluate(
     for note in notes[:_NOTED] + ([f"and {len(notes) - _NOTED} more"] if len(notes) > _NOTED else []):
         print(f"vgbench: note: {note}", file=sys.stderr)
     if show:
-        _show(Questions(source, options), model, show, as_json)
+        _show(Questions(source, options), model, show, as_json, image_model or model[0])
     elif estimate:
         _estimate(Questions(source, options), model, sent, replies, as_json)
     else:
@@ -247,10 +247,11 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for text in given or [] for name in text.split(",") if name.strip())
 
 
-def _show(questions: Questions, models: list[str], item_id: str, as_json: bool) -> None:
+def _show(questions: Questions, models: list[str], item_id: str, as_json: bool, image_model: str) -> None:
     from vgbench_gen.evaluation.estimate import image_size_px
+    from vgbench_gen.evaluation.visual_cot import both_stages
 
-    settings = questions.options.settings(models[0])
+    settings, drawn_by = questions.options.settings(models[0]), questions.options.visual_cot
     shown = []
     for _, asked in questions.of(questions.by_id(item_id), settings):
         pictures = []
@@ -264,7 +265,7 @@ def _show(questions: Questions, models: list[str], item_id: str, as_json: bool) 
                 "request_digest": asked.digest,
                 "settings": asked.settings.model_dump(mode="json"),
                 "images": pictures,
-                "text": asked.text,
+                "text": both_stages(asked, drawn_by, image_model) if drawn_by else asked.text,
                 "answer": asked.item.answer,
                 "problem": asked.problem,
             }
@@ -319,6 +320,7 @@ def _estimate(
         print(
             f"{one.spec}: {one.requests} requests with {one.images} images ({one.kept} answered before); about "
             f"{one.prompt_tokens} tokens sent and at most {one.most_completion} received; {cost}"
+            + (f"; and {one.drawings} drawings, not counted in these" if one.drawings else "")
         )
 
 
@@ -370,4 +372,8 @@ def _lines(runs: list[Run], dataset: Path, benchmark: str) -> Iterator[str]:
             )
         if run.stopped:
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
+    if benchmark == "rover":  # a judge grades what was made
+        made = runs[0].path.with_suffix("")
+        yield f"next: vgbench judge rover --data {dataset} --generated {made} --out FILE"
+        return
     yield f"next: vgbench score {dataset}" + ("" if benchmark == "vgbench" else f" --benchmark {benchmark}")

@@ -60,6 +60,15 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class HasTexts(Protocol):
+    """A source that reads all it takes to ask and score its questions faster than question by question."""
+
+    def texts(self) -> Iterator[Item]:
+        """All questions in order; what their answers were found from may be left out."""
+        ...
+
+
+@runtime_checkable
 class NamesImages(Protocol):
     """A source whose images lie apart from its questions, and may not all be there."""
 
@@ -89,11 +98,12 @@ class Keeps(Protocol):
 class Benchmark(abc.ABC):
     """A plug-in: opens questions of one kind. One instance per registered name, without state.
 
-    prompt_set: of `templates/prompts/`, where the user names none. short_prompts, short_tasks: other names of prompt
-    sets and of tasks.
+    prompt_set: of `templates/prompts/`, where the user names none. max_tokens: of a reply, likewise; 0 where it has no
+    rule of its own. short_prompts, short_tasks: other names of prompt sets and of tasks.
     """
 
     prompt_set: ClassVar[str] = "paper"
+    max_tokens: ClassVar[int] = 0
     short_prompts: ClassVar[Mapping[str, str]] = {}
     short_tasks: ClassVar[Mapping[str, str]] = {}
 

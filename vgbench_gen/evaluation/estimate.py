@@ -10,7 +10,7 @@ from vgbench_gen.backends._budget import price_of
 from vgbench_gen.backends.base import Backend, Usage
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import stable_hash
-from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER, read_answered, replies_path
 
@@ -19,8 +19,12 @@ _SAMPLE = 64  # requests whose images are opened; the others are taken for alike
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a model would be sent. requests: without a reply so far. most_completion: if every reply is as long as it
-    may be. usd: (if replies are 20 tokens long, if they are as long as they may be), None where no price is known."""
+    """What a model would be sent.
+
+    requests: without a reply so far. most_completion: if every reply is as long as it may be. drawings: to be made
+    before, and counted in nothing else. usd: (if replies are 20 tokens long, if they are as long as they may be), None
+    where no price is known.
+    """
 
     spec: str
     requests: int
@@ -29,6 +33,7 @@ class Estimate:
     prompt_tokens: int
     most_completion: int
     usd: tuple[float, float] | None
+    drawings: int = 0
 
 
 def estimate(
@@ -45,12 +50,17 @@ def estimate(
     kept = read_answered(replies_path(folder or questions.source.folder / FOLDER, backend.spec))
     requests = images = text_tokens = old = 0
     sampled: list[tuple[str, Asked]] = []
+    drawn: set[tuple[str, int]] = set()
+    two_stages = bool(questions.options.visual_cot)
     for _, asked in questions.walk(settings):
-        if kept.get(asked.key) == asked.digest:
+        # In two stages the digest hangs on a drawing that only asking would look for.
+        if asked.key in kept if two_stages else kept.get(asked.key) == asked.digest:
             old += 1
             continue
         requests += 1
-        images += len(asked.images)
+        images += len(asked.images) + two_stages
+        if two_stages and asked.key._replace(rotation=0, stage=VISUAL_COT_IMAGE) not in kept:
+            drawn.add((asked.key.id, asked.key.epoch))
         text_tokens += len((settings.system + asked.text).encode()) // 3 + 16
         if asked.images:
             sampled.append((stable_hash("estimate", *map(str, asked.key)), asked))
@@ -64,7 +74,7 @@ def estimate(
     price = price_of(provider, backend.model, options.prices)
     short = min(most, 20 * requests)
     usd = None if price is None else (price.usd(Usage(prompt, short)), price.usd(Usage(prompt, most)))
-    return Estimate(spec, requests, old, images, prompt, most, usd)
+    return Estimate(spec, requests, old, images, prompt, most, usd, len(drawn))
 
 
 def _image_tokens(asked: Asked, questions: Questions) -> tuple[int, int]:

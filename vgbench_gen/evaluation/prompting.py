@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,21 +50,26 @@ class PromptSet(Config):
     system: str = ""
     image_tag: str = ""
 
+    @cached_property
+    def known(self) -> dict[str, dict[str, str]]:
+        """`sources` by plain names."""
+        return {_plain(name): types for name, types in self.sources.items()}
+
     def prompt(self, benchmark: str, question_type: str, task: str = "") -> str:
         """The prompt of a question type, or form, of a benchmark's task; "SpatialScore/MMVP" is MMVP.
 
         Raises:
             ConfigError: the set has none for it.
         """
-        known = {_plain(name): types for name, types in self.sources.items()}
         tail = benchmark.rpartition("/")[2]
-        for types in (known.get(_plain(one)) for one in (f"{benchmark} {task}", benchmark, tail, "*")):
+        for types in (self.known.get(_plain(one)) for one in (f"{benchmark} {task}", benchmark, tail, "*")):
             for name in (question_type, "*"):
                 if types and name in types and types[name] in self.prompts:
                     return self.prompts[types[name]]
         raise ConfigError(f"the prompt set has no prompt for {benchmark}, {question_type}; expected one under sources")
 
 
+@lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     return "".join(sign for sign in name.casefold() if sign.isalnum()) or name
 
@@ -258,8 +263,9 @@ def asked(
         problem = f"no_other_images: no {item.task} question of this form about another scene is there"
     elif options.first_image:
         order = order[:1]
-    elif options.max_images and len(order) > options.max_images:
-        problem = f"too_many_images: {len(order)}, of which at most {options.max_images} may be sent"
+    elif options.max_images and len(order) + bool(options.visual_cot) > options.max_images:
+        told = f"{len(order)}{' and a drawing' if options.visual_cot else ''}"
+        problem = f"too_many_images: {told}, of which at most {options.max_images} may be sent"
     tags = words.image_tag if len(order) > 1 else ""
     text = _text(turned, words)
     return Asked(

@@ -32,7 +32,8 @@ from vgbench_gen.evaluation.replies import (
     read_answered,
     replies_path,
 )
-from vgbench_gen.evaluation.visual_cot import Stages, second
+from vgbench_gen.evaluation.visual_cot import DEFAULT_SET, Stages, second
+from vgbench_gen.evaluation.visual_cot_models import expanded
 from vgbench_gen.store.files import dataset_error, write_bytes
 
 MISSING_IMAGES = "missing_images.txt"
@@ -99,7 +100,8 @@ def evaluate(
 
     Args:
         dataset: as `vgbench_gen.load` takes it.
-        model: `openai:gpt-4o`, `vllm:http://host:8000/v1#name`, `baseline:constant`, ...
+        model: `openai:gpt-4o`, `vllm:http://host:8000/v1#name`, `baseline:constant`, ..., or one of the names of
+            `visual_cot_models.toml`, which ask for `visual_cot`.
         benchmark: what kind of dataset it is.
         backend: how requests are sent.
         replies: folder of the replies; `replies` in the dataset's folder by default.
@@ -113,11 +115,14 @@ def evaluate(
     """
     kind = benchmarks[benchmark]
     source = kind.open(Path(dataset))
-    options = {"prompt_set": kind.prompt_set} | options
+    chosen = expanded([model], image_model)
+    options = {"prompt_set": kind.prompt_set, "max_tokens": kind.max_tokens} | options
+    if chosen.visual_cot:
+        options = {"visual_cot": DEFAULT_SET} | options
     given = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     wanted = parse_config(given, AskOptions, "evaluate")
     folder = None if replies is None else Path(replies)
-    return evaluate_all(source, [model], wanted, backend, folder, progress, image_model)[0]
+    return evaluate_all(source, chosen.models, wanted, backend, folder, progress, chosen.image_model)[0]
 
 
 def evaluate_all(
@@ -249,9 +254,7 @@ class _Session:
         """(item, request, digest) of what has no reply to just this request."""
         for item, asked in self._questions.walk(self._settings):
             if self._stages is not None:
-                made = self._stages.known(asked)
-                if made is None or not self._is_kept(second(asked, made)):
-                    yield item, asked, ""
+                yield item, asked, asked.digest  # whether it was answered shows once its drawing is there
                 continue
             digest = asked.question + stable_hash(asked.digest, salt) if salt else asked.digest
             if self._kept.get(asked.key) == digest:
@@ -295,9 +298,10 @@ class _Session:
                 else:
                     folder = self.result.path.with_suffix("")
                     problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
-                    self._keep(writer, asked, digest, reply=reply, error=problem)
                     if self._stages is not None and made is not None:
+                        # Before the reply, after which nothing would be written about it any more.
                         self._stages.save_intermediate(asked, made, reply.text)
+                    self._keep(writer, asked, digest, reply=reply, error=problem)
                 if self.result.stopped:
                     return
 
@@ -308,6 +312,8 @@ class _Session:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+            if self._stages is not None:
+                await self._stages.close()
             await backend.rest()
 
     async def _answer(self, baseline: Baseline, writer: ReplyWriter) -> None:

@@ -19,7 +19,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import plain
-from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.base import HasTexts, Source
 from vgbench_gen.evaluation.board import ScoreRow, content_of
 from vgbench_gen.evaluation.prompting import (
     BLIND,
@@ -121,9 +121,14 @@ def each_scored(
         known = None if again else _current(target, source.fingerprint, digest)
         if known is None:
             if not items:
-                items = {row.id: source.item(row.row) for row in source.rows()}
+                items = _items(source)
             known = _scored(path, digest, target, source.fingerprint, items, progress)
         yield known
+
+
+def _items(source: Source) -> dict[str, Item]:
+    found = source.texts() if isinstance(source, HasTexts) else (source.item(row.row) for row in source.rows())
+    return {item.id: item for item in found}
 
 
 def _current(path: Path, fingerprint: str, replies: str) -> Saved | None:
@@ -180,7 +185,9 @@ def score_lines(
         reason = "unknown_id" if item is None else belongs.problem(item, line)
         if item is not None and not reason:
             try:
-                rows.append(replace(row_of(line, score_reply(item, line)), content=content_of(item)))
+                row = replace(row_of(line, score_reply(item, line)), content=content_of(item))
+                drawing = lines.get(line.key._replace(stage=VISUAL_COT_IMAGE)) if line.stage == VISUAL_COT else None
+                rows.append(row if drawing is None else _and_drawing(row, row_of(drawing, None)))
             except CaseError:
                 reason = "bad_question"
         if reason:
@@ -188,6 +195,16 @@ def score_lines(
         if done % 500 == 0 or done == len(lines):
             progress(done)
     return rows, ignored
+
+
+def _and_drawing(row: ScoreRow, drawing: ScoreRow) -> ScoreRow:
+    """The row with what its drawing cost, which all orders of the options share; that of the first order has it."""
+    return replace(
+        row,
+        cost_usd=row.cost_usd + drawing.cost_usd,
+        latency_s=row.latency_s + drawing.latency_s,
+        tokens=row.tokens + drawing.tokens,
+    )
 
 
 class Belonging:

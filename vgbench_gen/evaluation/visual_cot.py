@@ -28,6 +28,7 @@ from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.render import templates_root
 
 DEFAULT_SET = "seed"
+_AGAIN = 2  # so often a chat that brought no image is asked again, where --retries allows it
 MADE, KEPT = "made", "intermediate"  # folders beside a file of replies
 _MAGIC = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 _GEN = re.compile(r"\[GEN_PROMPT\](.*?)\[/GEN_PROMPT\]", re.DOTALL)
@@ -78,13 +79,22 @@ def prompt_for(name: str, item: Item, model: str) -> str:
 
 
 def leaks(prompt: str, item: Item) -> str:
-    """The candidate answer of an item that a prompt names, by its text or its letter; "" where it names none."""
-    words = f" {_plain(prompt)} "
-    for letter, option in zip(ALPHABET, item.options, strict=False):
+    """The candidate answer of an item that a prompt names, by its text or its letter; "" where it names none.
+
+    A letter is a capital that stands alone; "A" before a word in small letters is the article. Of a question whose
+    options could not be told apart the letters A to D are looked for.
+    """
+    words, signs = f" {_plain(prompt)} ", _plain(prompt).replace(" ", "")
+    for option in item.options:
         text = _plain(option)
-        if text and f" {text} " in words:
+        # Chinese and its like have no spaces between words.
+        if text and (f" {text} " in words or (max(text) >= "\u2e80" and text.replace(" ", "") in signs)):
             return option
-        if re.search(rf"(?:\({letter}\)|\b{letter}[.:)](?=\s|$)|\b(?:option|answer|choice)\s+{letter}\b)", prompt):
+    letters = len(item.options) or 4 * (item.question_type == "multi-choice")
+    for letter in ALPHABET[:letters]:
+        article = r"(?!\s+[a-z])" if letter == "A" else ""
+        named = rf"(?i:\b(?:option|answer|choice)\s+(?:is\s+)?){letter}\b"
+        if re.search(rf"(?<![\w-]){letter}(?![\w'’-]){article}|{named}", prompt):  # noqa: RUF001
             return letter
     return ""
 
@@ -104,6 +114,11 @@ def split_combined(text: str) -> tuple[str | None, str]:
     if prompt is None or question is None:
         return None, text
     return prompt.group(1).strip(), question.group(1).strip()
+
+
+def both_stages(asked: Asked, name: str, model: str) -> str:
+    """What would be asked in both stages about a question, `combined`. name, model: as of `prompt_for`."""
+    return combined(prompt_for(name, asked.item, model), with_added(asked, VISUAL_COT, []).text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +180,14 @@ class Stages:
 
     async def _make(self, asked: Asked, writer: ReplyWriter, on_reply: Any) -> Made:
         prompt = prompt_for(self._name, asked.item, self._maker.spec)
-        settings = Settings(temperature=None, max_tokens=None, epoch=asked.key.epoch, stage=VISUAL_COT_IMAGE)
         images = [ImagePart(self._source.image(shown.item, shown.k), asked.long_side_px) for shown in asked.images]
         try:
-            reply = await self._maker.edit(images, prompt, settings)
+            reply = await self._drawn(images, prompt, asked.key.epoch, on_reply)
         except BackendError as error:
             if error.kind in ("budget", "cancelled", "refused_key"):
                 raise
             self._keep(asked, prompt, writer, error=f"{error.kind}: {error}")
             return Made(None, "", f"{error.kind}: {error}")
-        on_reply(reply)
         data = reply.images[0] if reply.images else b""
         suffix = next((name for sign, name in _MAGIC.items() if data.startswith(sign)), "")
         if not suffix:
@@ -184,6 +197,18 @@ class Stages:
         write_bytes(path, data)
         self._keep(asked, prompt, writer, reply, path=path)
         return Made(path, reply.text)
+
+    async def _drawn(self, images: list[ImagePart], prompt: str, epoch: int, on_reply: Any) -> Reply:
+        """The reply of who draws; where it holds words alone it is asked for again, for caches as another request."""
+        options = getattr(self._maker, "options", None)
+        for n in range(1 + (0 if options is None else min(options.retries, _AGAIN))):
+            stage = f"{VISUAL_COT_IMAGE}-{n}" if n else VISUAL_COT_IMAGE
+            settings = Settings(temperature=None, max_tokens=None, epoch=epoch, stage=stage)
+            reply = await self._maker.edit(images, prompt, settings)
+            on_reply(reply)
+            if reply.images or reply.finish_reason == "content_filter":
+                break
+        return reply
 
     def _digest(self, asked: Asked, prompt: str) -> str:
         shown = [image.name for image in asked.images]
@@ -218,12 +243,18 @@ class Stages:
         writer.append(line)
         self._lines[line.key] = line
 
+    async def close(self) -> None:
+        """Leave off what is still being drawn."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
     def save_intermediate(self, asked: Asked, made: Made, answer: str | None) -> None:
         """One file per sample with both stages, in the layout that judges of Visual CoT read."""
         prompt = prompt_for(self._name, asked.item, self._maker.spec)
         record = {
             "doc_id": asked.key.id,
-            "task": f"{asked.item.task}_visual_cot",
+            "task": f"{asked.item.benchmark.partition('-')[0].lower()}_{asked.item.task}_visual_cot",
             "generation_prompt": prompt,
             "generated_images": [] if made.image is None else [f"../{MADE}/{made.image.name}"],
             "images": [shown.name for shown in asked.images],

@@ -34,7 +34,7 @@ _CHARACTERS = str.maketrans(
     | {"\u0130": "I", "，": ", ", "～": "~", "\u2028": "\n", "\u2029": "\n", "\r": "\n"}
 )
 
-_FENCE = re.compile(r"```+[a-zA-Z]{0,20}[ \t]*\n?")
+_FENCE = re.compile(r"```+(?:[a-zA-Z]{0,20}[ \t]*\n)?")  # a word on the same line is no language
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _STAR = re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,400})(?<=\S)\*(?![\w*])")
 _UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_\\])_{1,2}(?=[^\s_])([^_\n]{1,400})(?<=\S)_{1,2}(?![A-Za-z0-9_])")

@@ -1,0 +1,64 @@
+"""Names of models that other two-stage evaluations know, such as `azure_trapi_visual_cot`, and whom they mean here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from vgbench_gen.core.config import Config, load_toml
+from vgbench_gen.core.errors import ConfigError
+
+
+class Alias(Config):
+    """One name of `visual_cot_models.toml`, where the fields are told."""
+
+    answers: str = ""
+    variable: str = ""
+    draws: str = ""
+    needs: str = ""
+
+
+class Table(Config):
+    """The file."""
+
+    names: Mapping[str, Alias]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Specs of who answers and of who draws ("" for the same model). visual_cot: a name asked for two stages."""
+
+    models: list[str]
+    image_model: str
+    visual_cot: bool
+
+
+@cache
+def aliases() -> Mapping[str, Alias]:
+    """All names that there are."""
+    return load_toml(Path(__file__).with_name("visual_cot_models.toml"), Table).names
+
+
+def expanded(models: Sequence[str], image_model: str = "") -> Chosen:
+    """Specs in the place of names; specs stay as they are.
+
+    Raises:
+        ConfigError: a name that needs something first, or one beside other models while it brings its own image model.
+    """
+    specs, draws, found = [], image_model, False
+    for name in models:
+        alias = aliases().get(name)
+        if alias is None:
+            specs.append(name)
+            continue
+        if alias.needs:
+            raise ConfigError(f"--model {name}: {alias.needs}.")
+        if alias.draws and not image_model and len(models) > 1:
+            raise ConfigError(f"--model {name}: found {len(models)} models; expected it alone, or an --image-model.")
+        found, draws = True, image_model or alias.draws
+        other = os.environ.get(alias.variable) if alias.variable else ""
+        specs.append(f"{alias.answers.partition(':')[0]}:{other}" if other else alias.answers)
+    return Chosen(specs, draws, found)
