@@ -57,17 +57,23 @@ def rows(session: Session) -> list[Row]:
     written = [path for path in files if path.stat().st_nlink == 1]  # the others are linked
     size = sum(path.stat().st_size for path in written) / 1e6
     floor = sum(_copied(path, session.scratch / "copied.parquet") for path in written)
+    started = marks["options"] - began
     beside = (
-        f"options chosen and checked, ids, letters: {new} of {report.total} questions in {work:.1f} s with "
-        f"{workers.workers} workers, {cpu_s:.1f} s of processor time with the writing; {number} copies of the measured "
-        "scenes"
+        f"{new} of {report.total} questions in {ended - began:.1f} s with {workers.workers} workers, {cpu_s:.1f} s of "
+        f"processor time: {started:.1f} s until the first options, {marks['files'] - began - started:.1f} s for the "
+        f"others, {copying:.1f} s to write, {ended - marks['digest']:.1f} s for the fingerprint; {number} copies of "
+        "the measured scenes"
     )
     return [
-        Row(f"new text options for {ITEMS:,} items", work * scale, "s", beside, at_most=10),
+        Row(f"new text options for {ITEMS:,} items, written", (work + copying) * scale, "s", beside, at_most=10),
+        Row(
+            f"choosing new text options for {ITEMS:,} items", work * scale, "s",
+            "of the row above; reading, learning, options and fingerprint, without writing",
+        ),
         Row(
             f"writing {ITEMS:,} items with new options", copying * scale, "s",
-            f"{size:.0f} MB in {len(written)} of {len(files)} files, images inside, in {copying:.1f} s; a plain copy "
-            f"of them {floor:.1f} s",
+            f"of the row above; {size:.0f} MB in {len(written)} of {len(files)} files, images inside, in {copying:.1f} "
+            f"s; a plain copy of them {floor:.1f} s",
         ),
     ]  # fmt: skip
 

@@ -18,7 +18,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from vgbench_gen.core.errors import ConfigError, UnknownNameError, VGBenchError
-from vgbench_gen.pipeline.executors import Engine, Executor, WorkerDied, engines, run
+from vgbench_gen.pipeline.executors import Engine, Executor, WorkerDied, begun, engines, run
 
 TWO = Engine("local", 2)
 
@@ -53,6 +53,14 @@ def threads(_: int) -> tuple[int, list[int]]:
     return cv2.getNumThreads(), [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
+def sign_in() -> None:
+    (Path(os.environ["SIGNED_IN"]) / str(os.getpid())).touch()
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def fail(job: int) -> int:
     if job == 1:
         raise OSError(28, "No space left on device", "somewhere")
@@ -71,6 +79,33 @@ def test_a_worker_that_dies_twice_is_told_with_its_job(tmp_path: Path) -> None:
     tasks = [Task(tmp_path, 0, deaths=9), Task(tmp_path, 1)]
     done = dict(run(work, tasks, TWO, lost=lambda task, error: (-task.name - 1, tried(task))))
     assert done == {0: (-1, 2), 1: (1, 1)}
+
+
+def test_workers_begun_early_do_the_work_and_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    early, jobs = tmp_path / "early", [Task(tmp_path, k, seconds=0.1) for k in range(4)]
+    early.mkdir()
+    monkeypatch.setenv("SIGNED_IN", str(early))
+    with begun(TWO, sign_in):
+        assert sorted(run(work, jobs, TWO)) == [(k, (k, 1)) for k in range(4)]
+        ready = {path.name for path in early.iterdir()}
+        assert len(ready) == 2
+        assert {(tmp_path / str(k)).read_text().strip() for k in range(4)} <= ready
+        list(run(work, jobs, TWO))  # by workers of its own
+        assert len(list(early.iterdir())) == 2
+    with begun(TWO, sign_in):
+        pass  # nothing to do after all
+    until = time.monotonic() + 30
+    while any(running(int(path.name)) for path in early.iterdir()):
+        assert time.monotonic() < until, "workers that nobody took stayed"
+        time.sleep(0.02)
+    with begun(Engine(), sign_in):
+        assert list(run(abs, [-1])) == [(0, 1)]
+
+
+def test_workers_that_die_while_they_get_ready_cost_one_more_try(tmp_path: Path) -> None:
+    with begun(TWO, die):
+        done = dict(run(work, [Task(tmp_path, k) for k in range(2)], TWO))
+    assert done == {0: (0, 1), 1: (1, 1)}
 
 
 class AlwaysDies(Executor):

@@ -191,6 +191,17 @@ def test_matrices_that_differ_by_less_than_their_last_digit(room: Room) -> None:
         assert kept_share(fact, "group", "multi-choice", task, [twice[0], replace(twice[1], value=off)]) == 1.0
 
 
+def test_gaps_of_all_draws_are_the_metric_of_each(room: Room) -> None:
+    for name in sorted(HOMOGRAPHIES):
+        task, fact = tasks[name], room.facts[name][0]
+        told, noise = fact.candidates[:4], task.gates.noise.of(fact.dataset)
+        values = task.noisy_values(fact, told[1], noise, rng_for(2, name), 25)
+        gaps = task.gaps(values, told, told[1], fact)
+        assert gaps.shape == (4, 25)
+        each = [[task.metric(value, option.value, fact) for value in values] for option in told]
+        assert gaps == pytest.approx(np.array(each), rel=1e-9)
+
+
 @pytest.mark.parametrize("name", sorted(tasks))
 def test_every_form_bears_no_noise_at_all_and_not_any_noise(name: str, all_rows: Rows) -> None:
     for form in tasks[name].formats:

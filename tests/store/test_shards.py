@@ -227,3 +227,14 @@ def test_only_some_rows_are_unpacked(tmp_path: Path) -> None:
     rows = iter_rows([path], batch=4, only={0, 3, 4, 9})
     assert [row["key"] for row in rows] == ["key 0", "key 3", "key 4", "key 9"]
     assert list(iter_rows([path], batch=4, only=())) == []
+
+
+def test_choosing_rows_does_not_bring_pandas(tmp_path: Path) -> None:
+    path = tmp_path / "rejects.parquet"
+    write_shard(path, [Rejected("metric_depth", "ca1m", "1", f"key {k}", "blurred") for k in range(4)], REJECTS)
+    code = (
+        "import sys; from pathlib import Path; from vgbench_gen.store.shards import iter_rows\n"
+        "assert len(list(iter_rows([Path(sys.argv[1])], only={1, 3}))) == 2\n"
+        "assert 'pandas' not in sys.modules\n"
+    )
+    assert not run(code, path).stderr

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks._ladder import Prior, Rungs, draw_rungs
+from vgbench_gen.tasks._ladder import _EVEN, _FILLING, _ROUNDS, _STRICT, Prior, Rungs, _places, _sets, draw_rungs
 
 Draw = Callable[[float], Rungs | None]
 RUNGS = (float(np.log(1.3)), float(np.log(1.44)))
@@ -88,3 +88,25 @@ def test_few_facts_are_lost_where_answers_are_spread_as_widely_as_sets() -> None
     values = truths(Prior(0.2, 0.45, *ENDS), rng, 3_000)
     asked = [draw_rungs(v, Prior(0.2, 0.45, *ENDS), RUNGS, 4, rng) for v in values.tolist()]
     assert np.mean([one is not None for one in asked]) > 0.75
+
+
+@pytest.mark.parametrize(("prior", "count", "gap"), [(NORMAL, 4, 0.0), (LONG, 4, 0.25), (CLOSE_TO_THE_END, 2, 0.0)])
+def test_weights_are_those_of_the_rule_written_out(prior: Prior, count: int, gap: float) -> None:
+    grid, cells, _ = _places(prior.low, prior.high, RUNGS, count, gap)
+    density = np.maximum(prior.density(grid), 1e-12 * prior.density(grid).max())
+    weights = np.ones(len(cells))
+
+    def free() -> FloatArray:
+        held = np.zeros(len(grid))
+        np.add.at(held, cells, weights[:, None])
+        return np.asarray(density / np.maximum(held, 1e-300))
+
+    for exponent in np.linspace(_EVEN, _STRICT, _ROUNDS):
+        room = np.clip(free(), 1e-30, 1e30)
+        weights = weights * np.mean(room[cells] ** -exponent, axis=1) ** (-1 / exponent)
+    for _ in range(_FILLING):
+        weights = weights * free()[cells].min(axis=1)
+    found = _sets(prior, RUNGS, count, gap)
+    assert len(found.weights) > 20
+    assert found.weights == pytest.approx(weights, rel=1e-9, abs=1e-15)
+    assert found.asked == pytest.approx(1 / free(), rel=1e-9, abs=1e-15)

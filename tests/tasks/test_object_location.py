@@ -354,3 +354,25 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
             assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+
+
+def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
+    fact, rng = one_fact(board(CRATE)), np.random.default_rng(7)
+    truth = fact.truth_candidate
+    near = [
+        Candidate(f"near:{k}", TASK.rounded(truth.value * float(rng.uniform(0.6, 1.7)) + rng.normal(0, 0.05, 3)))
+        for k in range(12)
+    ]
+    like = boxes.from_corners(truth.value, "camera")
+    turned = [replace(like, rotation=quaternion_to_matrix(rng.normal(size=4))) for _ in range(4)]
+    members = [truth, *near, *(Candidate(f"turned:{k}", boxes.corners(box)) for k, box in enumerate(turned))]
+    members = [member for member in members if TASK.valid(member, fact)]
+    apart, ratios = TASK.pair_tables(members, fact)
+    assert len(members) > 10
+    overlaps = 0
+    for i, j in combinations(range(len(members)), 2):
+        for k, m in ((i, j), (j, i)):
+            assert apart[k, m] == pytest.approx(TASK.separation(members[k], members[m], fact), rel=1e-9, abs=1e-12)
+            assert ratios[k, m] == pytest.approx(TASK.spread(members[k], members[m], fact), rel=1e-9, abs=1e-12)
+        overlaps += 0 < apart[i, j] < 1 / (1 - TASK.gates.box.iou_max) - 1e-6
+    assert overlaps > 10

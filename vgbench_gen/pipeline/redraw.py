@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -22,11 +23,11 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.compose import fact_shards
-from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.executors import Engine, begun, run
 from vgbench_gen.pipeline.known import learnt
 from vgbench_gen.pipeline.measure import chosen_tasks
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, lettered
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, get_ready, lettered
 from vgbench_gen.pipeline.redraw_sets import (
     CHUNK,
     FEW,
@@ -56,7 +57,7 @@ from vgbench_gen.store.provenance import (
 )
 from vgbench_gen.store.rewrite import rewrite_items, stored_rows
 from vgbench_gen.store.schema import Row, item_row
-from vgbench_gen.store.shards import write_item_rows
+from vgbench_gen.store.shards import read_columns, write_item_rows
 from vgbench_gen.tasks.base import tasks
 
 _LINKED = ("facts", "rejects", "media")
@@ -125,13 +126,24 @@ def redraw(
     _check_target(target, parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     work = target.with_name(f".{target.name}.partial")
-    with BuildLock(work):
+    with BuildLock(work), _workers_begun(load(dataset).paths, settings, engine):
         clean_temporary(work)
         report = _write(Path(dataset), origin, target, work, settings, recipe, engine, progress, propose)
         write_manifest(work, _manifest(manifest, report, settings, recipe, parent))
     replace_folder(work, target)
     report.out = target
     return report
+
+
+@contextmanager
+def _workers_begun(paths: Sequence[Path], settings: Settings, engine: Engine) -> Iterator[None]:
+    """Workers start while this process reads rows and learns from facts, where there will be work for them."""
+    number = 0
+    for path in paths:
+        kinds = read_columns(path, ("task", "question_type"))
+        number += sum(form == CHOICE and (not settings.tasks or task in settings.tasks) for task, form in kinds)
+    with begun(engine, get_ready) if number > FEW else nullcontext():
+        yield
 
 
 def _folder(dataset: Path) -> Path:

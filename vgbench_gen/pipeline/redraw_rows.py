@@ -35,8 +35,9 @@ from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import Row, item_row, read_item
 from vgbench_gen.store.shards import read_columns
-from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.text import lint
+from vgbench_gen.text.render import phrasings
 
 CHOICE: QuestionType = "multi-choice"
 _KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be drawn is drawn anew a few times
@@ -90,6 +91,12 @@ class DrawJob:
 def tasks_again(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
     """The recipe's tasks by name, for facts that are in the dataset already (see `Task.again`)."""
     return {name: task.asking_again() for name, task in knowing_tasks(recipe, known).items()}
+
+
+def get_ready() -> None:
+    """Load what the first job of a process would have to wait for: all tasks, and the words of their options."""
+    for name in tasks:
+        phrasings(name, CHOICE)
 
 
 def redrawn(job: DrawJob) -> list[Redrawn]:

@@ -123,17 +123,24 @@ def _sets(prior: Density, steps: tuple[float, float], count: int, gap: float) ->
     density = np.maximum(density, 1e-12 * density.max())  # nothing is impossible, and nothing divides by zero
     flat, by_rank = cells.ravel(), np.ascontiguousarray(cells.T)
     weights = np.ones(len(cells))
+    members = np.empty(cells.shape)
 
-    def held() -> FloatArray:
-        return np.asarray(np.bincount(flat, np.repeat(weights, count), minlength=len(grid)), dtype=np.float64)
+    def room() -> FloatArray:
+        members[:] = weights[:, None]
+        taken = np.bincount(flat, members.ravel(), minlength=len(grid))
+        return np.asarray(density / np.maximum(taken, 1e-300, out=taken))
 
-    for exponent in np.linspace(_EVEN, _STRICT, _ROUNDS):
-        room = np.clip(density / np.maximum(held(), 1e-300), 1e-30, 1e30)
-        weights *= ((room**-exponent)[by_rank].sum(axis=0) / count) ** (-1 / exponent)
+    for exponent in np.linspace(_EVEN, _STRICT, _ROUNDS).tolist():
+        free = room()
+        np.minimum(np.maximum(free, 1e-30, out=free), 1e30, out=free)
+        sums = np.add.reduce((free**-exponent)[by_rank], axis=0)
+        sums /= count
+        weights *= sums ** (-1 / exponent)
     # From here on nowhere more sets than facts: each round fills what the one before left. The rest is not asked.
     for _ in range(_FILLING):
-        weights *= (density / np.maximum(held(), 1e-300))[by_rank].min(axis=0, initial=np.inf)
-    return _Sets(cells, lowest, weights, held() / density)
+        weights *= np.minimum.reduce(room()[by_rank], axis=0, initial=np.inf)
+    held = np.bincount(flat, np.repeat(weights, count), minlength=len(grid))
+    return _Sets(cells, lowest, weights, held / density)
 
 
 @lru_cache(maxsize=512)

@@ -7,6 +7,7 @@ whoever knows how deep, how large and how low objects usually stand (`_ladder`, 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -199,6 +200,16 @@ class ObjectLocation(Task):
         """Log-ratio of the depths of the centres over the ceiling."""
         near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
         return float(np.log(far / near) / np.log(self.gates.box.depth_ratio_max)) if near > 0 else float("inf")
+
+    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `separation` and `spread`; an overlap is the same both ways round."""
+        found = [boxes.from_corners(candidate.value) for candidate in candidates]
+        iou = np.eye(len(found))
+        for i, j in itertools.combinations(range(len(found)), 2):
+            iou[i, j] = iou[j, i] = boxes.iou_3d(found[i], found[j])
+        logs = np.log([float(candidate.value[:, 2].mean()) for candidate in candidates])
+        ratios = np.abs(logs[:, None] - logs) / np.log(self.gates.box.depth_ratio_max)
+        return (1 - iou) / (1 - self.gates.box.iou_max), ratios
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A cuboid in front of the camera at a depth that could have been asked."""

@@ -31,10 +31,11 @@ def fixed(x: float, decimals: int) -> str:
     Raises:
         ValueError: x is not finite or beyond 1e15, or decimals is not 0 to 12.
     """
-    value = _finite(x)
     if not 0 <= decimals <= 12:
         raise ValueError(f"decimals must be 0 to 12, got {decimals}")
-    return _without_negative_zero(f"{value:.{decimals}f}")
+    text = f"{_finite(x):.{decimals}f}"
+    # Looked at here: a set of poses or boxes prints a hundred numbers, and a call takes as long as printing one.
+    return _without_negative_zero(text) if text[0] == "-" else text
 
 
 def significant(x: float, digits: int = 4) -> str:

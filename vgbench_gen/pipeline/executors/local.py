@@ -7,10 +7,10 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,22 @@ class Local(Executor):
     knows whose job it was.
     """
 
+    def __init__(self) -> None:
+        self._early: list[_Worker] = []
+
+    @contextmanager
+    def begun(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
+        """See `Executor.begun`."""
+        own = [_Worker(prepare) for _ in range(engine.cores)] if engine.cores > 1 else []
+        self._early += own
+        try:
+            yield
+        finally:
+            unused = [worker for worker in own if worker in self._early]
+            self._early = [worker for worker in self._early if worker not in unused]
+            for worker in unused:
+                worker.stop()
+
     def attempt(
         self,
         function: Callable[[Job], Result],
@@ -47,12 +63,13 @@ class Local(Executor):
             return
         waiting = list(enumerate(jobs))[::-1]
         running: dict[Future[Result], tuple[int, _Worker]] = {}
-        workers = [_Worker() for _ in range(min(engine.cores, len(jobs)))]
+        wanted = min(engine.cores, len(jobs))
+        workers = [self._early.pop() if self._early else _Worker() for _ in range(wanted)]
 
         def start(worker: _Worker) -> None:
             if waiting:
                 index, job = waiting.pop()
-                running[worker.pool.submit(function, job)] = index, worker
+                running[worker.submit(function, job)] = index, worker
 
         try:
             for worker in workers:
@@ -86,10 +103,12 @@ class Local(Executor):
 class _Worker:
     """One process behind a pool of one. Spawned, not forked: OpenCV's and Open3D's threads do not survive a fork."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: Callable[[], None] | None = None) -> None:
         context = multiprocessing.get_context("spawn")
         self.pool = ProcessPoolExecutor(1, mp_context=context, initializer=prepare)
         self._pid = self.pool.submit(os.getpid)
+        if first is not None:
+            self.pool.submit(first)
 
     def wait_until_started(self) -> None:
         """Raises VGBenchError where the process cannot even begin: no job is to blame for that."""
@@ -100,6 +119,19 @@ class _Worker:
                 "found a worker process that ended while starting; expected it to wait for work. Use fewer workers if "
                 'memory is short. In a script, build below `if __name__ == "__main__":`.'
             ) from error
+
+    def submit(self, function: Callable[[Job], Result], job: Job) -> Future[Result]:
+        """The outcome to come; `BrokenProcessPool` where the process has ended before."""
+        try:
+            return self.pool.submit(function, job)
+        except BrokenProcessPool as error:
+            lost: Future[Result] = Future()
+            lost.set_exception(error)
+            return lost
+
+    def stop(self) -> None:
+        """End a process without work once it has started."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
 
     def kill(self) -> None:
         """End the process at once, whatever it does; files appear under their names only when they are whole."""
