@@ -12,6 +12,7 @@ reads it: TRAPI_INSTANCE, TRAPI_DEPLOYMENT, TRAPI_API_VERSION and TRAPI_SCOPE, e
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -70,7 +71,7 @@ class AzureProvider(Provider):
         # A key for another resource has no business at the shared instance.
         token = None if options.key_file or name == "trapi" else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
         key = None if token else find_key(() if name == "trapi" else ("AZURE_OPENAI_API_KEY",), options.key_file)
-        sign_in = None if key or token else _signing_in(spec, name == "trapi")
+        sign_in = None if key or token or options.keyless else _signing_in(spec, name == "trapi")
         remember_proxies()
 
         def connect(options: BackendOptions) -> openai.AsyncOpenAI:
@@ -113,6 +114,10 @@ def _signing_in(spec: str, trapi: bool = False) -> Callable[[], Awaitable[str]]:
             f"{spec}: {'' if trapi else 'no key. Set AZURE_OPENAI_API_KEY, or '}install the extra for "
             "signing in: pip install 'vgbench-gen[azure]'."
         ) from exc
+    # Its own account of a failed sign-in, many lines long, would go to the terminal before our error does.
+    told = logging.getLogger("azure")
+    if not told.handlers:
+        told.addHandler(logging.NullHandler())
     if trapi:
         scope = _variable("TRAPI_SCOPE") or _TRAPI["scope"]
         provider = get_bearer_token_provider(

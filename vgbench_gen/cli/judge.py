@@ -96,8 +96,8 @@ def judge(
 
     if benchmark != "rover":
         raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected rover.")
-    judged = _samples(samples, data, generated)
-    wanted = [name.strip() for name in metrics.split(",") if name.strip()] or None
+    judged, tasks = _samples(samples, data, generated)
+    wanted = metrics or None
     sent = backend_options(
         concurrency=workers,
         rpm=rpm,
@@ -126,8 +126,11 @@ def judge(
 
     found = agreement(runs) if len(runs) > 1 else {}
     if as_json:
-        print(json.dumps({"judges": told, "agreement": found}, indent=2, ensure_ascii=False))
+        without = {"tasks": tasks, "without_image": tasks - len(judged)}
+        print(json.dumps({**without, "judges": told, "agreement": found}, indent=2, ensure_ascii=False))
     else:
+        if tasks > len(judged):
+            print(f"{tasks - len(judged)} of {tasks} tasks have no image in {generated} and are not judged")
         print("\n".join(_lines(told, found)))
     checked = evaluator.metrics
     if any(
@@ -136,7 +139,8 @@ def judge(
         raise typer.Exit(1)
 
 
-def _samples(samples: Path | None, data: Path | None, generated: Path | None) -> list[Any]:
+def _samples(samples: Path | None, data: Path | None, generated: Path | None) -> tuple[list[Any], int]:
+    """(samples, how many tasks they were taken from)."""
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.evaluation.benchmarks._rover_samples import read_samples
     from vgbench_gen.evaluation.benchmarks.rover import Rover
@@ -146,14 +150,16 @@ def _samples(samples: Path | None, data: Path | None, generated: Path | None) ->
         raise ConfigError("found neither or both; expected --samples FILE, or --data FOLDER with --generated FOLDER.")
     if samples is not None:
         found = list(read_samples(samples))
+        tasks = len(found)
     else:
         assert data is not None
         assert generated is not None
-        found = list(Rover().open(data).samples(generated))
+        source = Rover().open(data)
+        found, tasks = list(source.samples(generated)), len(source.items)
     if not found:
         remedy = "Let a model answer first: vgbench eval DATA --benchmark rover --model SPEC."
         raise dataset_error(samples or generated or ".", "no sample", "at least one", remedy)
-    return found
+    return found, tasks
 
 
 def _beside(out: Path, spec: str, repeat: int, repeats: int) -> Path:

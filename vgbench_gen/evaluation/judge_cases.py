@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vgbench_gen.evaluation.answers import judge_scores
+from vgbench_gen.evaluation.answers.outcomes import plain
 from vgbench_gen.evaluation.benchmarks._rover_judge import (
     ALIGNMENT,
     EXTRAS,
@@ -23,13 +24,16 @@ from vgbench_gen.evaluation.scoring import CaseError
 BENCHMARK = "rover"
 CAP = "alignment_cap"
 QUESTION_TYPES = (*METRICS, *EXTRAS, CAP)
+_MOST = 1e300
+_SHORT = {"reasoning_process": "rp", "reasoning_visual": "rv", "reasoning_alignment": "ra"}
 
 
 def line_out(name: str | int, question_type: str, response: str | None, think_output: str) -> dict[str, Any]:
     """One scored case as it is written.
 
     A metric: `score` is 1 to 5, null where the reply holds none (then the outcome is failed, because the judge did);
-    right is a 5. `alignment_cap`: `response` is JSON with the three raw scores; `score` holds the values from 0 to 100.
+    right is a 5. Numbers that JSON cannot hold are null. `alignment_cap`: `response` is JSON with the three raw scores,
+    also named RP, RV and RA; `score` holds the values from 0 to 100.
 
     Raises:
         CaseError: no such question type, or raw scores that are none.
@@ -39,7 +43,7 @@ def line_out(name: str | int, question_type: str, response: str | None, think_ou
     if question_type not in QUESTION_TYPES:
         raise CaseError(f"question_type: found {question_type[:60]!r}; expected one of {', '.join(QUESTION_TYPES)}")
     score = judge_scores.read(response, key_of(question_type)).score
-    published = judge_scores.released(response, key_of(question_type)).extracted
+    published = _writable(judge_scores.released(response, key_of(question_type)).extracted)
     number = published if isinstance(published, int | float) else None
     outcome = "failed" if score is None else "right" if score == judge_scores.HIGH else "wrong"
     return {
@@ -49,6 +53,12 @@ def line_out(name: str | int, question_type: str, response: str | None, think_ou
     }
 
 
+def _writable(value: str | float | None) -> str | float | None:
+    if isinstance(value, int | float) and not abs(value) < _MOST:
+        return None
+    return value if isinstance(value, int) else plain(value)
+
+
 def _raw(response: str | None) -> dict[str, int | None]:
     try:
         tree = json.loads(response or "")
@@ -56,16 +66,21 @@ def _raw(response: str | None) -> dict[str, int | None]:
         raise CaseError(f"response: found no JSON ({str(error)[:60]}); expected the three raw scores") from None
     if not isinstance(tree, dict):
         raise CaseError("response: found no object; expected the three raw scores")
+    given = {str(key).strip().casefold(): value for key, value in tree.items()}
     found: dict[str, int | None] = {}
+    known = 0
     for metric in METRICS:
-        value = next((tree[key] for key in (key_of(metric), metric) if key in tree), None)
-        if value is not None and (
-            isinstance(value, bool) or value not in range(judge_scores.LOW, judge_scores.HIGH + 1)
-        ):
+        names = (key_of(metric), metric, key_of(_SHORT[metric]), _SHORT[metric])
+        value = next((given[name] for name in names if name in given), None)
+        known += any(name in given for name in names)
+        found[metric] = judge_scores.whole(value)
+        if value is not None and found[metric] is None:
             raise CaseError(
                 f"response: found {metric} = {str(value)[:40]}; expected a whole number from 1 to 5, or null"
             )
-        found[metric] = None if value is None else int(value)
+    if not known:
+        keys = ", ".join(map(key_of, METRICS))
+        raise CaseError(f"response: found {', '.join(map(str, tree))[:60] or 'nothing'}; expected {keys} or RP, RV, RA")
     return found
 
 

@@ -441,7 +441,7 @@ def test_images_are_made_and_judged_end_to_end(tmp_path: Path, capsys: Capture) 
         assert run["failed"] == {"no_image": 1}
         made = Path(run["path"]).with_suffix("")
         assert sorted(path.name for path in made.iterdir()) == [
-            f"gen_common_sense_causal_{k}.{kind}" for k in (0, 2) for kind in ("png", "txt")
+            f"gen_common_sense_causal_{name}" for name in ("0.png", "0.txt", "1.txt", "2.png", "2.txt")
         ]
         assert (made / "gen_common_sense_causal_2.png").read_bytes() == png(77)
         asked = server.requests

@@ -24,9 +24,14 @@ from vgbench_gen.evaluation.answers import labels
 from vgbench_gen.evaluation.answers.labels import EMPTY, O3, P3, LabelReader
 from vgbench_gen.evaluation.answers.places import read
 from vgbench_gen.evaluation.base import benchmarks
+from vgbench_gen.evaluation.baselines import drawn_labels, open_baseline
 from vgbench_gen.evaluation.benchmarks._foreign import Foreign
 from vgbench_gen.evaluation.compare import load_board
+from vgbench_gen.evaluation.layouts import breakdowns
+from vgbench_gen.evaluation.prompting import Asked, AskOptions
+from vgbench_gen.evaluation.reply_lines import ReplyKey
 from vgbench_gen.evaluation.scoring import Case, score
+from vgbench_gen.evaluation.tables import comparison
 
 Capture = pytest.CaptureFixture[str]
 TRUTHS = {
@@ -203,6 +208,48 @@ def test_truth_scores_full_and_any_other_set_none(folder: Path) -> None:
         assert score(case, "Size, Color, Orientation").score == 0
 
 
+@pytest.mark.parametrize("name", ["truth", "random", "constant", "blind", "noisy", "solvers"])
+def test_baselines_answer_with_labels(folder: Path, name: str) -> None:
+    source = opened(folder)
+    who = open_baseline(f"baseline:{name}", source, 0)
+    points = []
+    for item in (source.item(row.row) for row in source.rows()):
+        said = who.answer(item, Asked(ReplyKey(item.id), item, (), "", "", AskOptions().settings("m")))
+        scored = score(Case(item.benchmark, item.question_type, item.answer), said)
+        assert bool(labels.as_set(scored.reading.value)) == (name != "solvers")
+        points.append(scored.score)
+    assert name != "truth" or min(points) == 1
+    assert name not in ("random", "noisy") or 0 <= min(points) < 1
+
+
+def test_drawn_sets_are_not_empty_and_not_the_key(folder: Path) -> None:
+    source = opened(folder)
+    item = next(item for row in source.rows() if (item := source.item(row.row)).benchmark == "SalBench-P3")
+    rng = np.random.default_rng(0)
+    assert len({drawn_labels(item, rng) for _ in range(200)}) == 7
+    assert len({drawn_labels(item, rng, other_than="Color") for _ in range(200)} - {"Color"}) == 6
+
+
+def test_difficulty_counts_what_failed_as_missed(tmp_path: Path, capsys: Capture) -> None:
+    rows = [
+        {"image": {"bytes": png(k), "path": None}, "question": "Q", "answer": "Color", "image_id": str(k),
+         "difficulty": ("hard", "easy")[k % 2]}
+        for k in range(4)
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "P3.parquet")
+    with serving(lambda seen: refusal(400, "no") if base64.b64encode(png(0)).decode() in seen.body.decode()
+                 else reply("Color")) as server:  # fmt: skip
+        spec = f"vllm:{server.url}#m"
+        assert main(["eval", str(tmp_path), "--benchmark", "salbench", "--model", spec, "--retries", "0"]) == 1
+    capsys.readouterr()
+    board = load_board({"sal": opened(tmp_path)}).board
+    assert not any(layout.key == "difficulty" for layout in breakdowns(board))
+    found = {table.key: table for table in comparison(board).papers}["salbench-synthetic-difficulty"]
+    assert [head.name for head in found.heads] == ["EM easy", "EM hard", "macro F1 easy", "macro F1 hard"]
+    assert [round(cell.value, 3) for cell in found.lines[0].cells[:2]] == [1.0, 0.5]
+    assert found.lines[0].cells[1].n == 2
+
+
 # --- replies
 
 SANE: list[tuple[str, str | None]] = [
@@ -278,6 +325,223 @@ def test_labels_of_replies(response: str, wanted: str | None) -> None:
     scored = score(Case("SalBench-P3", "multi-label", "Color"), response)
     assert scored.reading.value == wanted
     assert 0 <= scored.measures["f1"] <= 1
+
+
+# Of the seven features: what is denied, by what, and where the denial ends; tables, positions that the question gave.
+NATURAL: list[tuple[str, str | None]] = [
+    ("Color differs. Size does not differ.", "color"),
+    ("Size does not differ", ""),
+    ("Color differs, size does not.", "color"),
+    ("Color differs but size doesn't", "color"),
+    ("The size does not appear to differ; the color does.", "color"),
+    ("Its size matches the others; its color does not.", "color"),
+    ("It differs in color. In all other ways (shape, size) it is similar.", "color"),
+    ("In all other ways (shape, size) it is similar.", ""),
+    ("answer: color, then size is no factor", "color"),
+    ("Size does not matter, color does", "color"),
+    ("Size isn't different, color is", "color"),
+    ("not size and not shape: color", "color"),
+    ("without a change in size, the color changed", "color"),
+    ("everything except color is the same", "color"),
+    ("one is not in focus", "focus"),
+    ("The special object is the only one without a pattern", "pattern"),
+    ("Location: the object is not in the row", "location"),
+    ("Based on the location given by the bounding box, the special object differs in color.", "color"),
+    ("The object at the given location differs in color.", "color"),
+    ('{"color": true, "size": false}', "color"),
+    ('{"orientation": 0, "color": 1, "size": 0}', "color"),
+    ("Orientation ❌, Color ✅", "color"),
+    ("Answer: Color\nShape", "color, shape"),
+    ("color, but I'm unable to determine others", "color"),
+    ("The shape is not different. The color is different.", "color"),
+    ("Color varies; size and shape do not.", "color"),
+    ("Orientation does not vary, but pattern does.", "pattern"),
+    ("Size and shape do not appear to change, whereas the color has changed.", "color"),
+    ("The size doesn't seem to be any different, the color does.", "color"),
+    ("Shape stays the same and so does size. Color changes.", "color"),
+    ("Color is different, and the size is not.", "color"),
+    ("The sizes match. The colors do not.", "color"),
+    ("Neither size nor shape differs, color does", "color"),
+    ("No difference in size or shape; only color differs.", "color"),
+    ("There is no noticeable change in size, color, or shape. The pattern is different.", "pattern"),
+    ("The size is not a factor. The color is.", "color"),
+    ("It is the color that differs, not the size or the shape.", "color"),
+    ("Size has no variation, color does", "color"),
+    ("The orientation remains unchanged, the pattern does not.", "pattern"),
+    ("Pattern differs. Orientation, size and shape are all identical.", "pattern"),
+    ("The special object differs in color and its size is the same.", "color"),
+    ("Color: differs. Size: does not differ. Shape: same.", "color"),
+    ("Otherwise, size and shape are the same. Color differs.", "color"),
+    ("All other features (orientation, size) are consistent; the color differs.", "color"),
+    ("The color is different. The other attributes, such as size and shape, do not differ.", "color"),
+    ("I don't think size differs, but color does.", "color"),
+    ("I see no size difference, but there is a color difference.", "color"),
+    ("Color, size is not different", "color"),
+    ("Color and size differ, but shape and orientation don't.", "color, size"),
+    ("Size is not the same, color is.", "size"),
+    ("Its color matches the rest; its shape doesn't.", "shape"),
+    ("With no change in shape, the size changed.", "size"),
+    ("Shape isn't different, orientation is", "orientation"),
+    ("not color and not pattern: size", "size"),
+    ("not the size, not the shape, but the color", "color"),
+    ("Everything apart from size is identical", "size"),
+    ("All features except size differ", ""),
+    ("All but color are the same.", "color"),
+    ("Nothing differs except the pattern.", "pattern"),
+    ("No feature other than orientation differs.", "orientation"),
+    ("The object has the same size and shape as the others, the color differs", "color"),
+    ("Similar in shape and size; different in color", "color"),
+    ("Instead of size, it is the shape", "shape"),
+    ("same size, different color, same shape", "color"),
+    ("no difference in size, color differs", "color"),
+    ("The one that is not facing left differs in orientation", "orientation"),
+    ("The object is not facing the same orientation as others", "orientation"),
+    ("One of them isn't in focus.", "focus"),
+    ("The odd one is out of focus", "focus"),
+    ("The special object has no pattern.", "pattern"),
+    ("It does not have a pattern", "pattern"),
+    ("One apple is without any pattern", "pattern"),
+    ("Orientation: the object is not upright", "orientation"),
+    ("Color: it is not red like the others", "color"),
+    ("The difference is not in focus but in color", "color"),
+    ("Shape: this one is not round", "shape"),
+    ("The object in the specified location differs in shape and size.", "shape, size"),
+    ("The special object at location (xmin=0.10, ymin=0.2, xmax=0.3, ymax=0.4) differs in orientation.", "orientation"),
+    ("The cat at the location given by this bounding box is different in size.", "size"),
+    ("At the given bounding box location, the object has a different pattern.", "pattern"),
+    ("The object is at a different location", "location"),
+    ("Its location is different from the rest", "location"),
+    ("Location, color", "color, location"),
+    ("The object differs in location.", "location"),
+    ('{"shape": "yes", "size": "no", "color": "no"}', "shape"),
+    ('{\n "orientation": false,\n "color": true,\n "size": true\n}', "color, size"),
+    ('```json\n{"answer": {"color": true, "focus": false}}\n```', "color"),
+    ("color=1, size=0, shape=0", "color"),
+    ("✅ Color\n❌ Size\n❌ Shape", "color"),
+    ("Size ✗ | Color ✓ | Shape ✗", "color"),
+    ("[x] Color\n[ ] Size\n[ ] Shape", "color"),
+    ("Color (yes), Size (no), Shape (no)", "color"),
+    ("Color yes, size no", "color"),
+    ("| Feature | Differs |\n|---|---|\n| Color | Yes |\n| Size | No |", "color"),
+    ('{"color": "different", "size": "same"}', "color"),
+    ('{"differs": ["color"], "same": ["size"]}', "color"),
+    ("Final answer: Size\nLocation", "location, size"),
+    ("The answer is: color\nsize", "color, size"),
+    ("Answer: Color\nReason: the size is the same.", "color"),
+    ("Answer: Color\n\nSize: same", "color"),
+    ("**Answer:** Focus\nPattern\nShape", "focus, pattern, shape"),
+    ("The features are: orientation, color, size\nAnswer: size", "size"),
+    ("Color. I cannot determine the rest.", "color"),
+    ("Shape and size, but I can't tell about the others.", "shape, size"),
+    ("The object differs in color, though I am not sure about the size", "color"),
+    ("The color differs; I'm unable to identify more.", "color"),
+    ("I cannot determine whether size differs.", None),
+    ("Given orientation, color and size, I cannot determine the answer.", None),
+    ("I'm unable to tell which color differs", None),
+    ("I cannot be certain, but probably color", "color"),
+    ("Without a doubt, color", "color"),
+    ("Color: one is red, the others are green. Size: all are the same size. Shape: all circles.", "color"),
+    ("The red one stands out because of its color", "color"),
+    ("The color of the object is not the same as the color of the others", "color"),
+    ("The special object is different in color and orientation from the rest.", "color, orientation"),
+    ("While all objects share the same shape and size, one has a distinct color.", "color"),
+    ("The distinguishing feature is color", "color"),
+    ("It differs in pattern, as the others are not striped.", "pattern"),
+    ("Unlike the others, its orientation is vertical", "orientation"),
+    ("The bird's size and color are different, its shape is not.", "color, size"),
+    ("Size does not, color does.", "color"),
+    ("the color is different (not the shape or size)", "color"),
+    ("Color, Size (shape and orientation do not differ)", "color, size"),
+    ("They don't share the same color", "color"),
+    ("Color changes. Shape doesn't change.", "color"),
+    ("Orientation doesn't", ""),
+    ("There isn't any size difference here. Pattern is what differs.", "pattern"),
+    ("Shape, size and orientation are not different; focus is.", "focus"),
+    ("The size wasn't changed, nor was the shape; the color was.", "color"),
+    ("Color is relevant; size is not.", "color"),
+    ("Only the color differs; neither its size nor its location does.", "color"),
+    ("The shape of this object does not match the others, but its color does.", "shape"),
+    ("Size plays no role. Color differs.", "color"),
+    ("size is not it, color is", "color"),
+    ("It isn't the shape. It's the color.", "color"),
+    ("Everything is identical apart from the orientation", "orientation"),
+    ("The object doesn't differ in size or shape, it differs in focus.", "focus"),
+    ("not shape, not size, not color - pattern", "pattern"),
+    ("with the same size and shape, the pattern differs", "pattern"),
+    ("Excluding size, shape is different", "shape"),
+    ("The target lacks a pattern", "pattern"),
+    ("It is the only one with no pattern", "pattern"),
+    ("The flower is blurry and not in focus, unlike the rest", "focus"),
+    ("One object is not in the same location as the row of others", "location"),
+    ("The highlighted location contains an object with a different color", "color"),
+    (
+        "The object inside the bounding box at the specified location is different in pattern and shape",
+        "pattern, shape",
+    ),
+    ("orientation: false, color: true, size: false", "color"),
+    ('{"orientation": "No", "color": "Yes"}', "color"),
+    ("Color: ✔️, Size: ✖️", "color"),
+    ("❌ orientation ✅ color ❌ size", "color"),
+    ("{'color': True, 'size': False}", "color"),
+    ("Answer: Orientation\nColor\n\nThe size is the same for all.", "color, orientation"),
+    ("Pattern, but I cannot say more than that", "pattern"),
+    ("Size differs. I can't determine whether the shape does.", "size"),
+    ("color is the only feature that differs, the size and shape are consistent", "color"),
+    ("The object's color is unique", "color"),
+    ("All are the same shape and size. One is a different color.", "color"),
+    ("There is a difference in color and size, with no difference in shape.", "color, size"),
+    ("Both color and shape are different, while focus, size, and location are the same.", "color, shape"),
+    ("The color, shape, and size are the same, so the difference is orientation", "orientation"),
+    ("color; no change in shape or size", "color"),
+    ("Differs in color (shape and size unchanged)", "color"),
+    ("The special object does not differ in any way except for its size.", "size"),
+    ("Neither the color nor the size differs, the orientation does.", "orientation"),
+    ("The object differs in orientation; its color and size don't.", "orientation"),
+    ("Color? No. Size? Yes.", "size"),
+    ("Size is identical for all. Orientation isn't.", "orientation"),
+    ("The shape has not changed. The color has.", "color"),
+    ("The shape has changed, the pattern has not.", "shape"),
+    ("There's no change in orientation or focus. The location is off.", "location"),
+    ("All of them have the same shape; sizes vary.", "size"),
+    ("None of the features except orientation differ.", "orientation"),
+    ("All have the same color, but not the same size.", "size"),
+    ("It's similar in size and shape, but its color is different.", "color"),
+    ("Apart from its color, it is identical to the others.", "color"),
+    ("The only difference is the orientation, everything else including size and color being equal.", "orientation"),
+    ("The pattern is absent on one object", "pattern"),
+    ("Without changing size, its orientation changed", "orientation"),
+    ("A single item without focus", "focus"),
+    ("orientation, not location", "orientation"),
+    ("Color is what makes it different; shape is not.", "color"),
+    ("Shape: not different\nSize: not different\nColor: different", "color"),
+    ("Orientation: No difference\nColor: Red instead of blue\nSize: No difference", "color"),
+    ('{"labels": {"color": 1, "pattern": 0, "shape": 1}}', "color, shape"),
+    ("Color ✅ Size ❌ Shape ❌", "color"),
+    ("- [ ] orientation\n- [x] focus", "focus"),
+    ("Answer: pattern.\nColor", "color, pattern"),
+    ("Answer - Color", "color"),
+    ("Shape, however I cannot determine anything else", "shape"),
+    ("I'm sorry, I can't determine the features.", None),
+    ("At this location, the object differs in color", "color"),
+    ("In the bounding box location, the item has a different size", "size"),
+    ("The dog located at the given location differs in size and orientation", "orientation, size"),
+    ("color differs significantly, size is roughly the same", "color"),
+    ("The size and the shape aren't different, but the color is", "color"),
+    ("The size and the shape aren't different. Color is the answer", "color"),
+    ("It doesn't differ in size.", ""),
+    ("No features differ.", ""),
+    ("The color doesn't match", "color"),
+    ("color mismatch", "color"),
+    ("Size, since it is larger and its color is not different", "size"),
+    ("The larger one differs in size not color", "size"),
+    ("Color, and not shape.", "color"),
+    ("Its pattern isn't the same as others, its color is.", "pattern"),
+]
+
+
+@pytest.mark.parametrize(("response", "wanted"), NATURAL)
+def test_denials_tables_and_echoes(response: str, wanted: str | None) -> None:
+    assert score(Case("SalBench-O3", "multi-label", "Color"), response).reading.value == wanted
 
 
 def test_the_published_parser_is_followed_with_its_faults() -> None:

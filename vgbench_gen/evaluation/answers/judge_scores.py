@@ -18,9 +18,20 @@ LOW, HIGH = 1, 5
 MAX_CHARS = 100_000
 _GENERIC = "score"
 _REASON = "reasoning"
-# After a score nothing may go on it: "4.5", "4/10", "1-5" are other things.
-_WHOLE = r"(?P<n>[0-9]{1,6})(?:\.0+)?(?![0-9]|[.,][0-9]|\s*[-–—/%]|\s+(?:to|or|out\s+of|percent)\b)"  # noqa: RUF001
-_OF_FIVE = re.compile(r"(?<![0-9.,/])(?P<n>[0-9]{1,6})(?:\.0+)?\s*(?:/|out\s+of)\s*(?P<of>[0-9]+)(?![0-9]|[.,][0-9]|%)")
+# After a score nothing may go on it: "4.5", "4/10", "1-5" are other things; "4 - good" is a 4.
+_WHOLE = (
+    r"(?P<n>[0-9]{1,6})(?:\.0+)?"
+    r"(?![0-9]|[.,][0-9]|\s*[-–—]+\s*[0-9]|\s*[/%]|\s+(?:to|or|out\s+of|percent)\b)"  # noqa: RUF001
+)
+_OF_FIVE = re.compile(
+    r"(?<![-–—0-9.,/])(?P<n>[0-9]{1,6})(?:\.0+)?\s*(?:/|out\s+of)\s*(?P<of>[0-9]+)(?![0-9]|[.,][0-9]|%)"  # noqa: RUF001
+)
+# The scale said again between a name and its score.
+_SCALE = (
+    r"(?:\s*[(\[]\s*(?:score|rating|integer|from|on|a|scale|of|:|\s){0,12}"
+    r"(?:1\s*(?:-|–|—|to)\s*5|(?:out\s+of|/|max\.?)\s*5)\s*[)\]])?"  # noqa: RUF001
+)
+_SIGN = re.compile(r"(?:[:=]|\b(?:is|of))\W*[-–—]\s*\Z", re.IGNORECASE)  # noqa: RUF001
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +55,40 @@ def read(reply: str | None, key: str) -> Judged:
     text = cleaned.text
     if cleaned.cut and not text.strip():
         return Judged(None)
-    for found in (_in_objects(text, key), _keyed(text, key), _in_words(text, key)):
+    for found in (_in_objects(text, key), _in_words(text, key)):
         if found is not None:
             return found
     return Judged(None)
 
 
 def _in_objects(text: str, key: str) -> Judged | None:
-    """The last whole JSON object with the key, else the only one with a plain `score`."""
-    objects = [one for tree in _trees(text) for one in _dicts(tree)]
-    with_key = [one for one in objects if key in one]
-    if with_key:
-        return Judged(_valid(with_key[-1][key]), _words(with_key[-1].get(_REASON)))
-    generic = [one for one in objects if _GENERIC in one]
-    if len(generic) == 1:
-        return Judged(_valid(generic[0][_GENERIC]), _words(generic[0].get(_REASON)))
+    """The last JSON object with the key, whole or damaged, else the only one with a plain `score`."""
+    trees = list(_trees(text))
+    for name, only in ((key, False), (_GENERIC, True)):
+        found = [
+            (start, _valid(one[name]), _words(one.get(_REASON)))
+            for start, _, tree in trees
+            for one in _dicts(tree)
+            if name in one
+        ]
+        found += _damaged(text, name, trees)
+        if found and not (only and len(found) > 1):
+            _, score, words = max(found, key=lambda one: one[0])
+            return Judged(score, words)
     return None
 
 
-def _trees(text: str) -> Iterator[Any]:
-    """Outermost JSON values that begin with a brace."""
+def _trees(text: str) -> Iterator[tuple[int, int, Any]]:
+    """(start, end, value) of outermost JSON values that begin with a brace."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
+        start = at
         try:
             tree, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
             at += 1
         else:
-            yield tree
+            yield start, at, tree
 
 
 def _dicts(tree: Any, depth: int = 8) -> Iterator[dict[str, Any]]:
@@ -80,6 +97,11 @@ def _dicts(tree: Any, depth: int = 8) -> Iterator[dict[str, Any]]:
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         if depth:
             yield from _dicts(part, depth - 1)
+
+
+def whole(value: object) -> int | None:
+    """A score from 1 to 5 that was given as a number or as its digits."""
+    return None if isinstance(value, str) and not re.fullmatch(_WHOLE, value.strip()) else _valid(value)
 
 
 def _valid(value: object) -> int | None:
@@ -112,14 +134,17 @@ def _words(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _keyed(text: str, key: str) -> Judged | None:
-    """JSON that is none: single quotes, a comma too many, an unescaped quote, or cut off after the number."""
-    for name, only in ((key, False), (_GENERIC, True)):
-        quoted = re.compile(rf"(?P<q>[\"'])\s*{re.escape(name)}\s*(?P=q)\s*:\s*(?P<value>[^,}}\]\n]*)")
-        matches = list(quoted.finditer(text))
-        if matches and not (only and len(matches) > 1):
-            return Judged(_valid(_plain(matches[-1]["value"])), _reasoning(text))
-    return None
+def _damaged(text: str, name: str, trees: list[tuple[int, int, Any]]) -> Iterator[tuple[int, int | None, str]]:
+    """(start, score, reasons) of JSON that is none: single quotes, a comma too many, an unescaped quote, or cut off
+    after the number."""
+    quoted = re.compile(rf"(?P<q>[\"'])\s*{re.escape(name)}\s*(?P=q)\s*:\s*(?P<value>[^,}}\]\n]*)")
+    for match in quoted.finditer(text):
+        if any(start < match.start() < end for start, end, _ in trees):
+            continue  # words inside a whole object
+        before = max((end for _, end, _ in trees if end <= match.start()), default=0)
+        brace = max(text.rfind("{", before, match.start()), before)
+        reasons = _reasoning(text[brace:]) or _reasoning(text[before:])
+        yield match.start(), _valid(_plain(match["value"])), reasons
 
 
 def _plain(value: str) -> object:
@@ -133,12 +158,21 @@ def _plain(value: str) -> object:
 def _in_words(text: str, key: str) -> Judged | None:
     """`key: 4`, with or without Markdown and underscores; else 4/5 or 4 out of 5."""
     spoken = re.escape(key).replace("_", r"[_\s]+")
-    pattern = re.compile(rf"{spoken}\W{{0,6}}?\s*(?:is|of|=|:)?\W{{0,4}}?\s*(?<![-0-9.,]){_WHOLE}", re.IGNORECASE)
-    named = {int(match["n"]) for match in pattern.finditer(text)}
+    between = r"\W{0,6}?\s*(?:is|of|=|:)?\W{0,4}?\s*"
+    pattern = re.compile(rf"{spoken}{_SCALE}(?P<between>{between})(?<![-0-9.,]){_WHOLE}", re.IGNORECASE)
+    named = {int(match["n"]) for match in pattern.finditer(text) if _says(match, text)}
     if len(named) == 1:
         return Judged(_in_range(named.pop()), _reasoning(text))
     found = _of_five(text)
     return None if found is None or len(named) > 1 else Judged(found, _reasoning(text))
+
+
+def _says(match: re.Match[str], text: str) -> bool:
+    """Whether the number has no sign and does not begin what stands in brackets, as in "(1 - poor, 5 - perfect)"."""
+    between = match["between"]
+    inside = max(map(between.rfind, "([")) > max(map(between.rfind, ")]"))
+    alone = text[match.end() :].lstrip()[:1] in (")", "]", "")
+    return _SIGN.search(between) is None and (alone or not inside)
 
 
 def _reasoning(text: str) -> str:
@@ -209,5 +243,8 @@ def _official(value: Any) -> Official:
     if isinstance(value, bool):
         value = int(value)
     extracted = value if isinstance(value, int | float | str) or value is None else str(value)
-    number = float(value) if isinstance(value, int | float) else 0.0
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:  # a whole number of hundreds of digits
+        number = 0.0
     return Official(extracted, number)

@@ -1,7 +1,8 @@
 """Verdicts of ROVER's judge on disk: a line as each metric comes, one line per sample when all is done.
 
 Both kinds of lines may stand in one file, so a run that was killed goes on metric by metric. A verdict counts only
-while the sample, the judge and the words it was asked with are the same. A torn last line is ignored.
+while the sample, the judge and the words it was asked with are the same; those of other judges stay in the file as
+they are. A torn last line is ignored.
 """
 
 from __future__ import annotations
@@ -39,20 +40,26 @@ class Journal:
 
     Args:
         path: made with its folder; None for memory alone.
-        basis: what its verdicts rest on; those of another basis do not count and are dropped when the file is whole.
+        basis: what its verdicts rest on; those of another basis do not count here and stay in the file.
 
     Raises:
-        DatasetError: another process writes it, or it holds something else.
+        DatasetError: another process writes it, it holds something else, or no such file can be written.
     """
 
     def __init__(self, path: Path | None, basis: Basis) -> None:
         self.path, self.basis = path, basis
         self._verdicts: dict[str, dict[str, tuple[str, Verdict]]] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+        self._others: list[tuple[int, int]] = []  # (place of its start, of its end) of each line of another basis
         self._handle = -1
         if path is None:
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            found = f"nothing that can be written ({error.strerror})"
+            raise dataset_error(path, found, "a file for results", "Name a file.") from None
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._read(path)
@@ -71,8 +78,10 @@ class Journal:
     def add(self, sample_id: str, place: tuple[str, str], inputs: str, verdict: Verdict) -> None:
         """Keep a verdict, durably once this returns to a process that may be killed."""
         self._verdicts.setdefault(sample_id, {})[verdict.metric] = (inputs, verdict)
+        self._places[sample_id] = place
         if self._handle >= 0:
             line = {"schema": SCHEMA, **asdict(self.basis), "sample_id": sample_id, "inputs": inputs, **asdict(verdict)}
+            line |= {"dimension": place[0], "reasoning_type": place[1]}
             data = _line(line | {"judge": self.basis.judge, "judge_model": verdict.judge})
             sent = os.write(self._handle, data)
             while sent < len(data):
@@ -84,15 +93,17 @@ class Journal:
         return merged(sample_id, place, {name: known[name][1] for name in metrics if name in known})
 
     def close(self, places: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """Let go of the file; with `places` of all samples, one line per sample replaces what it holds first."""
+        """Let go of the file; with `places` of the samples judged, one line per sample replaces this judge's first."""
         if self._handle < 0:
             return
         if places is not None and self.path is not None:
             with replacing(self.path) as temporary, temporary.open("wb") as file:
+                for start, end in self._others:
+                    file.write(os.pread(self._handle, end - start, start))
                 for sample_id, known in self._verdicts.items():
                     row = merged(
                         sample_id,
-                        places.get(sample_id, ("", "")),
+                        places.get(sample_id) or self._places.get(sample_id, ("", "")),
                         {name: one for name in (*METRICS, *EXTRAS) if name in known for one in (known[name][1],)},
                     )
                     inputs = {name: about for name, (about, _) in known.items()}
@@ -104,17 +115,22 @@ class Journal:
         size = os.fstat(self._handle).st_size
         whole = 0
         for number, (end, record) in enumerate(_records(path), start=1):
-            whole = end
+            start, whole = whole, end
             basis = {name: record.get(name) for name in asdict(self.basis)}
             if not isinstance(record.get("sample_id"), str):
                 raise dataset_error(f"{path}, line {number}", "no sample_id", "results of a judge", _REMEDY)
             if basis == asdict(self.basis):
                 self._take(record)
+            else:
+                self._others.append((start, end))
         if whole < size:
             os.ftruncate(self._handle, whole)  # what a killed writer left of its last line
 
     def _take(self, record: Mapping[str, Any]) -> None:
         known = self._verdicts.setdefault(record["sample_id"], {})
+        place = (str(record.get("dimension") or ""), str(record.get("reasoning_type") or ""))
+        if any(place):
+            self._places[record["sample_id"]] = place
         if "metric" in record:
             verdict = Verdict(record["metric"], record.get("score"), str(record.get("reasoning", "")),
                               record.get("status", "judge_failed"), str(record.get("judge_model", "")))  # fmt: skip
@@ -132,18 +148,6 @@ class Journal:
 def basis_of(judge: str, repeat: int = 0) -> Basis:
     """What verdicts of this judge rest on now."""
     return Basis(judge, _rover_judge.words().version, repeat)
-
-
-def read_results(path: Path) -> list[dict[str, Any]]:
-    """Results that a finished run wrote, one per sample.
-
-    Raises:
-        DatasetError: no such file, or something else in it.
-    """
-    found = [record for _, record in _records(path)]
-    if any("metric" in record or not isinstance(record.get("sample_id"), str) for record in found):
-        raise dataset_error(path, "lines of a run that is not finished", "one line per sample", "Run `vgbench judge`.")
-    return found
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -76,12 +77,14 @@ class Verdict:
     judge: str = ""
 
 
-def checked(metrics: Sequence[str] | None) -> tuple[str, ...]:
-    """The metrics asked for; the three of the benchmark where None.
+def checked(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The metrics asked for, as names or one text with commas; the three of the benchmark where None.
 
     Raises:
         ConfigError: an unknown one.
     """
+    if isinstance(metrics, str):
+        metrics = [name.strip() for name in metrics.split(",") if name.strip()] or None
     wanted = tuple(dict.fromkeys(METRICS if metrics is None else metrics))
     if unknown := sorted(set(wanted) - {*METRICS, *EXTRAS}):
         known = ", ".join((*METRICS, *EXTRAS))
@@ -220,15 +223,14 @@ async def judge_all(
 
     async def worker() -> None:
         for sample, metrics in waiting:  # shared: each sample goes to the worker that is free
-            try:
-                images = await asyncio.to_thread(images_of, sample)
-            except VGBenchError as error:
-                for metric in metrics:
-                    on_verdict(sample, "", Verdict(metric, None, str(error), "bad_sample"))
-                continue
+            images, problems = await asyncio.to_thread(images_of, sample)
             given = _rover_samples.digest(sample, images)
             for metric in metrics:
-                verdict = await judged(backend, sample, metric, images, max_retries, repeat)
+                bad = [problems[name] for name in SHOWN[metric] if name in problems]
+                if bad and not (metric == PROCESS and _rover_samples.is_empty(sample.think_output)):
+                    verdict = Verdict(metric, None, " ".join(bad), "bad_sample")
+                else:
+                    verdict = await judged(backend, sample, metric, images, max_retries, repeat)
                 on_verdict(sample, given, verdict)
 
     workers = [asyncio.create_task(worker()) for _ in range(max(1, min(num_workers, len(work))))]
@@ -241,11 +243,45 @@ async def judge_all(
         await backend.rest()
 
 
-def images_of(sample: EvaluationSample) -> dict[str, bytes]:
-    """The images of a sample, encoded, by field.
+def images_of(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str, str]]:
+    """(images of a sample, encoded, by field; what is wrong with the others, by field)."""
+    images: dict[str, bytes] = {}
+    problems: dict[str, str] = {}
+    for name in ("original_image", "generated_image", "target_image"):
+        picture = getattr(sample, name)
+        if picture is None and name == "target_image":
+            continue
+        try:
+            images[name] = _rover_samples.encoded(picture, f"{sample.sample_id}, {name}")
+        except VGBenchError as error:
+            problems[name] = str(error)
+    return images, problems
+
+
+def run_here(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run to the end, also where an event loop already runs in this thread, as in a notebook; then in another thread.
 
     Raises:
-        DatasetError: one of them cannot be read.
+        Exception: what it raises.
     """
-    found = {name: getattr(sample, name) for name in ("original_image", "generated_image", "target_image")}
-    return {name: _rover_samples.encoded(picture) for name, picture in found.items() if picture is not None}
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(main())
+        return
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def told() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append((asyncio.get_running_loop(), task))
+        await main()
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: asyncio.run(told()))
+        try:
+            waiting.result()
+        except KeyboardInterrupt:
+            for loop, task in running:
+                loop.call_soon_threadsafe(task.cancel)
+            raise

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
+from vgbench_gen.evaluation.answers.vocabulary import either, words
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -29,9 +32,18 @@ MAX_IMAGE_BYTES = 64 << 20
 MAX_SAMPLES_BYTES = 1 << 30
 _TASK_ID = re.compile(r"(?P<dimension>common_sense|[a-z]+)_(?P<reasoning>[a-z]+)_(?P<n>[0-9A-Za-z-]+)")
 _NAMES = {"humanity": "culture", "math": "mathematical", "commonsense": "common_sense"}
+_PNG = b"\x89PNG\r\n\x1a\n"
+_TAGS = re.compile(rf"<\s*/?\s*{either(words('reasoning_tags'))}\b[^<>]{{0,200}}>|◁/?think▷|\[/?THINK\]", re.IGNORECASE)
+_WORD = re.compile(r"[^\W_]+")
+_MAX_PLACEHOLDER = 200  # characters
+_NOUN = r"(?:think|thinking|thinkoutput|reasoning|thoughts?|output|text|explanation|process|trace|content)"
+_GIVEN = r"(?:available|provided|applicable|given|generated|produced|returned|found|output)"
+# Of the words of a text, without what stands between them.
 _PLACEHOLDERS = re.compile(
-    r"\W*(?:none|null|nan|n/?a|no (?:reasoning|think(?:ing)?|output)(?: (?:available|provided|output))?|"
-    r"(?:think[ _]?output|reasoning)(?: (?:here|text))?|todo|tbd|empty|placeholder|-+|\.*)\W*",
+    rf"(?:{_NOUN} )*(?:none|null|nan|n a|na|nothing|todo|tbd|empty|placeholder)|"
+    rf"no {_NOUN}(?: {_NOUN})*(?: (?:was|is|were|has been))?(?: {_GIVEN})?|"
+    rf"(?:{_NOUN} )*(?:(?:was|is|were) )?not {_GIVEN}|"
+    rf"{_NOUN}(?: {_NOUN})*(?: here)?",
     re.IGNORECASE,
 )
 
@@ -42,7 +54,11 @@ class EvaluationSample:
 
     sample_id: `{dimension}_{reasoning_type}_{n}` in the benchmark. original_image, generated_image, target_image: path,
     encoded bytes or a PIL image. dimension: science, culture (also written humanity), common_sense or logic; "" to take
-    it from the id, and so is reasoning_type. think_output: the model's written reasoning.
+    it from the id, and so is reasoning_type. think_output: the model's written reasoning. Texts may be None, other
+    values are written out, several joined by commas.
+
+    Raises:
+        ConfigError: sample_id is None.
     """
 
     sample_id: str
@@ -55,6 +71,12 @@ class EvaluationSample:
     keywords: str = ""
     target_description: str = ""
     think_output: str = ""
+
+    def __post_init__(self) -> None:
+        if self.sample_id is None:
+            raise ConfigError("sample_id: found None; expected a text.")
+        for name in _TEXTS:
+            setattr(self, name, _text(getattr(self, name)))
 
     @property
     def place(self) -> tuple[str, str]:
@@ -69,35 +91,84 @@ def _plain(name: str) -> str:
     return _NAMES.get(name, name)
 
 
+def _text(value: object) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):  # what tables hold for a missing value
+        return ""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def sample_of(given: object) -> EvaluationSample:
+    """A sample that a user gave as one, or as a mapping with its field names (or `id`); others are left aside.
+
+    Raises:
+        ConfigError: it is something else, or has no id or images.
+    """
+    if isinstance(given, EvaluationSample):
+        return given
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"samples: found a {type(given).__name__}; expected EvaluationSample or its fields by name.")
+    row = {"sample_id": given.get("id"), **given}
+    missing = [name for name in ("sample_id", *_IMAGES[:2]) if name not in row]
+    if missing:
+        raise ConfigError(f"samples: found no {', '.join(missing)}; expected the fields of EvaluationSample.")
+    return EvaluationSample(**{name: row[name] for name in (*_TEXTS, *_IMAGES) if name in row})
+
+
 def is_empty(think_output: str | None) -> bool:
-    """Whether there is no reasoning: nothing, blanks, or words that stand for nothing."""
-    return not think_output or _PLACEHOLDERS.fullmatch(think_output.strip()) is not None
+    """Whether there is no reasoning: nothing, blanks, tags around nothing, or words that stand for nothing."""
+    text = _TAGS.sub(" ", think_output or "")
+    if _WORD.search(text) is None:
+        return True
+    return len(text) < _MAX_PLACEHOLDER and _PLACEHOLDERS.fullmatch(" ".join(_WORD.findall(text))) is not None
 
 
-def encoded(picture: Picture) -> bytes:
+def encoded(picture: Picture, name: str = "an image given as bytes") -> bytes:
     """JPEG or PNG bytes of an image; others are written as PNG.
+
+    Args:
+        picture: path, encoded bytes or a PIL image.
+        name: for errors, where it is no path.
 
     Raises:
         DatasetError: there is no such file, it is too large, or it is no image.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     if isinstance(picture, Image.Image):
         return _png(picture)
-    where = str(picture) if isinstance(picture, str | Path) else "an image given as bytes"
+    if not isinstance(picture, str | os.PathLike | bytes | bytearray):
+        found = "None" if picture is None else f"a {type(picture).__name__}"
+        raise dataset_error(name, found, "a path, encoded bytes or a PIL image", "Give the image.")
+    where = name if isinstance(picture, bytes | bytearray) else str(picture)
     try:
-        data = picture if isinstance(picture, bytes) else Path(picture).read_bytes()
-    except OSError as error:
-        raise dataset_error(where, f"no readable file ({error.strerror})", "an image", "Check its path.") from None
+        data = bytes(picture) if isinstance(picture, bytes | bytearray) else Path(picture).read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise dataset_error(where, f"no readable file ({why})", "an image", "Check its path.") from None
     if len(data) > MAX_IMAGE_BYTES:
         raise dataset_error(where, f"{len(data)} bytes", f"at most {MAX_IMAGE_BYTES}", "Make the image smaller.")
-    if data.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")):
+    return data if data.startswith((b"\xff\xd8\xff", _PNG)) else as_png(data, where)
+
+
+def as_png(data: bytes, name: str) -> bytes:
+    """An encoded image as PNG; unchanged where it is one.
+
+    Raises:
+        DatasetError: it is no image.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    if data.startswith(_PNG):
         return data
     try:
         with Image.open(io.BytesIO(data)) as image:
             return _png(image)
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise dataset_error(where, f"no image ({str(error)[:80]})", "JPEG or PNG", "Check the file.") from None
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+        # Of what it does not know, the library tells only the address in memory.
+        why = "" if isinstance(error, UnidentifiedImageError) else f" ({' '.join(str(error).split())[:80]})"
+        raise dataset_error(name, f"no image{why}", "JPEG or PNG", "Check the file.") from None
 
 
 def _png(image: Image) -> bytes:
@@ -131,7 +202,7 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
         raise dataset_error(path, f"no readable text ({error})", "samples", remedy) from None
     try:
         listed = text.lstrip().startswith("[")
-        rows = json.loads(text) if listed else [json.loads(line) for line in text.splitlines() if line.strip()]
+        rows = json.loads(text) if listed else [json.loads(line) for line in text.split("\n") if line.strip()]
     except (ValueError, RecursionError) as error:
         raise dataset_error(path, f"no JSON ({str(error)[:100]})", "samples", remedy) from None
     seen: set[str] = set()
@@ -143,10 +214,12 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
         for name in ("sample_id", "original_image", "generated_image"):
             if not isinstance(row.get(name), str) or not row[name]:
                 raise dataset_error(where, f"{name} = {str(row.get(name))[:40]!r}", "a text", remedy)
+        if not isinstance(row.get("target_image"), str | None):
+            raise dataset_error(where, f"target_image = {str(row['target_image'])[:40]!r}", "a text", remedy)
         if row["sample_id"] in seen:
             raise dataset_error(where, f"{row['sample_id']!r} a second time", "ids that are different", remedy)
         seen.add(row["sample_id"])
-        texts = {name: str(row.get(name) or "") for name in _TEXTS}
+        texts = {name: row.get(name) or "" for name in _TEXTS}
         images = {name: path.parent / row[name] for name in _IMAGES if row.get(name)}
         yield EvaluationSample(**texts, **images)
 

@@ -10,16 +10,15 @@ Python with the names below, which are those of the benchmark's users.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.backends.base import Backend, Reply
 from vgbench_gen.backends.spec import BackendOptions, open_backend
-from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks import _foreign, _rover_judge, _rover_tables
@@ -31,7 +30,9 @@ from vgbench_gen.evaluation.benchmarks._rover_samples import (
     REASONING_TYPES,
     EvaluationSample,
     Picture,
+    as_png,
     digest,
+    sample_of,
     think_output_of,
 )
 from vgbench_gen.importers._files import RowError, column, optional
@@ -65,7 +66,7 @@ class ROVEREvaluator:
     """A judge for samples.
 
     Args:
-        metrics: some of `METRICS` and `EXTRAS`; the three of `METRICS` by default.
+        metrics: some of `METRICS` and `EXTRAS`, also as one text with commas; the three of `METRICS` by default.
         max_retries: askings of one metric where a reply holds no valid score.
         judge: spec such as `openai:gpt-4o`, or an open backend; `default_judge` where None.
         options: how a judge given by its spec is asked.
@@ -77,7 +78,7 @@ class ROVEREvaluator:
 
     def __init__(
         self,
-        metrics: Sequence[str] | None = None,
+        metrics: str | Sequence[str] | None = None,
         max_retries: int = MAX_RETRIES,
         judge: str | Backend | None = None,
         options: BackendOptions | None = None,
@@ -118,7 +119,7 @@ class ROVEREvaluator:
 
     def evaluate_batch(
         self,
-        samples: Sequence[EvaluationSample],
+        samples: Iterable[EvaluationSample | Mapping[str, Any]],
         num_workers: int = JUDGE_WORKERS,
         output_path: str | os.PathLike[str] | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -130,24 +131,24 @@ class ROVEREvaluator:
         with alignment also `raw_alignment` and `cap_applied`.
 
         Args:
-            samples: with ids that are all different.
+            samples: with ids that are all different; also as mappings with the names of the fields.
             num_workers: samples judged at once.
             output_path: JSON lines, written as verdicts come; judging again asks only for scores that are missing or
-                about something else.
+                about something else. Those of other judges in it are kept.
             progress: called with (metrics done, all).
 
         Raises:
-            ConfigError: two samples with one id.
-            DatasetError: `output_path` holds something else, or another process writes it.
+            ConfigError: two samples with one id, or something that is no sample.
+            DatasetError: `output_path` holds something else or is no file, or another process writes it.
             BackendError: the budget is spent or the key is refused; what came is kept.
-            RuntimeError: an event loop runs in this thread.
         """
-        if len({sample.sample_id for sample in samples}) < len(samples):
+        given = [sample_of(sample) for sample in samples]
+        places = {sample.sample_id: sample.place for sample in given}
+        if len(places) < len(given):
             raise ConfigError("samples: found an id twice; expected ids that are all different.")
         opened = self._judge if isinstance(self._judge, Backend) else open_backend(self._judge, self._sent(num_workers))
         journal = Journal(None if output_path is None else Path(output_path), basis_of(opened.spec, self.repeat))
-        places = {sample.sample_id: sample.place for sample in samples}
-        done, total = 0, len(samples) * len(self.metrics)
+        done, total = 0, len(given) * len(self.metrics)
 
         def keep(sample: EvaluationSample, inputs: str, verdict: Verdict) -> None:
             nonlocal done
@@ -164,16 +165,16 @@ class ROVEREvaluator:
                     await opened.close()
 
         try:
-            work = list(self._missing(samples, journal))
+            work = list(self._missing(given, journal))
             done = total - sum(len(metrics) for _, metrics in work)
             if progress is not None:
                 progress(done, total)
-            asyncio.run(run())
+            _rover_judge.run_here(run)
         except BaseException:
             journal.close()
             raise
         journal.close(places)
-        return [journal.result(sample.sample_id, sample.place, self.metrics) for sample in samples]
+        return [journal.result(sample.sample_id, sample.place, self.metrics) for sample in given]
 
     def compute_average_scores(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """`avg_<metric>` and `count_<metric>`, and more; see `_rover_tables.average_scores`."""
@@ -185,21 +186,15 @@ class ROVEREvaluator:
     def _missing(
         self, samples: Sequence[EvaluationSample], journal: Journal
     ) -> Iterator[tuple[EvaluationSample, tuple[str, ...]]]:
-        from vgbench_gen.core.errors import VGBenchError
-
         for sample in samples:
-            try:
-                inputs = digest(sample, _rover_judge.images_of(sample))
-            except VGBenchError:
-                inputs = ""  # the judge says what is wrong with it
-            known = journal.given(sample.sample_id, inputs) if inputs else {}
+            known = journal.given(sample.sample_id, digest(sample, _rover_judge.images_of(sample)[0]))
             if metrics := tuple(metric for metric in self.metrics if metric not in known):
                 yield sample, metrics
 
 
 def evaluate_single_sample(
-    sample: EvaluationSample,
-    metrics: Sequence[str] | None = None,
+    sample: EvaluationSample | Mapping[str, Any],
+    metrics: str | Sequence[str] | None = None,
     max_retries: int = MAX_RETRIES,
     judge: str | Backend | None = None,
 ) -> dict[str, Any]:
@@ -208,8 +203,8 @@ def evaluate_single_sample(
 
 
 def evaluate_batch(
-    samples: Sequence[EvaluationSample],
-    metrics: Sequence[str] | None = None,
+    samples: Iterable[EvaluationSample | Mapping[str, Any]],
+    metrics: str | Sequence[str] | None = None,
     num_workers: int = JUDGE_WORKERS,
     max_retries: int = MAX_RETRIES,
     output_path: str | os.PathLike[str] | None = None,
@@ -226,13 +221,18 @@ class Tasks(Foreign):
     """ROVER's tasks; a model's images and words are kept as the benchmark wants them."""
 
     def keep(self, item: Item, reply: Reply, folder: Path) -> str:
-        """As `evaluation.base.Keeps`: `gen_{id}.png` and `gen_{id}.txt`."""
-        if not reply.images:
-            return "no_image: the reply holds no image"
+        """As `evaluation.base.Keeps`: `gen_{id}.png` and `gen_{id}.txt`, the words also where there is no image."""
         task = item.evidence["id"]
+        picture, problem = folder / f"gen_{task}.png", "the reply holds no image"
         write_bytes(folder / f"gen_{task}.txt", reply.text.encode("utf-8", "replace"))
-        write_bytes(folder / f"gen_{task}.png", reply.images[0])
-        return ""
+        if reply.images:
+            try:
+                write_bytes(picture, as_png(reply.images[0], "the reply"))
+                return ""
+            except DatasetError as error:
+                problem = str(error)
+        picture.unlink(missing_ok=True)  # it came with other words
+        return f"no_image: {problem}"
 
     def samples(self, folder: Path) -> Iterator[EvaluationSample]:
         """What a model made of the tasks, from the folder of `keep`; tasks without an image are left out."""

@@ -31,10 +31,9 @@ class Built:
 
     @cached_property
     def folder(self) -> Path:
-        """As `Source.folder`: beside `items/`, or the folder of the file."""
-        if self._path.is_file():
-            return self._path.resolve().parent
-        return self._path.resolve().parent if self._path.resolve().name == "items" else self._path
+        """As `Source.folder`: that which holds `items/` or, where there is no such folder, the files."""
+        place = self._path.resolve().parent if self._path.is_file() else self._path
+        return place.resolve().parent if place.resolve().name == "items" else place
 
     @cached_property
     def fingerprint(self) -> str:
