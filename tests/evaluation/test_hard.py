@@ -149,6 +149,7 @@ def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:
             return line(item, reply(item, True))
         return line(item, texts[k % 4], error="" if k % 4 else "server_error: 500")
 
+    replies_path(voted / "replies", SPECS[0]).unlink()  # a failure would not take the place of an answer
     path = answer(voted, SPECS[0], said)
     items = load(voted)
     with ReplyWriter(path, Header(dataset_fingerprint(items), "VGBench", SPECS[0], SPECS[0])) as writer:
@@ -253,6 +254,24 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
     assert "an older hard subset with replies" in capsys.readouterr().err
 
 
+def test_partners_that_were_not_chosen_are_not_named(voted: Path, tmp_path: Path) -> None:
+    found = hard.elect(Built(voted), RULE)
+    items = {item.id: item for item in load(voted)}
+    chosen = hard.pick(found, seed=0)
+    twins = Counter(items[name].twin_id for name in chosen.ids)
+    lonely = [name for name in chosen.ids if items[name].twin_id and twins[items[name].twin_id] == 1]
+    both = [name for name in chosen.ids if items[name].twin_id and twins[items[name].twin_id] == 2]
+    assert lonely
+    assert both
+    hard.write_hard(voted, tmp_path / "out", found, chosen, 0)
+    kept = {item.id: item for item in load(tmp_path / "out")}
+    assert tuple(kept) == chosen.ids
+    assert {kept[name].twin_id for name in lonely} == {""}
+    assert [kept[name].twin_id for name in both] == [items[name].twin_id for name in both]
+    assert read_manifest(tmp_path / "out")["hard"]["without_partner"] == len(lonely)
+    assert read_manifest(tmp_path / "out")["fingerprint"] == dataset_fingerprint(kept.values())
+
+
 def test_what_does_not_fit_is_said(voted: Path, tmp_path: Path, capsys: Capture) -> None:
     assert main(["vote", str(voted), "--dry-run"]) == 2
     assert "found 4 models; the rule is for 20" in capsys.readouterr().err
@@ -261,6 +280,13 @@ def test_what_does_not_fit_is_said(voted: Path, tmp_path: Path, capsys: Capture)
     assert main([*common, "--target", "30", "--policy", "robust"]) == 0
     assert not (tmp_path / "set-hard").exists()
     assert "policy robust" in capsys.readouterr().out
+    assert [path.name for path in (voted / "votes").iterdir()] == ["models"]
+    kept = {voted / "votes" / name: f"of a real vote: {name}" for name in (hard.CANDIDATES, hard.CHOSEN, hard.REPORT)}
+    for path, text in kept.items():
+        path.write_text(text)
+    assert main([*common, "--target", "30", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["chosen"] <= 30
+    assert {path: path.read_text() for path in kept} == kept
     for more, message in (
         (["--policy", "kind"], "expected paper or robust"),
         (["--size", "nobody=32"], "expected a model that votes"),

@@ -98,7 +98,7 @@ def test_vsi_bench_letters_and_zero() -> None:
 
 
 def test_mmsi_bench() -> None:
-    said = {"``B``": "B", "`B`": "B", "{B}": "B", "B": "B", "b": "B", "B because": None,
+    said = {"``B``": "B", "`B`": "B", "{B}": "B", "B": "B", "b": None, "E": None, "B because": None,
     "B\nExplanation": None, "C is correct": None,
             "`chair` is `B`": None, "90^{\\circ} B": None, "答案是B": None, "(B)": "B", "A chair. B": "B",
             "": None}  # fmt: skip

@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.evaluation import replies
+from vgbench_gen.evaluation import replies, reply_lines
 from vgbench_gen.evaluation.replies import (
     Header,
     ReplyKey,
     ReplyLine,
     ReplyWriter,
     append,
+    line_at,
     read_answered,
+    read_excerpts,
     read_replies,
+    read_stored,
     replies_path,
 )
 
@@ -24,7 +27,8 @@ HEADER = Header("f1", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "pape
 
 
 def line(name: str, response: str | None = "B", **more: object) -> ReplyLine:
-    return ReplyLine(name, "VGBench", "gpt-4o", f"d-{name}", response, **more)  # type: ignore[arg-type]
+    given = {"request_digest": f"d-{name}"} | more
+    return ReplyLine(name, "VGBench", "gpt-4o", response=response, **given)  # type: ignore[arg-type]
 
 
 def written(path: Path, *lines: ReplyLine, header: Header = HEADER) -> Path:
@@ -46,7 +50,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert found[ReplyKey("a", 2, 1, "blind", "final_line")] == full
     assert list(found) == [full.key, ReplyKey("b"), ReplyKey("c")]
     assert found[ReplyKey("b")].failed
-    assert read_answered(path) == {full.key: "d-a", ReplyKey("c"): "d-c"}
+    assert read_answered(path).in_force == {full.key: "d-a", ReplyKey("c"): "d-c"}
 
 
 def test_the_last_line_and_the_last_header_count(tmp_path: Path) -> None:
@@ -74,9 +78,14 @@ def test_a_torn_last_line_is_as_if_never_written(tmp_path: Path, torn: bytes) ->
 def test_a_torn_header_is_written_again(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(b'{"schema":1,"dataset":"f')
-    assert read_answered(path) == {}
+    assert not read_answered(path).at
     written(path, line("a"))
     assert read_replies(path)[0] == HEADER
+
+
+def _raw(**more: object) -> bytes:
+    told = {"schema": 1, "id": "a", "benchmark": "", "model": "", "request_digest": "", "response": ""}
+    return json.dumps(told | more).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +96,9 @@ def test_a_torn_header_is_written_again(tmp_path: Path) -> None:
         (b'{"schema":1,"id":"a"}\n', "line 2: found no reply"),
         (b'{"schema":1,"id":7,"benchmark":"","model":"","request_digest":"","response":""}\n', "id = '7'"),
         (b"[" * 100_000 + b"\n", "line 2: found no JSON"),
+        (_raw(usage={"prompt_tokens": "x"}), r"line 2: found usage\.prompt_tokens = 'x'"),
+        (_raw(usage={"prompt_tokens": 10**400}), r"line 2: found usage\.prompt_tokens"),
+        (_raw(cost_usd=10**400), "line 2: found cost_usd"),
     ],
 )
 def test_a_damaged_line_is_named(tmp_path: Path, bad: bytes, told: str) -> None:
@@ -100,7 +112,8 @@ def test_a_damaged_line_is_named(tmp_path: Path, bad: bytes, told: str) -> None:
 
 
 def test_lines_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replies, "MAX_LINE_BYTES", 1000)
+    for module in (replies, reply_lines):
+        monkeypatch.setattr(module, "MAX_LINE_BYTES", 1000)
     path = written(tmp_path / "r.jsonl", line("long", "x" * 2000), line("short"))
     found = read_replies(path)[1]
     assert (found[ReplyKey("long")].response, found[ReplyKey("short")].response) == (None, "B")
@@ -137,3 +150,48 @@ def test_file_names_tell_models_apart(tmp_path: Path) -> None:
         replies_path(tmp_path, spec).parent == tmp_path and len(name) < 100
         for spec, name in zip(specs, names, strict=True)
     )
+
+
+def settings(temperature: float, stage: str = "", **more: object) -> Header:
+    sent = {"temperature": temperature, "max_tokens": 512, "system": "", "stage": stage}
+    return Header("f1", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "paper", "settings": sent} | more)
+
+
+def test_replies_at_several_settings_lie_side_by_side(tmp_path: Path) -> None:
+    path, cold, warm = tmp_path / "r.jsonl", settings(0.0), settings(1.0)
+    written(path, line("a", "cold"), line("b", "cold"), header=cold)
+    written(path, line("a", "warm", request_digest="w-a"), header=warm)
+    stored = read_stored(path)
+    assert ([one.response for one in stored.lines.values()], stored.others) == (["warm"], 1)
+    written(path, header=cold)  # a run that found all of it answered
+    stored = read_stored(path)
+    assert ([one.response for one in stored.lines.values()], stored.others) == (["cold", "cold"], 0)
+    # Which questions a run asked, and how often, is no setting of a request; nor are controls the same question.
+    written(path, header=settings(0.0, epochs=3, sources=["scannet"], max_images=2))
+    written(path, line("a", "none", stage="blind"), header=settings(1.0, "blind"))
+    found = read_stored(path)
+    assert [one.response for one in found.lines.values()] == ["cold", "cold", "none"]
+    # A run that got no answer puts nothing in force.
+    written(path, line("b", None, error="timeout: no answer"), header=settings(2.0))
+    assert read_stored(path).lines == found.lines
+    answered = read_answered(path, warm)
+    assert answered.in_force[ReplyKey("a")] == "w-a"
+    assert set(answered.at[ReplyKey("a")]) == {"d-a", "w-a"}
+    assert line_at(path, answered.at[ReplyKey("a")]["d-a"]).response == "cold"
+    assert read_excerpts(path, {ReplyKey("a")}, 2)[ReplyKey("a")].text == "co"
+
+
+def test_a_failure_never_takes_the_place_of_an_answer(tmp_path: Path) -> None:
+    path = written(tmp_path / "r.jsonl", line("a"), line("a", None, error="too_many_images: 3"))
+    assert read_replies(path)[1][ReplyKey("a")].response == "B"
+    assert read_answered(path).in_force == {ReplyKey("a"): "d-a"}
+
+
+def test_a_file_is_never_without_its_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(replies, "sync", full)
+    with pytest.raises(OSError, match="No space"):
+        ReplyWriter(tmp_path / "r.jsonl", HEADER)
+    assert not list(tmp_path.iterdir())

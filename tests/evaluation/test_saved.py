@@ -193,3 +193,46 @@ def test_score_and_compare_from_the_command_line(tmp_path: Path, capsys: Capture
     }  # fmt: skip
     assert main(["compare", str(tmp_path / "set"), "--model", "m", "--model", "nobody"]) == 2
     assert "no replies of nobody" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path, capsys: Capture) -> None:
+    source = built(tmp_path / "set")
+    items = items_of(source)
+    path = write(source, reply(items[0], "B"))
+    path.with_name("empty.jsonl").touch()
+    damaged = write(source, reply(items[0], "B"), reply(items[1], "B"), spec="scripted:other")
+    damaged.write_bytes(damaged.read_bytes().replace(b'"response":"B"', b'"response":7', 1))
+    for verb in ("score", "compare"):
+        assert main([verb, str(tmp_path / "set")]) == 0
+        told = capsys.readouterr()
+        assert "m" in told.out
+        for name in ("empty.jsonl", damaged.name):
+            assert name in told.out + told.err
+    path.unlink()
+    damaged.unlink()
+    assert main(["score", str(tmp_path / "set")]) == 2
+    assert "empty.jsonl" in capsys.readouterr().err
+
+
+def test_replies_elsewhere_and_at_other_settings(tmp_path: Path, capsys: Capture) -> None:
+    source = built(tmp_path / "set")
+    script = tmp_path / "ok.jsonl"
+    script.write_text('{"reply": "B", "times": 0}\n')
+    place, common = tmp_path / "r", ["eval", str(tmp_path / "set"), "--model", f"scripted:{script}"]
+    assert main([*common, "--replies", str(place)]) == 0
+    assert main([*common, "--replies", str(place), "--limit=2", "--temperature=1"]) == 0
+    assert f"--replies {place}" in capsys.readouterr().out
+    told = []
+    for one in (place, next(place.glob("*.jsonl"))):
+        assert main(["score", str(source.folder), "--replies", str(one), "--json"]) == 0
+        told.append(json.loads(capsys.readouterr().out)["models"])
+    assert told[0][0]["ignored"] == {"other_settings": 4}
+    assert told[0][0]["scored"] == 2
+    assert [one["path"] for one in told[0]] == [one["path"] for one in told[1]] == [str(next(place.glob("scores/*")))]
+    assert main([*common, "--replies", str(place)]) == 0
+    assert "6 answered before, 0 now" in capsys.readouterr().out
+    assert main(["score", str(source.folder), "--replies", str(place)]) == 0
+    assert "not scored" not in capsys.readouterr().out
+    assert main(["compare", str(source.folder), "--replies", str(place)]) == 0
+    assert (place / "scores" / "report" / "index.html").is_file()
+    assert not (source.folder / "replies").exists()

@@ -16,7 +16,8 @@ from vgbench_gen.evaluation.sizes import REGISTRY, UNKNOWN, size_billions, sizes
         ("microsoft/Phi-3.5-vision-instruct", 4.2), ("deepseek-vl2-tiny", 3.4), ("deepseek-ai/deepseek-vl2", 27.5),
         ("SmolVLM-500M-Instruct", 0.5), ("Qwen3-VL-30B-A3B-Instruct", 30), ("llava-onevision-qwen2-0.5b-ov", 0.5),
         ("openai:gpt-4o", None), ("baseline:random", None), ("vllm:http://gpu-7b:8000/v1#model", None), ("", None),
-        ("7bits", None),
+        ("7bits", None), ("mistralai/Mixtral-8x7B-Instruct-v0.1", 46.7), ("mixtral-8x22b", 141),
+        ("some-8x7b-chat", None), ("some-8x-7B", None), ("some-8\u00d77B", None), ("nx-7b", 7),
     ],
 )  # fmt: skip
 def test_sizes_by_registry_then_by_name(model: str, billions: float | None) -> None:

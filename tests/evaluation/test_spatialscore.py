@@ -11,7 +11,7 @@ import pytest
 from tests.importers.source_files import photo
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.evaluation.base import benchmarks
+from vgbench_gen.evaluation.base import NamesImages, benchmarks
 from vgbench_gen.evaluation.benchmarks.spatialscore import Published
 from vgbench_gen.evaluation.board import entry_of
 from vgbench_gen.evaluation.prompting import full_text, prompt_set
@@ -116,6 +116,12 @@ def test_missing_images_are_listed_before_anything_is_asked(tmp_path: Path, caps
     listed = path.with_name("SpatialScore.vgbench") / "missing_images.txt"
     assert listed.read_text() == "dataset/photos/shared.jpg\n"
     assert not (path.with_name("SpatialScore.vgbench") / "replies").exists()
+    source = benchmarks["spatialscore"].open(path)
+    assert isinstance(source, NamesImages)
+    broken = next(row.id for row in source.rows() if source.missing_images([row]))
+    for looking in (["--estimate"], ["--show", broken]):  # these say it as well, of what they look at
+        assert main([*asked, *looking]) == 2
+        assert "images missing" in capsys.readouterr().err
     # What is there can be asked, and so can text alone; baselines look at no image.
     assert main([*asked, "--types", "open-ended"]) == 0
     assert main([*asked, "--blind"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 import vgbench_gen
 from tests.importers import source_files
-from tests.publish.hub_server import TOKEN, Blob, Fault, Hub, Repo, hub_server
+from tests.publish.hub_server import TOKEN, Fault, Hub, hub_server
+from tests.publish.hub_state import Blob, Repo
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.importers._dataset import find_place
@@ -45,9 +47,26 @@ def test_a_source_comes_from_the_hub_and_only_what_is_read(hub: Hub, tmp_path: P
     assert hub.count("weights") == 0
 
 
-def test_what_the_hub_does_not_give_is_named(hub: Hub) -> None:
-    with pytest.raises(DatasetError, match=r"MMVP: found no download"):
-        find_place(importers["mmvp"], None)
-    hub.faults = [Fault("GET", 403, times=50)]
-    with pytest.raises(DatasetError, match=r"RealworldQA: found no download.*hf auth login"):
-        find_place(importers["realworldqa"], None)
+def test_what_the_hub_does_not_give_is_said_in_one_line(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    def said(name: str) -> str:
+        with pytest.raises(DatasetError) as refused:
+            find_place(importers[name], None)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 240
+        return str(refused.value)
+
+    assert re.search(
+        r"MMVP \(lmms-lab-eval/MMVP on the Hub\): found no download: .* status 404;.*log in|Log in", said("mmvp")
+    )
+    for status, remedy in ((403, "Accept its terms"), (401, "hf auth login"), (503, "Run it again later")):
+        hub.faults = [Fault("GET", status, times=50)]
+        text = said("realworldqa")
+        assert f"status {status}; expected its files" in text
+        assert remedy in text
+        assert "--from FOLDER" in text
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    text = said("realworldqa")
+    assert "does not answer (" in text
+    assert "Check the connection" in text

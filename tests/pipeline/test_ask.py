@@ -173,8 +173,12 @@ def test_only_what_is_missing_is_asked(built: Path, items: dict[str, Item], tmp_
         # Another request is another reply; the control lives beside the question itself.
         other = ask(built, spec(server.url), tmp_path, limit=10, max_tokens=99)
         assert (other.kept, other.asked) == (0, 10)
+        assert len(lines(other)) == 10  # at these settings; the others are not mixed in
         assert ask(built, spec(server.url), tmp_path, limit=10, blind=True).asked == 10
         assert not sent_images(server.seen[-1])
+        done = server.requests
+        assert ask(built, spec(server.url), tmp_path).kept == len(items)  # nothing is paid for twice
+        assert server.requests == done
     assert len({line.key for line in lines(other)}) == len(items) + 10
     assert Counter(line.stage for line in lines(other)) == {"": len(items), "blind": 10}
 
@@ -288,6 +292,7 @@ def test_too_many_images_are_a_stated_failure(built: Path, items: dict[str, Item
         assert not run.complete
         again = ask(built, spec(server.url), tmp_path, first_image=True, max_images=2)
         assert again.complete
+        assert len(lines(again)) == len(items)
         assert all(len(sent_images(seen)) == 1 for seen in server.seen[len(items) - many :])
     single = sum(len(item.images) == 1 for item in items.values())
     assert again.kept == single  # the others were asked with more
@@ -352,3 +357,46 @@ def test_the_command(built: Path, items: dict[str, Item], tmp_path: Path, capsys
     assert main([*common, "--tasks", "metric_dept"]) == 2
     assert "expected some of" in capsys.readouterr().err
     assert main([*common, "--blind", "--wrong-images"]) == 2
+
+
+def test_a_server_that_answers_nobody_is_left_alone(built: Path, tmp_path: Path, capsys: Capture) -> None:
+    with serving(lambda seen: refusal(404)) as server:
+        command = ["eval", str(built), "--model", spec(server.url), "--replies", str(tmp_path), "--retries=0"]
+        assert main([*command, "--concurrency=3"]) == 1
+        assert 6 <= server.requests < 9  # two rounds, and what was under way
+    told = capsys.readouterr().out
+    assert "the first wrong_request: " in told
+    assert "the first 6 requests all failed alike (wrong_request)" in told
+    assert f"next: vgbench score {built} --replies {tmp_path}" in told
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_is_under_way(built: Path, tmp_path: Path, sent: signal.Signals) -> None:
+    with serving_apart(delay_s=1.0) as server:
+        command = [
+            sys.executable, "-m", "vgbench_gen.cli", "eval", str(built), "--model", spec(server.url),
+            "--replies", str(tmp_path), "--concurrency=4",
+        ]  # fmt: skip
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            end = time.monotonic() + 60
+            while server.counts()["requests"] < 4 and time.monotonic() < end:
+                time.sleep(0.02)
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=60)
+        assert process.returncode == 128 + sent
+        assert server.counts()["requests"] == _stored(tmp_path) == 4
+    assert f"replies so far are in {tmp_path}; the same command goes on" in err
+    assert "interrupted" in out
+
+
+def test_what_needs_no_key_and_no_money(
+    built: Path, items: dict[str, Item], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    command = ["eval", str(built), "--model", "openai:gpt-4o", "--model", "baseline:truth", "--estimate"]
+    assert main(command) == 0
+    asked, free = capsys.readouterr().out.splitlines()
+    assert "USD" in asked
+    assert free.startswith(f"baseline:truth: {len(items)} answers that cost nothing")
+    [shard] = sorted((built / "items").glob("*.parquet"))[:1]
+    assert benchmarks["vgbench"].open(shard).folder == benchmarks["vgbench"].open(built / "items").folder

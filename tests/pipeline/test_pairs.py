@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vgbench_gen.cli.main import main
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item, QuestionType
+from vgbench_gen.pipeline.audit import audit
 from vgbench_gen.pipeline.build import BuildReport, build
 from vgbench_gen.pipeline.pick import Levels, Pairing
 from vgbench_gen.pipeline.plan import (
@@ -31,6 +34,7 @@ from vgbench_gen.pipeline.plan import (
 from vgbench_gen.pipeline.plan import planned as planned_question
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
+from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.pipeline.summary import pair_lines
 from vgbench_gen.pipeline.survey import Outcome, settled
 from vgbench_gen.quality.verify import scene_jobs, verify_item, verify_scene, verify_set
@@ -240,6 +244,30 @@ def test_partners_are_verified_like_any_row(built: tuple[Path, BuildReport, Data
     for job in jobs:
         problems += verify_scene(job)
     assert problems + missing == []
+
+
+def test_a_choice_of_single_partners_is_verified_too(
+    built: tuple[Path, BuildReport, Dataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home, _, items = built
+    twins = {item.twin_id: item for item in items if item.twin_id and not item.pair_id}
+    singles = [pair[0] for pair in partners(list(items))] + list(twins.values())[::2]
+    whole = list(one(items, "object_distance"))
+    kept = {item.id for item in [*singles, *whole]}
+    assert verify_set([item for item in items if item.id in kept])
+    write_subset(items, home, tmp_path / "hard", kept, "hard", {"status": "candidate"})
+    chosen = load(tmp_path / "hard")
+    assert {item.id for item in chosen} == kept
+    assert {item.id for item in chosen if item.pair_id} == {item.id for item in whole}
+    assert not any(item.twin_id for item in chosen if item.id in {twin.id for twin in twins.values()})
+    assert main(["verify", str(tmp_path / "hard"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"items": len(kept), "from_scenes": 0, "problems": []}
+    found = audit(tmp_path / "hard", only=("items", "partners", "yes_no"), workers=1)
+    told = {line.finding.name: line.finding for line in found.lines}
+    assert not [line.finding for line in found.fell if line.finding.audit in ("items", "partners")]
+    assert told["share"].bar == ""
+    # A pair that is there and is none is still found.
+    assert verify_set([whole[0], replace(whole[1], evidence=dict(whole[1].evidence) | {"side": ""})], chosen=True)
 
 
 def one(items: Dataset, task: str) -> tuple[Item, Item]:

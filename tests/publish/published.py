@@ -20,18 +20,24 @@ from vgbench_gen.store.shards import write_items
 
 TRAVELS: Mapping[str, Any] = {"source": "wildrgbd", "licence": "mit"}
 STAYS: Mapping[str, Any] = {"source": "scannet", "licence": "scannet-tou"}
+TASKS = ("metric_depth", "relative_depth")
 REPO = "lab/small"
 
 
-def write_build(folder: Path, kinds: Sequence[Mapping[str, Any]] = (STAYS, TRAVELS), scene: str = "scene") -> Path:
-    """Eight questions: four of each task, sources in turn; every second one shows two images."""
+def write_build(
+    folder: Path,
+    kinds: Sequence[Mapping[str, Any]] = (STAYS, TRAVELS),
+    scene: str = "scene",
+    tasks: Sequence[str] = TASKS,
+) -> Path:
+    """Eight questions: four of each of two tasks, sources in turn; every second one shows two images."""
     media = MediaStore(folder / "media")
     items: list[Item] = []
     for k in range(8):
         names = [media.put(encode_jpeg(textured(96, 64, seed=10 * k + n)), "jpg") for n in range(1 + k % 2)]
         kind = kinds[k // 2 % len(kinds)]
         truth = {"answer": "ABCD"[k % 4], "answer_value": (1.2 * (k % 4 + 1),)}
-        task = {"task": "metric_depth" if k < 4 else "relative_depth"}
+        task = {"task": tasks[k // 4]}
         place = {"scene_id": f"{scene}_{kind['source']}", "group_id": f"{scene}{k}", "evidence": {}}
         items.append(make_item(k, names, id=f"{scene}{k:03d}", **task, **truth, **place, **kind))
     write_items(folder / "items", items, media)

@@ -19,6 +19,7 @@ from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.tables import comparison
 from vgbench_gen.report.scores_files import as_csv, as_json, as_latex, as_markdown, latex, text_lines
 from vgbench_gen.report.scores_page import Report, page, warnings, write_scores_report
+from vgbench_gen.report.scores_plots import drawn
 
 EVIL = f"=cmd | {HOSTILE} \\input{{x}} 100% _a_ **b** end{{tabular}}"
 
@@ -154,8 +155,9 @@ def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) 
     good = page.locator("h2#summary ~ .wide").first.locator("tr", has=page.locator("th", has_text=re.compile("^good$")))
     assert good.locator(".best").first.inner_text() == "90.0"
     assert page.locator("figure svg circle").count() > 30
-    page.locator("summary").first.click()
+    page.locator("details:not(.narrow) > summary").first.click()
     assert page.locator("details[open] table").count() == 1
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     # Text in plots stays readable at phone width, and names of columns stand beside the numbers there.
     heights = page.evaluate(
         "[...document.querySelectorAll('figure svg text')].map(t => t.getBoundingClientRect().height)"
@@ -183,3 +185,97 @@ def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path)
     assert {row["group"] for row in csv.DictReader(io.StringIO(as_csv(found)))} == {*order[:6:2], ""}
     assert lines[0]["cells"]["Copies once"]["value"] == 0.75
     assert "below 5B" not in as_markdown(comparison(made()), "x")
+
+
+def crowd() -> Board:
+    """Nine models, the last asked two of twelve questions (answered right, where one letter is right too), and two
+    baselines that are worse than all of them."""
+    entries = [
+        entry(f"q{k}", truth="AABCDBCDBCDB"[k], scene=f"s{k}", difficulty=("easy", "hard")[k % 2]) for k in range(12)
+    ]
+    models = {f"m{m}": [row(f"q{k}", float(k < 11 - m)) for k in range(12)] for m in range(8)}
+    models["few"] = [row(f"q{k}") for k in range(2)]
+    found = board(entries, **models)
+    for name in ("baseline:random", "baseline:constant"):
+        found.add(name, {"set": [row(f"q{k}", float(not k)) for k in range(12)]})
+    return found
+
+
+def test_every_row_that_plots_leave_out_is_told_and_floors_do_not_look_like_models(tmp_path: Path) -> None:
+    found = crowd()
+    summary = comparison(found).summary
+    keys, undrawn = drawn(summary)
+    assert [key.name for key in keys] == [*(f"m{m}" for m in range(8)), "baseline:random", "baseline:constant"]
+    assert undrawn == ["few", "uniform guess"]
+    assert len({(key.colour, key.shape) for key in keys}) == len(keys)
+    models, floors = keys[:8], keys[8:]
+    assert not {key.colour for key in models} & {key.colour for key in floors}
+    assert not {key.shape for key in models} & {key.shape for key in floors}
+    html = page(Report("set", found, comparison(found)), tmp_path)
+    assert "11 of 13 rows of the summary are drawn; not drawn: few, uniform guess." in html
+
+
+def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_path: Path) -> None:
+    found = crowd()
+    told = warnings(Report("set", found, comparison(found)))
+    # One letter is right for both of its questions, for 4 of all 12.
+    line = "few: not significantly above the best constant on the 2 questions that it answered (100.0 %)."
+    assert line in told
+    assert not any(line.startswith("m0: not significantly") for line in told)
+    assert "m7: not significantly above the best constant (33.3 %)." in told
+    del found.runs["m7"]
+    keys, _ = drawn(comparison(found).summary)
+    assert [(key.name, key.note) for key in keys if key.part] == [("few", "asked 2 of 12")]
+    html = page(Report("set", found, comparison(found)), tmp_path)
+    assert "few* (asked 2 of 12)</li>" in html
+    assert re.search(r'<g class="k-\d part"><title>few, [^<]*\(asked 2 of 12\)</title>', html)
+    assert not re.search(r'<g class="k-\d part"><title>m0', html)
+
+
+def test_the_terminal_says_what_a_number_is_over() -> None:
+    lines = text_lines(comparison(crowd()).summary)
+    few, whole = (next(line for line in lines if line.startswith(name)) for name in ("few", "m0"))
+    assert "100.0 (n 2)" in few
+    assert "(n" not in whole
+    # Numbers of one column end at one place, whatever stands behind them.
+    assert few.index(" (n 2)") == whole.index("91.7") + len("91.7")
+
+
+def test_the_floor_without_images_is_told_where_it_stands(tmp_path: Path) -> None:
+    found = crowd()
+    said = "stands here only where baseline:blind, or a model without images, was asked"
+    assert f"{said}: nobody was." in page(Report("set", found, comparison(found)), tmp_path)
+    found.add("baseline:blind", {"set": [row(f"q{k}", 0.0) for k in range(12)]})
+    assert f"{said}. The same" in page(Report("set", found, comparison(found)), tmp_path)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_tables_are_folded_on_phones_and_wide_ones_say_so(open_page: OpenPage, tmp_path: Path, width: int) -> None:
+    found = made()
+    path = write_scores_report(Report("set", found, comparison(found)), tmp_path)
+    page = open_page(path.as_uri(), width=width).page
+    seen = "[...document.querySelectorAll('main table')].filter(t => t.checkVisibility({contentVisibilityAuto: true}))"
+    shown = page.evaluate(f"{seen}.length")
+    labels = "h2#open-ended ~ details td[data-label]"
+    if width < 760:
+        assert shown == 1  # the summary
+        assert page.evaluate("document.documentElement.scrollHeight") < 6000
+        assert page.locator("details.narrow > summary").first.is_visible()
+        page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.evaluate("document.documentElement.scrollHeight") > 12000
+        cell = page.locator(labels).first
+        label, value = map(
+            float, cell.evaluate("c => getComputedStyle(c).gridTemplateColumns").replace("px", "").split()
+        )
+        assert label > 140
+        assert value > 150
+        assert cell.evaluate("c => parseFloat(getComputedStyle(c).borderTopWidth)") > 0
+    else:
+        assert shown > 6
+        assert not page.locator("details.narrow > summary").first.is_visible()
+        page.set_viewport_size({"width": 800, "height": 800})
+        page.wait_for_timeout(100)
+        assert page.locator(".scrolls").first.is_visible()
+        page.locator(".wide").first.evaluate("one => one.scrollLeft = 10000")
+        page.wait_for_timeout(100)
+        assert not page.locator(".scrolls").first.is_visible()

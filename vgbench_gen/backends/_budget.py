@@ -153,12 +153,12 @@ class Budget:
         if self.tokens is not None and self.tally.tokens + self._held_tokens + tokens > self.tokens:
             return (
                 f"{self.model}: the budget of {self.tokens} tokens is spent: {self.tally.tokens} used, and one more "
-                f"request may take {tokens}. Replies are kept in the cache; run again with a larger --budget-tokens."
+                f"request may take {tokens}. Replies so far are kept; run again with a larger --budget-tokens."
             )
         usd = self.price.usd(usage) if self.price else 0.0
         if self.usd is not None and self.tally.usd + self._held_usd + usd > self.usd:
             return (
                 f"{self.model}: the budget of {self.usd:g} USD is spent: {self.tally.usd:.4f} used, and one more "
-                f"request may cost {usd:.4f}. Replies are kept in the cache; run again with a larger --budget."
+                f"request may cost {usd:.4f}. Replies so far are kept; run again with a larger --budget."
             )
         return None

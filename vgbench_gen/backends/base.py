@@ -7,6 +7,7 @@ put images. Replies are plain data: scorers read saved ones and never see a back
 from __future__ import annotations
 
 import abc
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -190,6 +191,13 @@ class Backend(abc.ABC):
             BackendError: as `ask`. A reply may hold no image.
         """
         return await self.ask((Message("user", (*images, TextPart(prompt))),), settings)
+
+    def halt(self) -> None:  # noqa: B027 (those who ask one at a time have nothing to hold back)
+        """Send nothing more: what was not sent yet fails as `cancelled`; what was sent is waited for as ever."""
+
+    def is_sending(self, task: asyncio.Task[Any]) -> bool:
+        """Whether a task that asks has sent its request, so that what it brings is worth waiting for."""
+        return not task.done()
 
     async def rest(self) -> None:  # noqa: B027 (most backends have nothing to do)
         """Let go of what belongs to the running event loop; the next `ask` may come from another one."""

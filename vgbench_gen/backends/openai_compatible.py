@@ -215,11 +215,14 @@ class OpenAIProvider(Provider):
             if not model:
                 raise ConfigError(f"{name}:{bare}: found an address without a model; expected {name}:{bare}#MODEL.")
             spec = f"{name}:{bare}#{model}"
+        elif "://" in model:
+            scheme = model.partition("://")[0]
+            raise ConfigError(f"{name}: found an address with {scheme[:20]}://; expected http:// or https://.")
         variables = [os.environ[variable] for variable in known.base_url_variables if os.environ.get(variable)]
         url = url or options.base_url or next(iter(variables), known.base_url)
         endpoint = bare_url(url)
-        key = find_key(known.key_variables, options.key_file)
-        if key is None and known.needs_key and url == known.base_url:
+        key = None if options.keyless else find_key(known.key_variables, options.key_file)
+        if key is None and known.needs_key and url == known.base_url and not options.keyless:
             raise ConfigError(
                 f"{spec}: no key. Set {known.key_variables[0]}, or name a file that holds it with --key-file."
             )

@@ -16,7 +16,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -34,6 +34,9 @@ _AGAIN: dict[str, Literal["later", "slower"]] = {"500": "later", "cut": "later",
 _KINDS = {"400": "wrong_request", "401": "refused_key", "timeout": "timeout", "bad_reply": "bad_reply"}
 
 
+Tokens = Annotated[int, Field(ge=0)]
+
+
 class Entry(Config):
     """One line of a script.
 
@@ -48,7 +51,7 @@ class Entry(Config):
     retry_after_s: float | None = Field(default=None, ge=0)
     delay_s: float = Field(default=0.0, ge=0)
     times: int | None = Field(default=None, ge=0)
-    usage: tuple[int, int] | None = None
+    usage: tuple[Tokens, Tokens] | None = None
 
 
 class Scripted(Served):

@@ -9,6 +9,7 @@ import abc
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from vgbench_gen.backends._budget import Budget, price_of
 from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_json
@@ -71,6 +72,7 @@ class Served(Backend):
         self._requests, self._tokens = Pace(options.rpm, self._clock), Pace(options.tpm, self._clock)
         self._under_way: dict[str, asyncio.Future[Reply]] = {}
         self._for_all: Failed | None = None
+        self._sending: set[asyncio.Task[Any] | None] = set()
         self._prompt_ratio = 1.0
 
     @abc.abstractmethod
@@ -101,6 +103,14 @@ class Served(Backend):
                 if (shared := await _outcome(other)) is not None:
                     self.tally.cached += 1
                     return replace(shared, cached=True)
+
+    def halt(self) -> None:
+        """As `Backend.halt`."""
+        self._for_all = self._for_all or Failed("cancelled", f"{self.spec}: interrupted before it was sent.")
+
+    def is_sending(self, task: asyncio.Task[Any]) -> bool:
+        """As `Backend.is_sending`."""
+        return task in self._sending
 
     async def close(self) -> None:
         """As `Backend.close`."""
@@ -154,6 +164,7 @@ class Served(Backend):
             if self._for_all is not None:
                 raise BackendError(self._for_all.kind, redact(self._for_all.message))
             thought = await self._budget.room_for(lambda: self._thought(call))
+            self._must_fit_a_minute(thought)
             outcome = await self._attempt(call, thought, failed + slowed + 1)
             if isinstance(outcome, Reply):
                 return outcome
@@ -161,7 +172,7 @@ class Served(Backend):
                 self._for_all = outcome
             failed += outcome.again == "later"
             slowed += outcome.again == "slower"
-            if outcome.again == "never" or self._given_up(failed, slowed):
+            if outcome.again == "never" or self._given_up(failed, slowed) or self._for_all is not None:
                 tries = f" Tried {failed + slowed} times." if failed + slowed > 1 else ""
                 raise BackendError(outcome.kind, _ended(redact(outcome.message)) + tries)
             wait_s = self._wait_s(call, outcome, failed, slowed)
@@ -183,6 +194,7 @@ class Served(Backend):
                 await self._tokens.wait(held.tokens)
                 self.tally.requests += 1
                 started_s = self._clock.now()
+                self._sending.add(sender := asyncio.current_task())
                 try:
                     async with asyncio.timeout(self.options.timeout_s):
                         answer = await self._send(call)
@@ -200,6 +212,8 @@ class Served(Backend):
                     held.settle(used.prompt_tokens + used.completion_tokens, self._usd(answer, used))
                     self._tokens.correct(held.spent_tokens - held.tokens)
                     return reply
+                finally:
+                    self._sending.discard(sender)
                 # Tracebacks hold frames, and those the images of this call: 5,000 failures would keep gigabytes.
                 failed.__traceback__ = failed.__context__ = None
                 if failed.charged:
@@ -249,6 +263,15 @@ class Served(Backend):
         """What the request may use at most: words and pixels by rule of thumb, mended by what was seen so far."""
         prompt = int(_prompt_tokens(call) * self._prompt_ratio) + 1
         return Usage(prompt, call.settings.max_tokens or _UNKNOWN_ANSWER_TOKENS)
+
+    def _must_fit_a_minute(self, thought: Usage) -> None:
+        tokens, most = thought.prompt_tokens + thought.completion_tokens, self.options.tpm
+        if most and tokens > most:
+            raise BackendError(
+                "wrong_request",
+                f"{self.spec}: one request may take {tokens} tokens, and --tpm lets {most} through in a minute. Raise "
+                "--tpm, or let replies and images be smaller (--max-tokens, --long-side).",
+            )
 
     def _given_up(self, failed: int, slowed: int) -> bool:
         return failed > self.options.retries or slowed > self.options.retries * _SLOWED_PER_RETRY

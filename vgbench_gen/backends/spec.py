@@ -14,6 +14,9 @@ from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.registry import Registry
 
+_MOST = 1 << 53  # what floats can count
+_LONGEST_S = 7 * 24 * 3600.0
+
 
 class LocalOptions(Config):
     """How a model on this machine runs (`hf:`).
@@ -38,22 +41,24 @@ class BackendOptions(Config):
     key_file: holds the key, instead of the environment. base_url: instead of the provider's; it may hold a password, so
     records take the backend's `spec`, never this. prices: a TOML file as
     `prices.toml`, looked at before the shipped one. image_edits: how images are changed: by the endpoint made for
-    it, in a chat, or as the table of providers says. local: of models that run on this machine.
+    it, in a chat, or as the table of providers says. local: of models that run on this machine. keyless: nothing will
+    be asked, so no key is demanded.
     """
 
     concurrency: int = Field(default=16, ge=1, le=1024)
-    rpm: int = Field(default=0, ge=0)
-    tpm: int = Field(default=0, ge=0)
+    rpm: int = Field(default=0, ge=0, le=_MOST)
+    tpm: int = Field(default=0, ge=0, le=_MOST)
     budget_usd: float | None = Field(default=None, gt=0)
-    budget_tokens: int | None = Field(default=None, gt=0)
+    budget_tokens: int | None = Field(default=None, gt=0, le=_MOST)
     cache: Path | None = None
-    timeout_s: float = Field(default=120.0, gt=0)
+    timeout_s: float = Field(default=120.0, gt=0, le=_LONGEST_S)
     retries: int = Field(default=5, ge=0)
     key_file: Path | None = None
     base_url: str = Field(default="", repr=False)
     prices: Path | None = None
     image_edits: Literal["auto", "endpoint", "chat"] = "auto"
     local: LocalOptions = Field(default_factory=LocalOptions)
+    keyless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,27 +86,29 @@ def backend_options(
     """What the options of a command line mean.
 
     Raises:
-        ConfigError: a budget that is not above 0.
+        ConfigError: a budget that is not above 0, or a number that no request can be sent with.
     """
     from vgbench_gen.backends.spec import BackendOptions, LocalOptions
+    from vgbench_gen.core.config import parse_config
     from vgbench_gen.core.errors import ConfigError
 
     if budget is not None and not 0 < budget < float("inf"):
         raise ConfigError(f"--budget {budget}: expected an amount above 0. Leave it out for no bound.")
-    return BackendOptions(
-        concurrency=concurrency,
-        rpm=rpm,
-        tpm=tpm,
-        budget_usd=budget,
-        budget_tokens=budget_tokens,
-        cache=cache,
-        timeout_s=timeout,
-        retries=retries,
-        key_file=key_file,
-        base_url=base_url,
-        prices=prices,
-        local=local or LocalOptions(),
-    )
+    given = {
+        "concurrency": concurrency,
+        "rpm": rpm,
+        "tpm": tpm,
+        "budget_usd": budget,
+        "budget_tokens": budget_tokens,
+        "cache": cache,
+        "timeout_s": timeout,
+        "retries": retries,
+        "key_file": key_file,
+        "base_url": base_url,
+        "prices": prices,
+        "local": (local or LocalOptions()).model_dump(),
+    }
+    return parse_config(given, BackendOptions, "options of the requests")
 
 
 def local_options(device: str, dtype: str, batch_size: int, trust_remote_code: bool) -> LocalOptions:

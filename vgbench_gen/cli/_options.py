@@ -29,7 +29,10 @@ Address = Annotated[
     str,
     typer.Option("--address", metavar="ADDRESS", help="Of a running Ray cluster; auto finds the one of this machine."),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Instead of the recipe's seed.")]
+MAX_SEED = (1 << 63) - 1
+Seed = Annotated[
+    int | None, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Instead of the recipe's seed.")
+]
 RecipeName = Annotated[str, typer.Argument(metavar="RECIPE", help="A shipped recipe's name or a .toml file.")]
 ModelNames = Annotated[
     list[str] | None,

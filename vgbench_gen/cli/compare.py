@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import BenchmarkName, ModelNames
+from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames
 
 
 def register(app: typer.Typer) -> None:
@@ -25,14 +25,19 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Where to write; DATASET/scores/report by default.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the bootstrap.")] = 0,
+    replies: Annotated[
+        Path | None,
+        typer.Option("--replies", metavar="FOLDER", help="Of `vgbench eval --replies`, instead of DATASET/replies."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the bootstrap.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all tables as JSON.")] = False,
 ) -> None:
     """Compare models on the replies they gave, scoring what is not scored yet; nothing is asked.
 
-    Prints the summary and the layout of the paper's table, and writes index.html with plots, tables.json, tables.csv,
-    tables.md and tables.tex. Every number has a 95 % interval over scenes; best and second best are marked where the
-    paired difference is significant. Exits 1 if replies of a model failed, so that its numbers are not final.
+    Prints the summary and the layout of the paper's table, and writes index.html with plots, a page of wrong answers
+    per model with the beginnings of its replies, tables.json, tables.csv, tables.md and tables.tex. Every number has a
+    95 % interval over scenes; best and second best are marked where the paired difference is significant. Exits 1 if
+    replies of a model failed, so that its numbers are not final.
     """
     from vgbench_gen.cli._options import bar
     from vgbench_gen.core.errors import ConfigError
@@ -47,16 +52,20 @@ def compare(
     if len(paths) < len(datasets):
         raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")
     sources = {name: benchmarks[benchmark].open(path) for name, path in paths.items()}
+    if replies is not None and len(sources) > 1:
+        raise ConfigError(f"--replies {replies}: found several datasets; expected one.")
     folder = out
+    if folder is None and replies is not None:
+        folder = (replies if replies.is_dir() else replies.parent) / "scores" / "report"
     if folder is None:
         if len(sources) > 1:
             raise ConfigError("--out: found none with several datasets; expected a folder to write to.")
         folder = next(iter(sources.values())).folder / "scores" / "report"
     with bar("reply") as progress:
-        loaded = load_board(sources, model or (), progress)
+        loaded = load_board(sources, model or (), progress, replies)
     found = comparison(loaded.board, seed)
     homes = {name: source.folder for name, source in sources.items()}
-    report = Report(", ".join(sources), loaded.board, found, homes, loaded.notes)
+    report = Report(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
     page = write_scores_report(report, folder)
     if as_json:
         print(json_text(in_json(found) | {"title": report.title, "notes": warnings(report)}), end="")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from vgbench_gen.cli import _models
-from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._options import MAX_SEED, DatasetFolder, Workers, worker_count
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
@@ -33,7 +33,9 @@ def distractors(
     strategy: Annotated[
         str, typer.Option("--strategy", metavar="NAME", help="set-first, sampled, perturbed or llm.")
     ] = "set-first",
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the draws; the build's own is 0.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the draws; the build's own is 0.")
+    ] = 1,
     task: Annotated[
         list[str] | None, typer.Option("--task", metavar="TASK", help="Only this task; may be repeated.")
     ] = None,
@@ -132,7 +134,9 @@ def _shares(mix: str, strategy: str) -> dict[str, float]:
     for part in mix.split(","):
         name, _, share = part.partition("=")
         try:
-            shares[name.strip().replace("-", "_")] = float(share)
+            shares[name.strip().replace("-", "_")] = value = float(share)
+            if not 0 <= value < float("inf"):
+                raise ValueError
         except ValueError:
             raise ConfigError(
                 f"--mix {mix}: found {part!r}; expected NAME=SHARE, as in set-first=0.7,llm=0.3."

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from vgbench_gen.cli import _eval_lines
 from vgbench_gen.cli._models import (
     DEFAULT_CONCURRENCY,
     DEFAULT_RETRIES,
@@ -34,14 +32,10 @@ from vgbench_gen.cli._models import (
     backend_options,
     local_options,
 )
-
-if TYPE_CHECKING:
-    from vgbench_gen.backends.spec import BackendOptions
-    from vgbench_gen.evaluation.questions import Questions
-    from vgbench_gen.evaluation.runner import Progress, Run
-
+from vgbench_gen.cli._options import MAX_SEED
 
 _VISUAL_COT = "_visual_cot"  # how names of tasks end that are asked in two stages
+_SIGNALLED = 128  # what shells add to the number of a signal
 _NOTED = 20  # what a benchmark says of its files, such as rows left out
 
 
@@ -140,7 +134,9 @@ def evaluate(
     temperature: Annotated[
         float, typer.Option("--temperature", metavar="T", help="Below 0: send none, which some models demand.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of draws and of learners.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of draws and of learners.")
+    ] = 0,
     replies: Annotated[
         Path | None, typer.Option("--replies", metavar="FOLDER", help="Instead of DATASET/replies.")
     ] = None,
@@ -168,7 +164,8 @@ def evaluate(
     """Ask models the questions of a dataset and keep what they say in DATASET/replies, one file per model.
 
     Every reply is on disk as it comes. Running again asks only what has no reply to just this request, and what failed.
-    Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance.
+    Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance. Ctrl-C sends
+    nothing more and waits for what is under way, a second one ends at once; the same command then goes on.
     """
     if (dataset is None) == (data is None):
         raise typer.BadParameter("give either DATASET or --data FILE")
@@ -178,7 +175,8 @@ def evaluate(
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.prompting import AskOptions
     from vgbench_gen.evaluation.questions import Questions
-    from vgbench_gen.evaluation.runner import evaluate_all
+    from vgbench_gen.evaluation.replies import FOLDER
+    from vgbench_gen.evaluation.runner import InterruptedRunError, evaluate_all
     from vgbench_gen.evaluation.visual_cot_models import expanded
 
     kind = benchmarks[benchmark]
@@ -231,149 +229,25 @@ def evaluate(
     for note in notes[:_NOTED] + ([f"and {len(notes) - _NOTED} more"] if len(notes) > _NOTED else []):
         print(f"vgbench: note: {note}", file=sys.stderr)
     if show:
-        _show(Questions(source, options), model, show, as_json, image_model or model[0])
+        _eval_lines.show(Questions(source, options), model, show, as_json, image_model or model[0])
     elif estimate:
-        _estimate(Questions(source, options), model, sent, replies, as_json)
+        _eval_lines.estimates(Questions(source, options), model, sent, replies, as_json)
     else:
-        with _bars() as progress:
-            runs = evaluate_all(source, model, options, sent, replies, progress, image_model)
-        told = json.dumps([_record(run) for run in runs], indent=2)
-        print(told if as_json else "\n".join(_lines(runs, path, benchmark)))
+        signal = 0
+        with _eval_lines.bars() as progress:
+            try:
+                runs = evaluate_all(source, model, options, sent, replies, progress, image_model)
+            except InterruptedRunError as ended:
+                runs, signal = list(ended.runs), ended.signal
+        told = json.dumps([_eval_lines.record(run) for run in runs], indent=2)
+        print(told if as_json else "\n".join(_eval_lines.lines(runs, path, benchmark, replies)))
+        if signal:
+            where = replies or source.folder / FOLDER
+            print(f"vgbench: interrupted; replies so far are in {where}; the same command goes on.", file=sys.stderr)
+            raise typer.Exit(_SIGNALLED + signal)
         if not all(run.complete for run in runs):
             raise typer.Exit(1)
 
 
 def _names(given: list[str] | None) -> tuple[str, ...]:
     return tuple(name.strip() for text in given or [] for name in text.split(",") if name.strip())
-
-
-def _show(questions: Questions, models: list[str], item_id: str, as_json: bool, image_model: str) -> None:
-    from vgbench_gen.evaluation.estimate import image_size_px
-    from vgbench_gen.evaluation.visual_cot import both_stages
-
-    settings, drawn_by = questions.options.settings(models[0]), questions.options.visual_cot
-    shown = []
-    for _, asked in questions.of(questions.by_id(item_id), settings):
-        pictures = []
-        for image in asked.images:
-            data = questions.source.image(image.item, image.k)
-            size = len(data) if isinstance(data, bytes) else data.stat().st_size
-            pictures.append({"name": image.name, "tag": image.tag, "size_px": image_size_px(data), "bytes": size})
-        shown.append(
-            {
-                "key": asked.key._asdict(),
-                "request_digest": asked.digest,
-                "settings": asked.settings.model_dump(mode="json"),
-                "images": pictures,
-                "text": both_stages(asked, drawn_by, image_model) if drawn_by else asked.text,
-                "answer": asked.item.answer,
-                "problem": asked.problem,
-            }
-        )
-    if as_json:
-        print(json.dumps(shown, indent=2, ensure_ascii=False))
-        return
-    for one in shown:
-        print("\n".join(_shown_lines(one)))
-
-
-def _shown_lines(one: dict[str, Any]) -> Iterator[str]:
-    settings = {name: value for name, value in one["settings"].items() if value and name != "system"}
-    yield f"=== {' '.join(f'{name}={value}' for name, value in one['key'].items() if value != '')}"
-    yield f"settings {json.dumps(settings | {'temperature': one['settings']['temperature']})}"
-    if one["problem"]:
-        yield f"not asked: {one['problem']}"
-    if one["settings"]["system"]:
-        yield f"--- system\n{one['settings']['system']}"
-    yield "--- user"
-    for image in one["images"]:
-        if image["tag"]:
-            yield image["tag"]
-        yield f"[{image['name']}: {image['size_px'][0]} x {image['size_px'][1]} px, {image['bytes']} bytes]"
-    yield one["text"]
-    yield f"--- right answer, not sent: {one['answer']}"
-
-
-def _estimate(
-    questions: Questions, models: list[str], sent: BackendOptions, replies: Path | None, as_json: bool
-) -> None:
-    import asyncio
-
-    from vgbench_gen.backends.spec import open_backend
-    from vgbench_gen.evaluation.baselines import PREFIX
-    from vgbench_gen.evaluation.estimate import estimate
-
-    found = []
-    for spec in models:
-        if spec.startswith(PREFIX):
-            continue  # asks nobody
-        backend = open_backend(spec, sent)
-        try:
-            found.append(estimate(backend.spec, backend, questions, sent, replies))
-        finally:
-            asyncio.run(backend.close())
-    if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=2))
-        return
-    for one in found:
-        cost = "no price known" if one.usd is None else f"USD {one.usd[0]:.2f} to {one.usd[1]:.2f}"
-        print(
-            f"{one.spec}: {one.requests} requests with {one.images} images ({one.kept} answered before); about "
-            f"{one.prompt_tokens} tokens sent and at most {one.most_completion} received; {cost}"
-            + (f"; and {one.drawings} drawings, not counted in these" if one.drawings else "")
-        )
-
-
-@contextmanager
-def _bars() -> Iterator[Progress]:
-    from tqdm import tqdm
-
-    bars: dict[str, Any] = {}
-
-    def progress(run: Run) -> None:
-        bar = bars.get(run.spec)
-        if bar is None:
-            bar = bars[run.spec] = tqdm(
-                desc=run.spec[-40:], unit="question", total=run.total, position=len(bars), disable=None, leave=True
-            )
-        # What was answered before does not count towards the rate.
-        bar.initial = run.kept
-        cost = "" if run.usd is None else f"USD {run.usd:.4f}"
-        failed = sum(run.failed.values())
-        bar.set_postfix_str(", ".join(part for part in (cost, f"{failed} failed" if failed else "") if part), False)
-        bar.update(run.done - bar.n)
-
-    try:
-        yield progress
-    finally:
-        for bar in bars.values():
-            bar.close()
-
-
-def _record(run: Run) -> dict[str, Any]:
-    return asdict(run) | {"path": str(run.path), "failed": dict(run.failed), "complete": run.complete}
-
-
-def _lines(runs: list[Run], dataset: Path, benchmark: str) -> Iterator[str]:
-    for run in runs:
-        rate = run.asked / run.seconds if run.seconds > 0 else 0.0
-        cost = "cost unknown" if run.usd is None else f"USD {run.usd:.4f}"
-        yield (
-            f"{run.spec}: {run.total} requests, {run.kept} answered before, {run.asked} now in {run.seconds:.1f} s "
-            f"({rate:.1f} a second), {run.tokens} tokens, {cost}; {run.path}"
-        )
-        if run.failed:
-            told = ", ".join(f"{kind} {count}" for kind, count in sorted(run.failed.items()))
-            yield f"  failed, and asked again by the next run: {told}"
-        if run.without:
-            yield (
-                f"  answered without the image that was to be drawn first: {run.without}; the next run asks again for "
-                f"what failed, {run.path.with_suffix('')}/intermediate says why"
-            )
-        if run.stopped:
-            yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
-    if benchmark == "rover":  # a judge grades what was made
-        made = runs[0].path.with_suffix("")
-        yield f"next: vgbench judge rover --data {dataset} --generated {made} --out FILE"
-        return
-    yield f"next: vgbench score {dataset}" + ("" if benchmark == "vgbench" else f" --benchmark {benchmark}")

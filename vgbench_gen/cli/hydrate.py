@@ -67,8 +67,8 @@ def _print(report: HydrateReport) -> None:
     for title, found in (("frames without image", report.missing_frames), ("images not used", report.different)):
         _list(title, [f"{scan} {name}: {why}" for scan, names in found.items() for name, why in names.items()])
     _list(
-        "rows that no scan gives the images of: import their benchmark again (`vgbench import`)",
-        [f"{benchmark}: {rows} rows" for benchmark, rows in report.not_from_scans.items()],
+        "rows that no scan gives the images of",
+        [f"{benchmark}: {rows} rows, {_again(benchmark)}" for benchmark, rows in report.not_from_scans.items()],
     )
     for name, (published, here) in report.other_versions.items():
         print(f"{name}: published with {published}, here {here}")
@@ -79,6 +79,13 @@ def _print(report: HydrateReport) -> None:
     as_published = "as published" if report.said == report.expected_said else "NOT as published"
     print(f"row fingerprint {report.said}: {as_published}")
     print(f"full fingerprint {report.fingerprint}: {_full(report)}")
+
+
+def _again(benchmark: str) -> str:
+    from vgbench_gen.publish.bare import import_name
+
+    name = import_name(benchmark)
+    return f"import it again (vgbench import {name} --out FOLDER)" if name else "their authors alone have them"
 
 
 def _full(report: HydrateReport) -> str:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from vgbench_gen.cli._model_check import Examination
 
 
+_BASELINE = "baseline:"
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
     app.command("models", epilog="Example: vgbench models openai:gpt-4o    (without SPEC: who can be asked)")(models)
@@ -66,6 +69,10 @@ def models(
 
     from vgbench_gen.backends.spec import open_backend
     from vgbench_gen.cli._model_check import examine
+    from vgbench_gen.core.errors import ConfigError
+
+    if spec.startswith(_BASELINE):
+        raise ConfigError(f"{spec}: found a baseline, which asks nobody; it answers in `vgbench eval --model {spec}`.")
 
     options = backend_options(
         concurrency=4,

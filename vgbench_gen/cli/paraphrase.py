@@ -36,6 +36,7 @@ from vgbench_gen.cli._models import (
     backend_options,
     local_options,
 )
+from vgbench_gen.cli._options import MAX_SEED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,7 +73,7 @@ def paraphrase(
     temperature: Annotated[
         float, typer.Option("--temperature", metavar="T", help="Of the rewordings; below 0 sends none.")
     ] = 0.8,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", help="Sent with requests.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", max=MAX_SEED, help="Sent with requests.")] = None,
     accept: Annotated[
         list[str] | None, typer.Option("--accept", metavar="ID", help="Mark this entry as reviewed; asks no model.")
     ] = None,
@@ -225,6 +226,7 @@ def _asker(job: _Job) -> Iterator[Asker]:
 
     from vgbench_gen.backends.base import Settings
     from vgbench_gen.backends.spec import open_backend
+    from vgbench_gen.core.config import parse_config
     from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS
     from vgbench_gen.text.paraphrase.rounds import Asker
 
@@ -232,7 +234,8 @@ def _asker(job: _Job) -> Iterator[Asker]:
     backends = {spec: open_backend(spec, options) for spec in dict.fromkeys([job.model, job.judge]) if spec}
     try:
         judge = backends.get(job.judge)
-        settings = Settings(temperature=job.temperature, seed=job.seed, max_tokens=MAX_TOKENS)
+        given = {"temperature": job.temperature, "seed": job.seed, "max_tokens": MAX_TOKENS}
+        settings = parse_config(given, Settings, "options")
         yield Asker(backends[job.model], judge, job.n, settings)
     finally:
 

@@ -39,6 +39,10 @@ def publish(
     train: Annotated[
         Path | None, typer.Option("--train", metavar="FOLDER", help="A build with training data, from other scenes.")
     ] = None,
+    candidates: Annotated[
+        bool,
+        typer.Option("--candidates", help="Upload hard questions although people have not accepted all of them."),
+    ] = False,
     with_pixels: Annotated[
         list[str] | None,
         typer.Option(
@@ -49,7 +53,7 @@ def publish(
     ] = None,
     title: Annotated[str, typer.Option("--title", help="Of the card; the repository's name by default.")] = "",
     version: Annotated[str, typer.Option("--version", metavar="X.Y.Z", help="Of the data.")] = "1.0.0",
-    date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="Stated in the metadata.")] = "",
+    date: Annotated[str, typer.Option("--date", metavar="YYYY-MM-DD", help="Of publication, for the metadata.")] = "",
     revision: Annotated[str, typer.Option("--revision", metavar="BRANCH", help="Made if need be.")] = "main",
     pull_request: Annotated[bool, typer.Option("--pull-request", help="Propose the commit instead.")] = False,
     public: Annotated[bool, typer.Option("--public", help="Everybody may see it; private by default.")] = False,
@@ -65,9 +69,10 @@ def publish(
     """
     from tqdm import tqdm
 
+    from vgbench_gen.publish.hard import require_reviewed
     from vgbench_gen.publish.opened import open_with_datasets
     from vgbench_gen.publish.package import package
-    from vgbench_gen.publish.release import Options
+    from vgbench_gen.publish.release import Options, published_vote
 
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
@@ -75,6 +80,8 @@ def publish(
     options = Options(
         repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date
     )
+    if not dry_run:
+        require_reviewed(published_vote(dataset, hard), candidates)
     with tqdm(desc="writing", unit="row", disable=None, file=sys.stderr) as bar:
 
         def progress(done: int, total: int) -> None:

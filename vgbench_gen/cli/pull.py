@@ -39,5 +39,8 @@ def pull(
         return
     there = "" if done.fresh else ", there already"
     print(f"{done.rows:,} questions in {done.folder}, fingerprint {done.fingerprint}{there}")
-    if done.bare:
-        print(f"{done.bare:,} come without images: vgbench hydrate {done.folder} --scenes YOUR_SCANS")
+    if scans := done.bare - sum(done.imports.values()):
+        print(f"{scans:,} come without images: vgbench hydrate {done.folder} --scenes YOUR_SCANS")
+    for again, rows in done.imports.items():
+        how = f"import it again: vgbench import {again} --out FOLDER" if again else "their authors alone have them"
+        print(f"{rows:,} come without images, which no scan gives: {how}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import Workers, worker_count
+from vgbench_gen.cli._options import MAX_SEED, Workers, worker_count
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def samples(
         typer.Option("--count", metavar="DATASET=N", help="Scenes of one dataset; may be repeated, names all wanted."),
     ] = None,
     frames: Annotated[int, typer.Option("--frames", metavar="N", help="Frames per scene.")] = 30,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Other rooms, other paths.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Other rooms, other paths.")
+    ] = 0,
     workers: Workers = 0,
 ) -> None:
     """Make sample scenes: rooms that never were, in the layouts of ScanNet, ScanNet++, CA-1M and WildRGB-D.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vgbench_gen.evaluation.cases import Tally
     from vgbench_gen.evaluation.saved import Saved
 
+_MORE = {"other_settings": "; `vgbench eval` with those settings puts them in force, and asks nothing twice"}
 _NAMED = 20  # bad lines named in full; all of them are counted
 
 
@@ -36,8 +37,9 @@ def score(
         Path | None,
         typer.Option(
             "--replies",
-            metavar="FILE",
-            help="Log of another program with replies to this dataset; they are kept in DATASET/replies and scored.",
+            metavar="PATH",
+            help="Folder or file of `vgbench eval --replies`, instead of DATASET/replies; or the log "
+            "of another program, whose replies are kept in DATASET/replies and scored.",
         ),
     ] = None,
     program: Annotated[
@@ -84,14 +86,19 @@ def score(
     from vgbench_gen.cli._options import bar
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log
-    from vgbench_gen.evaluation.saved import score_source
+    from vgbench_gen.evaluation.saved import holds_replies, score_source
 
-    source, imported = benchmarks[benchmark].open(dataset), None
-    if replies is not None:
+    source, imported, place = benchmarks[benchmark].open(dataset), None, None
+    if replies is not None and not (program or spec) and holds_replies(replies):
+        place = replies
+    elif replies is not None:
         imported = import_log(source, replies, program, spec)
         model = [*(model or ()), imported.spec]
     with bar("reply") as progress:
-        found = score_source(source, model or (), again=again, progress=progress)
+        notes: list[str] = []
+        found = score_source(source, model or (), again=again, progress=progress, replies=place, notes=notes)
+    for note in notes:
+        print(f"vgbench: note: {note}", file=sys.stderr)
     rows = [_told(one) for one in found]
     if as_json:
         told = {"imported": asdict(imported) | {"path": str(imported.path)}} if imported else {}
@@ -111,7 +118,7 @@ def score(
             once = f"sane {row['sane_distinct']:.4f}, official {row['official_distinct']:.4f}"
             print(f"  copies of a question counted once, {row['distinct']}: {once}")
         for reason, count in row["ignored"].items():
-            print(f"  not scored: {count} ({reason.replace('_', ' ')})")
+            print(f"  not scored: {count} ({reason.replace('_', ' ')}){_MORE.get(reason, '')}")
         print(f"  {'written' if row['fresh'] else 'kept'}: {row['path']}")
     print("`vgbench compare` prints tables with intervals.")
 
@@ -174,7 +181,7 @@ def _score_cases(cases: Path, as_json: bool) -> None:
     for problem in tally.bad[:_NAMED]:
         print(f"vgbench: warning: {problem}", file=sys.stderr)
     if tally.bad:
-        total = len(tally.bad) + len(tally.sane)
+        total = len(tally.bad) + tally.outcomes.total()
         print(f"vgbench: warning: {len(tally.bad)} of {total} lines could not be scored", file=sys.stderr)
         raise typer.Exit(1)
 
@@ -183,11 +190,11 @@ def _summary(tally: Tally) -> list[str]:
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
     from vgbench_gen.evaluation.metrics import micro
 
-    n = len(tally.sane)
+    n = tally.outcomes.total()
     if not n:
         return ["0 cases scored"]
-    lines = [f"{n} cases scored", f"mean score: sane {micro(tally.sane):.4f}, official {micro(tally.official):.4f}"]
+    sane, official = (f"{micro(scores):.4f}" if scores else "none" for scores in (tally.sane, tally.official))
+    lines = [f"{n} cases scored", f"mean score: sane {sane}, official {official}"]
     lines += [f"{outcome:<11}{tally.outcomes[outcome]:>7} {tally.outcomes[outcome] / n:>7.1%}" for outcome in OUTCOMES]
     unread = ", ".join(f"{status} {tally.statuses[status]}" for status in ("no_answer", "ambiguous", "truncated"))
-    differ = sum(ours != theirs for ours, theirs in zip(tally.sane, tally.official, strict=True))
-    return [*lines, f"unreadable: {unread}", f"sane and official differ on {differ}"]
+    return [*lines, f"unreadable: {unread}", f"sane and official differ on {tally.differ}"]

@@ -77,11 +77,14 @@ def _gates(dataset: Path) -> Gates:
 def _by_evidence(dataset: Path, gates: Gates) -> list[Problem]:
     from tqdm import tqdm
 
+    from vgbench_gen.pipeline.subset import is_choice
     from vgbench_gen.quality.verify import verify_item, verify_set
     from vgbench_gen.store.dataset import load
+    from vgbench_gen.store.provenance import read_manifest
 
     items = load(dataset)
-    problems = verify_set(items)
+    folder = next((f for f in (dataset, dataset.parent) if (f / "manifest.json").is_file()), None)
+    problems = verify_set(items, folder is not None and is_choice(read_manifest(folder)))
     for item in tqdm(items, desc="evidence", unit="item", disable=None):
         images = [items.image_bytes(item, k) for k in range(len(item.images))]
         problems += verify_item(item, images, gates)

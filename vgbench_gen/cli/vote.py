@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, ModelNames, Workers, bar, worker_count
+from vgbench_gen.cli._options import MAX_SEED, DatasetFolder, ModelNames, Workers, bar, worker_count
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,14 +52,18 @@ def vote(
     ] = None,
     prompt_set: Annotated[str, typer.Option("--prompt-set", metavar="NAME", help="Whose replies count.")] = "paper",
     target: Annotated[int | None, typer.Option("--target", metavar="N", min=1, help="Questions to choose.")] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Of the draw among hard questions.")] = 0,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the draw among hard questions.")
+    ] = 0,
     reviewed: Annotated[
         bool, typer.Option("--reviewed", help="Choose only what people accepted in `vgbench review`.")
     ] = False,
     ask: Annotated[
         bool, typer.Option("--ask", help="Let baselines of the rule's panel answer first; no other model is asked.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count and report; write no subset.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count and report; write no subset and no list of candidates.")
+    ] = False,
     audit: Annotated[bool, typer.Option("--audit/--no-audit", help="Audit the subset's text and rows again.")] = True,
     workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -72,6 +76,7 @@ def vote(
     again. Exits 1 if a constant answer stands out on the subset.
     """
     from vgbench_gen.evaluation import hard
+    from vgbench_gen.evaluation.ballots import FOLDER
     from vgbench_gen.evaluation.benchmarks.vgbench import Built
     from vgbench_gen.report.vote_lines import vote_lines
 
@@ -95,9 +100,10 @@ def vote(
         )
     choice = hard.pick(election, seed, reviewed)
     report = hard.report_of(election, choice, seed)
-    votes = hard.write_votes(source.folder, election, choice, report)
+    votes = source.folder / FOLDER
     lines = vote_lines(report)
     if not dry_run:
+        hard.write_votes(source.folder, election, choice, report)
         hard.write_hard(dataset, folder, election, choice, seed)
         lines.append(f"{report['chosen']} questions in {folder}")
         if audit:
@@ -106,7 +112,7 @@ def vote(
             lines += _audit_lines(found, folder)
     kept = len(election.panel) - len(election.fresh)
     lines.append(f"Votes in {votes}: {len(election.fresh)} models counted now, {kept} kept from before.")
-    if any(election.standing.get(name) != "accepted" for name in choice.ids):
+    if not dry_run and any(election.standing.get(name) != "accepted" for name in choice.ids):
         lines.append(f"Not yet reviewed: vgbench review {dataset} --ids {votes / hard.CHOSEN}, then vote again.")
     print(json.dumps(report, indent=2, allow_nan=False) if as_json else "\n".join(lines))
     if not all(one["holds"] for one in report["truths"]["chosen"]["constant"].values()):

@@ -1,9 +1,9 @@
 """Baselines as models: `baseline:NAME` answers like any model, but is told what the words behind its name say.
 
-random draws among the options, or another question's number; constant knows the one best answer of each kind of
-question; blind has learnt on other scenes and sees the text alone; solvers is classical computer vision; truth is the
-key itself, which must score 100 %; noisy errs as often as it is told to. Answers are in the form in which the key is
-written, as rotated. `baseline:NAME?seed=N` has a seed of its own.
+random draws among the options, the sets of labels, or another question's number; constant knows the one best answer of
+each kind of question; blind has learnt on other scenes and sees the text alone; solvers is classical computer vision;
+truth is the key itself, which must score 100 %; noisy errs as often as it is told to. Answers are in the form in which
+the key is written, as rotated. `baseline:NAME?seed=N` has a seed of its own.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation import metrics
+from vgbench_gen.evaluation.answers import labels
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.evaluation.scoring import vocabulary
 from vgbench_gen.quality.questions import Question, question_of
 
 PREFIX = "baseline:"
 _NOISY = "noisy"  # in a module of its own, which needs this one
+MULTI_LABEL = "multi-label"
+_FORMS = ("multi-choice", "judgment", MULTI_LABEL)
 _Cell = tuple[str, str, str, str]
 
 
@@ -63,8 +67,12 @@ def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
 
     Raises:
         UnknownNameError: there is none of this name.
-        ConfigError: settings that it does not have.
+        ConfigError: settings that it does not have, or questions that ask for an image.
     """
+    if any(row.question_type == "image" for row in source.rows()):
+        raise ConfigError(
+            f"{spec}: found questions that ask for an image, which no baseline draws. Name another model."
+        )
     name, _, query = spec.removeprefix(PREFIX).partition("?")
     if PREFIX + name not in baseline_names():
         raise UnknownNameError(f"no baseline is called {name!r}. Known: {', '.join(baseline_names())}")
@@ -78,7 +86,7 @@ def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
 
 
 class _Seeded(Config):
-    seed: int = Field(ge=0)
+    seed: int = Field(ge=0, lt=1 << 63)
 
 
 def _settings(query: str, spec: str) -> dict[str, Any]:
@@ -109,13 +117,13 @@ class Truth(Baseline):
 
 
 class Uniform(Baseline):
-    """Letters, Yes and No drawn evenly; a number is drawn among the true ones of its kind of question."""
+    """Letters, Yes, No and sets of labels drawn evenly; other answers among the true ones of their kind of question."""
 
     @cached_property
-    def _numbers(self) -> Mapping[_Cell, list[str]]:
+    def _others(self) -> Mapping[_Cell, list[str]]:
         found: dict[_Cell, list[str]] = {}
         for item in _items(self.source):
-            if item.question_type == "open-ended":
+            if item.question_type not in _FORMS:
                 found.setdefault(_cell(item), []).append(item.answer)
         return found
 
@@ -126,8 +134,10 @@ class Uniform(Baseline):
             return ALPHABET[int(rng.integers(len(item.options)))]
         if item.question_type == "judgment":
             return ("Yes", "No")[int(rng.integers(2))]
-        numbers = self._numbers[_cell(item)]
-        return numbers[int(rng.integers(len(numbers)))]
+        if is_multi_label(item):
+            return drawn_labels(item, rng)
+        others = self._others[_cell(item)]
+        return others[int(rng.integers(len(others)))]
 
 
 class Constant(Baseline):
@@ -167,7 +177,8 @@ class Blind(Baseline):
     def _answers(self) -> Mapping[str, str]:
         from vgbench_gen.evaluation.blind_answers import blind_answers
 
-        return blind_answers(self.questions, self.seed)
+        # Sets of labels have no learner.
+        return blind_answers([one for one in self.questions if str(one.form) != MULTI_LABEL], self.seed)
 
     @cached_property
     def _fallback(self) -> Uniform:
@@ -214,6 +225,20 @@ class Solvers(Baseline):
             return ""
         place = int(np.nan_to_num(scores, nan=-np.inf).argmax())
         return question.options[place] if item.question_type == "judgment" else ALPHABET[place]
+
+
+def is_multi_label(item: Item) -> bool:
+    """Whether a question is answered by a set of labels (SalBench's kind, which is none of our own)."""
+    return str(item.question_type) == MULTI_LABEL
+
+
+def drawn_labels(item: Item, rng: np.random.Generator, other_than: str = "") -> str:
+    """A set of labels as a key writes it, drawn evenly among those that are not empty and not the given one."""
+    known = vocabulary(item.benchmark)
+    without = labels.as_set(labels.truth(other_than, known))
+    sets = [[label for place, label in enumerate(known) if number >> place & 1] for number in range(1, 1 << len(known))]
+    sets = [one for one in sets if frozenset(one) != without]
+    return ", ".join(label.capitalize() for label in sets[int(rng.integers(len(sets)))])
 
 
 def written(value: float, like: str) -> str:

@@ -30,13 +30,17 @@ _FIELDS = {"id", "benchmark", "question_type", "response", "ground_truth", "opti
 
 @dataclass(slots=True)
 class Tally:
-    """What became of a file: lines that could not be scored, and outcomes and scores of the others."""
+    """What became of a file: lines that could not be scored, and outcomes and scores of the others.
+
+    sane, official: where there is a score. differ: on how many the two are not the same.
+    """
 
     bad: list[str] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
     sane: list[float] = field(default_factory=list)
     official: list[float] = field(default_factory=list)
+    differ: int = 0
 
 
 def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
@@ -69,6 +73,7 @@ def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
             tally.statuses[scored.reading.status] += 1
             tally.sane.append(scored.score)
             tally.official.append(scored.official.score)
+            tally.differ += scored.score != scored.official.score
             yield line_out(name, scored)
 
 
@@ -142,6 +147,7 @@ def _of_judge(row: dict[str, Any]) -> tuple[str | int, str, str | None, str]:
 
 def _count(tally: Tally, found: dict[str, Any]) -> None:
     tally.outcomes[found["sane"]["outcome"]] += 1
+    tally.differ += found["sane"]["score"] != found["official"]["score"]
     for scores, mode in ((tally.sane, "sane"), (tally.official, "official")):
         if isinstance(value := found[mode]["score"], int | float):
             scores.append(float(value))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import Source
@@ -18,6 +19,7 @@ _TOLD = {
     "other_stage": "of a stage that is no answer",
     "bad_rotation": "in an order of options that there is not",
     "bad_question": "to questions whose truth cannot be read",
+    "other_settings": "at other settings (`vgbench eval` with those puts them in force and asks nothing twice)",
 }
 
 
@@ -34,6 +36,7 @@ def load_board(
     sources: Mapping[str, Source],
     names: Sequence[str] = (),
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+    replies: Path | None = None,
 ) -> Loaded:
     """Score what is not scored yet and gather everything; the board holds the questions that anybody was asked.
 
@@ -41,13 +44,17 @@ def load_board(
         sources: by name of the data set.
         names: of models; all where empty.
         progress: as in `score_source`.
+        replies: folder of the replies, `replies` of each data set where None.
 
     Raises:
         DatasetError: no replies, or none that belong to the data sets.
     """
-    saved = {name: tuple(score_source(source, names, progress=progress)) for name, source in sources.items()}
-    entries: list[Entry] = []
     notes: list[str] = []
+    saved = {
+        name: tuple(score_source(source, names, progress=progress, replies=replies, notes=notes))
+        for name, source in sources.items()
+    }
+    entries: list[Entry] = []
     for name, source in sources.items():
         asked = {row.id for one in saved[name] for row in one.rows}
         places = [row for row in source.rows() if row.id in asked]
@@ -60,8 +67,8 @@ def load_board(
     if not entries:
         raise DatasetError(f"{', '.join(sources)}: found no reply that belongs to a question; {'; '.join(notes)}")
     board = Board(tuple(entries))
-    for name, rows in _by_model(saved).items():
-        board.add(name, rows)
+    for name, files in by_model(saved).items():
+        board.add(name, _rows(files))
     return Loaded(board, tuple(notes), saved)
 
 
@@ -73,16 +80,24 @@ def _notes(name: str, saved: Sequence[Saved], asked: int, total: int) -> list[st
     return found
 
 
-def _by_model(saved: Mapping[str, Sequence[Saved]]) -> dict[str, dict[str, tuple[ScoreRow, ...]]]:
-    """Name -> data set -> rows; a model goes by its name, or by its spec where two have the same name."""
+def by_model(saved: Mapping[str, Sequence[Saved]]) -> dict[str, list[tuple[str, Saved]]]:
+    """Name -> (data set, file of scores); a model goes by its name, or by its spec where two have the same name."""
     specs: dict[str, set[str]] = defaultdict(set)
     for files in saved.values():
         for one in files:
             specs[one.header.model].add(one.header.spec)
-    found: dict[str, dict[str, tuple[ScoreRow, ...]]] = defaultdict(dict)
+    found: dict[str, list[tuple[str, Saved]]] = defaultdict(list)
     for dataset, files in saved.items():
         for one in files:
             header = one.header
             name = header.model if header.model and len(specs[header.model]) == 1 else header.spec
-            found[name][dataset] = found[name].get(dataset, ()) + one.rows
+            found[name].append((dataset, one))
     return dict(sorted(found.items()))
+
+
+def _rows(files: Sequence[tuple[str, Saved]]) -> dict[str, tuple[ScoreRow, ...]]:
+    """Data set -> rows of a model's files."""
+    found: dict[str, tuple[ScoreRow, ...]] = {}
+    for dataset, one in files:
+        found[dataset] = found.get(dataset, ()) + one.rows
+    return found

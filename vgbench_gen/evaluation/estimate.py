@@ -13,6 +13,7 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER, read_answered, replies_path
+from vgbench_gen.evaluation.runner import require_images
 
 _SAMPLE = 64  # requests whose images are opened; the others are taken for alike
 
@@ -44,17 +45,18 @@ def estimate(
     Tokens are counted as the budget counts them: three bytes of text each, 700 pixels each, and 100 for every image.
 
     Raises:
-        DatasetError: the dataset or the model's replies cannot be read.
+        DatasetError: the dataset or the model's replies cannot be read, or images are missing.
     """
     settings = questions.options.settings(backend.model)
-    kept = read_answered(replies_path(folder or questions.source.folder / FOLDER, backend.spec))
+    require_images(questions.source, questions.options, questions.rows)
+    kept = read_answered(replies_path(folder or questions.source.folder / FOLDER, backend.spec)).at
     requests = images = text_tokens = old = 0
     sampled: list[tuple[str, Asked]] = []
     drawn: set[tuple[str, int]] = set()
     two_stages = bool(questions.options.visual_cot)
     for _, asked in questions.walk(settings):
         # In two stages the digest hangs on a drawing that only asking would look for.
-        if asked.key in kept if two_stages else kept.get(asked.key) == asked.digest:
+        if asked.key in kept if two_stages else asked.digest in kept.get(asked.key, ()):
             old += 1
             continue
         requests += 1
@@ -75,6 +77,11 @@ def estimate(
     short = min(most, 20 * requests)
     usd = None if price is None else (price.usd(Usage(prompt, short)), price.usd(Usage(prompt, most)))
     return Estimate(spec, requests, old, images, prompt, most, usd, len(drawn))
+
+
+def free(spec: str, questions: Questions) -> Estimate:
+    """The estimate of a baseline, which asks nobody."""
+    return Estimate(spec, questions.total, 0, 0, 0, 0, (0.0, 0.0))
 
 
 def _image_tokens(asked: Asked, questions: Questions) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from vgbench_gen.evaluation.saved import reply_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
 from vgbench_gen.evaluation.sizes import size_billions
-from vgbench_gen.pipeline.subset import require_new, write_subset
+from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import export
 from vgbench_gen.quality.review.log import FOLDER as REVIEW
@@ -253,7 +253,7 @@ def write_hard(dataset: Path, out: Path, election: Election, choice: Choice, see
     }
     filled = temporary_name(out)
     try:
-        write_subset(load(dataset), dataset, filled, choice.ids, "hard", record)
+        write_subset(load(dataset), dataset, filled, choice.ids, HARD, record)
         replace_folder(filled, out)
     finally:
         shutil.rmtree(filled, ignore_errors=True)
@@ -265,7 +265,7 @@ def check_out(out: Path) -> None:
     Raises:
         DatasetError: it does.
     """
-    older = out.is_dir() and (out / MANIFEST).is_file() and "hard" in read_manifest(out)
+    older = out.is_dir() and (out / MANIFEST).is_file() and HARD in read_manifest(out)
     if older and (kept := sorted({path.name for path in out.iterdir()} - _MADE_AGAIN)):
         raise dataset_error(
             out, f"an older hard subset with {', '.join(kept)}", "no work of yours in it", "Give another --out."

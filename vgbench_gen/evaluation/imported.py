@@ -20,7 +20,15 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.prompting import Asked, AskOptions, asked, question_digest
-from vgbench_gen.evaluation.replies import FOLDER, Header, ReplyLine, ReplyWriter, has_header, replies_path
+from vgbench_gen.evaluation.replies import (
+    FOLDER,
+    Header,
+    ReplyLine,
+    ReplyWriter,
+    has_header,
+    read_stored,
+    replies_path,
+)
 from vgbench_gen.store.files import dataset_error
 
 # Why a logged reply is not taken.
@@ -124,15 +132,14 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         remedy = "Run the task that `vgbench export` writes for this dataset, and import its log."
         raise dataset_error(path, f"no reply to this dataset ({told or 'none at all'})", "replies to it", remedy)
     target = replies_path(source.folder / FOLDER, spec)
-    known = _known(target)
     settings = dict(log.settings) | {"program": program}
-    with ReplyWriter(
-        target, Header(source.fingerprint, source.benchmark, spec, log.model, settings, __version__)
-    ) as out:
+    header = Header(source.fingerprint, source.benchmark, spec, log.model, settings, __version__)
+    known = _known(target, header)
+    with ReplyWriter(target, header) as out:
         for line in lines:
-            if known.get(line.key) != (line.response, line.error):
+            if not _is_known(line, known):
                 out.append(line)
-    there = sum(known.get(line.key) == (line.response, line.error) for line in lines)
+    there = sum(_is_known(line, known) for line in lines)
     return Imported(target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())))
 
 
@@ -205,9 +212,12 @@ def _line(reply: LoggedReply, digest: str, benchmark: str, model: str) -> ReplyL
     )
 
 
-def _known(path: Path) -> dict[Any, tuple[str | None, str]]:
-    from vgbench_gen.evaluation.replies import read_replies
+def _is_known(line: ReplyLine, known: Mapping[Any, tuple[str | None, str]]) -> bool:
+    response, error = known.get(line.key, (None, ""))
+    return (response, error) == (line.response, line.error) or (line.failed and response is not None)
 
+
+def _known(path: Path, header: Header) -> dict[Any, tuple[str | None, str]]:
     if not has_header(path):
         return {}
-    return {key: (line.response, line.error) for key, line in read_replies(path)[1].items()}
+    return {key: (line.response, line.error) for key, line in read_stored(path, header).lines.items()}

@@ -125,6 +125,21 @@ def task_mask(board: Board, split: str, task: str) -> BoolArray:
     return board.mask(lambda entry: entry.kind == "labels" and entry.scans == split and entry.task == task)
 
 
+DIFFICULTIES = ("easy", "medium", "hard")
+
+
+def difficulties(board: Board, split: str) -> list[str]:
+    """The difficulties that a split names, known ones first; none where all its questions have the same."""
+    found = {e.difficulty for e in board.questions if e.kind == "labels" and e.scans == split} - {""}
+    known = [name for name in DIFFICULTIES if name in found]
+    return [*known, *sorted(found - set(known))] if len(found) > 1 else []
+
+
+def difficulty_mask(board: Board, split: str, difficulty: str) -> BoolArray:
+    """Questions of one difficulty of a split, over all tasks."""
+    return board.mask(lambda e: e.kind == "labels" and e.scans == split and e.difficulty == difficulty)
+
+
 def macro_csv(board: Board, runs: Sequence[Run]) -> str:
     """Macro F1 in per cent, a line per model and number of examples; sample F1 and exact match beside it."""
     out = io.StringIO()

@@ -212,7 +212,8 @@ def breakdowns(board: Board) -> list[Layout]:
         breakdown(board, "task", "By task", "", lambda e: e.task),
         breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
         breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
-                  "within the data set.", lambda e: e.difficulty, ("easy", "medium", "hard")),
+                  "within the data set.", lambda e: "" if e.kind == "labels" else e.difficulty,
+                  ("easy", "medium", "hard")),
         breakdown(board, "scans", "By source of the scans", "", lambda e: e.scans),
         breakdown(board, "source", "By benchmark", "", lambda e: e.source),
         breakdown(board, "dataset", "By data set", "", lambda e: e.dataset),

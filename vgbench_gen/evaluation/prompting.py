@@ -18,12 +18,12 @@ from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import canonical_json, stable_hash
 from vgbench_gen.core.spread import uniform
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.replies import ReplyKey
+from vgbench_gen.evaluation.reply_lines import DRAWING, ReplyKey
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.text.render import templates_root
 
 BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
-VISUAL_COT, VISUAL_COT_IMAGE = "visual-cot", "visual-cot-image"  # an answer, and the image made before it
+VISUAL_COT, VISUAL_COT_IMAGE = "visual-cot", DRAWING  # an answer, and the image made before it
 SHOTS, MAX_SHOTS = "-shot", 16  # "3-shot" is the stage of a reply to a question after three examples
 MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # `eval-protocols` 3.5, the paper's settings
 VIDEO_FRAMES = 8  # as above
@@ -119,7 +119,7 @@ class AskOptions(Config):
     long_side_px: int = Field(default=0, ge=0)
     visual_cot: str = ""
     shots: int = Field(default=0, ge=0, le=MAX_SHOTS)
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=1 << 63)
     tasks: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

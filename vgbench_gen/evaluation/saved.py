@@ -31,14 +31,14 @@ from vgbench_gen.evaluation.prompting import (
     rotated,
 )
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_header, read_replies
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_stored
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score
 from vgbench_gen.store.files import dataset_error, replacing
 
-SCHEMA = 1
+SCHEMA = 2
 FOLDER = "scores"
 # Why a saved reply is not scored.
-IGNORED = ("unknown_id", "other_request", "other_stage", "bad_rotation", "bad_question")
+IGNORED = ("unknown_id", "other_request", "other_stage", "bad_rotation", "bad_question", "other_settings")
 _STAGES = ("", BLIND, WRONG_IMAGES)
 _SHOTS = re.compile(rf"[1-9][0-9]?{SHOTS}")
 
@@ -57,32 +57,69 @@ class ScoreHeader:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """One file of scores. fresh: whether it was made now rather than found."""
+    """One file of scores. fresh: whether it was made now rather than found. replies: the file that they are of."""
 
     path: Path
     header: ScoreHeader
     rows: tuple[ScoreRow, ...]
     fresh: bool = False
+    replies: Path | None = None
 
 
-def reply_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
+def reply_files(
+    folder: Path, names: Sequence[str] = (), replies: Path | None = None, notes: list[str] | None = None
+) -> list[Path]:
     """Files of replies of a dataset, sorted; `names` are specs, models or file names without suffix, all where empty.
+
+    Args:
+        folder: of the dataset.
+        names: whose replies.
+        replies: folder of the files, or one of them; `replies` in the dataset's folder where None.
+        notes: takes a line on each file that holds nothing or cannot be read, which is then left out; without it such a
+            file is an error where it is read.
 
     Raises:
         DatasetError: there are none, or none of that name.
     """
-    found = sorted(path for path in (folder / REPLIES).glob("*.jsonl") if not path.name.startswith("."))
+    where = replies or folder / REPLIES
+    found = [where] if where.is_file() else sorted(one for one in where.glob("*.jsonl") if not one.name.startswith("."))
+    if notes is not None:
+        found = [path for path in found if _begins_well(path, notes)]
     if not found:
         remedy = "Ask a model with `vgbench eval` or import replies first."
-        raise dataset_error(folder / REPLIES, "no replies", "files of replies", remedy)
+        raise dataset_error(
+            where, f"no replies ({' '.join(notes)})" if notes else "no replies", "files of replies", remedy
+        )
     if not names:
         return found
     known = {path: {path.stem, *(lambda header: (header.spec, header.model))(read_header(path))} for path in found}
     for name in names:
         if not any(name in aliases for aliases in known.values()):
             listed = ", ".join(path.stem for path in found)
-            raise dataset_error(folder / REPLIES, f"no replies of {name}", f"one of {listed}", "Name one of them.")
+            raise dataset_error(where, f"no replies of {name}", f"one of {listed}", "Name one of them.")
     return [path for path in found if known[path] & set(names)]
+
+
+def holds_replies(path: Path) -> bool:
+    """Whether a path is a file of replies as `vgbench eval` writes it, or a folder that holds one."""
+    for one in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
+        try:
+            read_header(one)
+        except DatasetError:
+            continue
+        return True
+    return False
+
+
+def _begins_well(path: Path, notes: list[str]) -> bool:
+    try:
+        if has_header(path):
+            read_header(path)
+            return True
+        notes.append(f"{path}: left out, for it holds no replies. Remove it, or run its `vgbench eval` again.")
+    except DatasetError as error:
+        notes.append(f"Left out: {error}")
+    return False
 
 
 def score_source(
@@ -91,6 +128,8 @@ def score_source(
     *,
     again: bool = False,
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+    replies: Path | None = None,
+    notes: list[str] | None = None,
 ) -> list[Saved]:
     """Score all saved replies of a dataset and save the scores; nothing is asked and nothing fetched.
 
@@ -99,11 +138,16 @@ def score_source(
         names: of models; all where empty.
         again: even where saved scores rest on the same replies, dataset and scorer.
         progress: called with (file, replies scored, replies in all).
+        replies, notes: as of `reply_files`.
 
     Raises:
-        DatasetError: no replies, or a file that cannot be read.
+        DatasetError: no replies, or a file that cannot be read and there are no notes to say so, or no other file.
     """
-    return list(each_scored(source, reply_files(source.folder, names), again=again, progress=progress))
+    paths = reply_files(source.folder, names, replies, notes)
+    found = list(each_scored(source, paths, again=again, progress=progress, notes=notes))
+    if not found:
+        raise DatasetError(" ".join(notes or ()))
+    return found
 
 
 def each_scored(
@@ -112,18 +156,26 @@ def each_scored(
     *,
     again: bool = False,
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
+    notes: list[str] | None = None,
 ) -> Iterator[Saved]:
     """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once."""
     items: dict[str, Item] = {}
     for path in paths:
         digest = bytes_digest(path.read_bytes())
-        target = source.folder / FOLDER / path.name
+        ours = path.resolve().parent == (source.folder / REPLIES).resolve()
+        target = (source.folder if ours else path.parent) / FOLDER / path.name
         known = None if again else _current(target, source.fingerprint, digest)
         if known is None:
             if not items:
                 items = _items(source)
-            known = _scored(path, digest, target, source.fingerprint, items, progress)
-        yield known
+            try:
+                known = _scored(path, digest, target, source.fingerprint, items, progress)
+            except DatasetError as error:
+                if notes is None:
+                    raise
+                notes.append(f"Left out: {error}")
+                continue
+        yield replace(known, replies=path)
 
 
 def _items(source: Source) -> dict[str, Item]:
@@ -152,8 +204,11 @@ def _scored(
     items: Mapping[str, Item],
     progress: Callable[[str, int, int], None],
 ) -> Saved:
-    header, lines = read_replies(path)
+    stored = read_stored(path)
+    header, lines = stored.header, stored.lines
     rows, ignored = score_lines(header, lines, items, fingerprint, lambda done: progress(path.stem, done, len(lines)))
+    if stored.others:
+        ignored["other_settings"] = stored.others
     saved = Saved(
         target,
         ScoreHeader(SCORER_VERSION, fingerprint, digest, header.spec, header.model, dict(sorted(ignored.items()))),

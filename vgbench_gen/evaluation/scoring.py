@@ -27,7 +27,7 @@ from vgbench_gen.evaluation.answers.units import Kind, Unit
 from vgbench_gen.evaluation.answers.yes_no import NO, YES, YesNoReader
 
 # Saved scores carry it; scores of another version are made anew from the saved replies.
-SCORER_VERSION = 3
+SCORER_VERSION = 4
 
 Rule = Literal["exact", "delta", "delta_inclusive", "mra"]
 QUESTION_TYPES = (

@@ -16,6 +16,7 @@ from vgbench_gen.core.errors import ConfigError
 REGISTRY = Path(__file__).with_name("sizes.toml")
 UNKNOWN = "size not known"
 _WORD = re.compile(r"[^a-z0-9.]+")
+_EXPERTS = re.compile(r"\b\d+[x\u00d7*][\s_-]*\d+(?:\.\d+)?b")
 _STATED = re.compile(r"(\d+(?:\.\d+)?)(b|m)")
 
 
@@ -29,13 +30,16 @@ class Sizes(Config):
         """Billions of parameters of a model; None where neither the registry nor the id itself says.
 
         Args:
-            model_id: "Qwen/Qwen2.5-VL-7B-Instruct", "openai:gpt-4o", "vllm:http://host:8000/v1#name", ...
+            model_id: "Qwen/Qwen2.5-VL-7B-Instruct", "openai:gpt-4o", "vllm:http://host:8000/v1#name", ...; "8x7B" says
+                what experts have and not what all of them hold, so where the registry does not know it nobody does.
         """
         # Of an address only the model's name counts: a host may be called anything.
         said = words(model_id.rpartition("#")[2])
         fitting = [(len(parts), size) for name, size in self.models.items() if _holds(said, parts := words(name))]
         if fitting:
             return float(max(fitting)[1])
+        if _EXPERTS.search(model_id.rpartition("#")[2].casefold()):
+            return None
         for word in said:
             match = _STATED.fullmatch(word)
             if match:

@@ -184,7 +184,25 @@ class _Maker:
             )
             name = {"synthetic": "P3, synthetic", "natural": "O3, natural"}[split]
             found.append(Table(f"salbench-{split}", f"SalBench ({name})", told, tuple(heads), tuple(lines)))
+            found += self._labels_by_difficulty(split, name)
         return found
+
+    def _labels_by_difficulty(self, split: str, name: str) -> list[Table]:
+        """Exact match and macro F1 per difficulty as SalBench's rows name it; nothing where they name less than two."""
+        masks = {one: label_tables.difficulty_mask(self.board, split, one)
+                 for one in label_tables.difficulties(self.board, split)}  # fmt: skip
+        if not masks:
+            return []
+        figures = (("EM", label_tables.exact_match), ("macro F1", label_tables.macro_f1))
+        kinds = [(head, one, figure) for head, figure in figures for one in masks]
+        lines = [
+            self.line(run, [label_tables.cell(self.board, run, masks[one], split, figure, self.seed)
+                            for _, one, figure in kinds])
+            for run in (*self.models, *self.floors)
+        ]  # fmt: skip
+        told = "Difficulty as the rows name it, all tasks together. Failed requests count as having named nothing."
+        heads = tuple(Head(f"{head} {one}", "%", int(masks[one].sum())) for head, one, _ in kinds)
+        return [Table(f"salbench-{split}-difficulty", f"SalBench ({name}) by difficulty", told, heads, tuple(lines))]
 
     def _row(self, run: Run, layout: Layout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
         values = run.values(measure)
@@ -242,7 +260,7 @@ class _Maker:
     def note(self, run: Run) -> str:
         """Why a run's numbers are not final."""
         asked, failed = int(run.asked.sum()), int((run.asked & ~run.answered).sum())
-        told = [f"incomplete: {failed} of {asked} failed"] if failed else []
+        told = [f"incomplete: {'all' if failed == asked else failed} of {asked} failed"] if failed else []
         if asked < len(self.board.questions):
             told.append(f"asked {asked} of {len(self.board.questions)}")
         return "; ".join(told)
@@ -283,6 +301,8 @@ class _Maker:
             "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
             "out."
         )
+        if label_tables.splits(self.board):
+            told += " SalBench's own tables count a failed request as having named nothing, and so as missed."
         return Table("summary", "Summary", told, heads, tuple(lines))
 
     def _constant_once(self) -> FloatArray:

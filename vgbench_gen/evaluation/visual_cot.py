@@ -23,7 +23,7 @@ from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.prompting import VISUAL_COT, VISUAL_COT_IMAGE, Asked, with_added
-from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, read_replies
+from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, line_at, read_answered
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.render import templates_root
 
@@ -146,10 +146,8 @@ class Stages:
         self._source, self._name, self._maker = source, name, maker
         self._folder = replies.with_suffix("")
         self._tasks: dict[tuple[str, int], asyncio.Task[Made]] = {}
+        self._replies, self._at = replies, read_answered(replies).at
         self._lines: dict[ReplyKey, ReplyLine] = {}
-        if replies.is_file() and replies.stat().st_size:
-            lines = read_replies(replies)[1]
-            self._lines = {key: line for key, line in lines.items() if key.stage == VISUAL_COT_IMAGE}
         self.failed = 0
 
     def known(self, asked: Asked) -> Made | None:
@@ -157,8 +155,11 @@ class Stages:
         prompt = prompt_for(self._name, asked.item, self._maker.spec)
         if leak := leaks(prompt, asked.item):
             return Made(None, "", f"leak: the generation prompt names {leak!r}")
-        line = self._lines.get(_key(asked))
-        if line is None or line.failed or line.request_digest != self._digest(asked, prompt):
+        key, digest = _key(asked), self._digest(asked, prompt)
+        line = self._lines.get(key)
+        if line is None and (at := self._at.get(key, {}).get(digest)) is not None:
+            line = line_at(self._replies, at)
+        if line is None or line.failed or line.request_digest != digest:
             return None
         path = self._folder / MADE / str(next((image["name"] for image in line.images if image.get("made")), ""))
         return Made(path, line.response or "") if path.is_file() else None
@@ -242,6 +243,11 @@ class Stages:
         )  # fmt: skip
         writer.append(line)
         self._lines[line.key] = line
+
+    @property
+    def under_way(self) -> list[asyncio.Task[Made]]:
+        """What is being drawn."""
+        return [task for task in self._tasks.values() if not task.done()]
 
     async def close(self) -> None:
         """Leave off what is still being drawn."""

@@ -15,6 +15,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
+from vgbench_gen.importers._hub import download
 from vgbench_gen.importers._leakage import TrainingScenes, leaked
 from vgbench_gen.importers._reading import FAMILY, Report, read
 from vgbench_gen.importers._totals import DISAGREEING, totals
@@ -22,10 +23,18 @@ from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.provenance import MANIFEST, BuildLock, code_version, dataset_fingerprint, write_manifest
+from vgbench_gen.store.provenance import (
+    MANIFEST,
+    BuildLock,
+    code_version,
+    dataset_fingerprint,
+    read_manifest,
+    write_manifest,
+)
 from vgbench_gen.store.shards import write_items
 
 Progress = Callable[[str, int, int], None]
+_SECTION = "imported"  # of the manifest
 _NAMED = 20  # of groups of ids that are written out; all are counted
 
 
@@ -68,21 +77,7 @@ def find_place(importer: Importer, folder: Path | None, images: Path | None = No
         if not folder.is_dir():
             raise dataset_error(folder, "no folder", f"a copy of {importer.title}", "Give the folder with --from.")
         return Place(folder, images)
-    if not importer.repository:
-        remedy = "Download it from its authors and give the folder with --from."
-        raise dataset_error(importer.title, "no repository on the Hub", "a local copy", remedy)
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        patterns = list(importer.patterns) or None
-        found = snapshot_download(importer.repository, repo_type="dataset", allow_patterns=patterns)
-    # Connection problems are OSErrors of the client's own HTTP layer.
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        remedy = "Log in where the repository asks for it (`hf auth login`), or give a local copy with --from."
-        told = " ".join(str(error).split())[:200]
-        raise dataset_error(importer.repository, f"no download ({told})", "the files", remedy) from error
-    return Place(Path(found), images)
+    return Place(download(importer), images)
 
 
 def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Place | DatasetError]:
@@ -116,14 +111,39 @@ def _plain(name: str) -> str:
     return "".join(sign for sign in name.casefold() if sign.isalnum())
 
 
+def check_out(out: Path, source: str) -> None:
+    """Refuse a folder that holds anything but an earlier import of the same source, or the images of one cut short.
+
+    Raises:
+        DatasetError: it does.
+    """
+    remedy = "Give a new folder with --out."
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise dataset_error(out, "a file", "a folder", remedy)
+    if (out / MANIFEST).is_file():
+        imported = read_manifest(out).get(_SECTION)
+        held = str(imported.get("source")) if isinstance(imported, dict) else ""
+        if held != source:
+            found = f"an import of {held}" if held else "a dataset that was not imported"
+            raise dataset_error(out, found, f"nothing, or an earlier import of {source}", remedy)
+        return
+    strange = sorted(path.name for path in out.iterdir() if path.name != "media" and not path.name.startswith("."))
+    if strange:
+        some = ", ".join(strange[:3]) + (" and more" if len(strange) > 3 else "")
+        raise dataset_error(out, f"other files ({some})", f"nothing, or an earlier import of {source}", remedy)
+
+
 def import_source(name: str, place: Place, out: Path, progress: Progress = lambda name, done, total: None) -> Imported:
     """One source, all of it, scored by its own rules.
 
     Raises:
-        DatasetError: files or columns are missing, or no row can be taken over.
+        DatasetError: files or columns are missing, no row can be taken over, or `out` holds something else.
         UnknownNameError: no such source.
     """
     importer = importers[name]
+    check_out(out, importer.title)
     with BuildLock(out):
         clean_temporary(out)
         result = Imported(out)
@@ -154,8 +174,9 @@ def assemble(
         progress: called with (what, done, total).
 
     Raises:
-        DatasetError: nothing of any source can be taken over, or `vgbench` is no dataset.
+        DatasetError: nothing of any source can be taken over, `vgbench` is no dataset, or `out` holds something else.
     """
+    check_out(out, FAMILY)
     with BuildLock(out):
         clean_temporary(out)
         media = MediaStore(out / "media")
@@ -255,8 +276,9 @@ def _told(groups: _alike.Groups) -> dict[str, Any]:
 
 def _written(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> Imported:
     result.items, result.fingerprint = len(items), dataset_fingerprint(items)
-    # A reader takes the manifest's fingerprint for that of the items beside it.
-    (result.folder / MANIFEST).unlink(missing_ok=True)
+    # A reader takes the manifest's fingerprint for that of the items beside it, so it has none while these change; what
+    # it still says is whose items they are, for an import that is cut short here.
+    write_manifest(result.folder, {_SECTION: dict(manifest)})
     write_items(result.folder / "items", items, MediaStore(result.folder / "media"))
     told = {name: value for name, value in result.as_json().items() if name not in ("folder", "items", "fingerprint")}
     write_manifest(
@@ -265,7 +287,7 @@ def _written(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -
             "code": code_version(),
             "counts": {"items": len(items)},
             "fingerprint": result.fingerprint,
-            "imported": {**told, **manifest},
+            _SECTION: {**told, **manifest},
         },
     )
     return result

@@ -24,6 +24,7 @@ from vgbench_gen.pipeline import audit_steps as steps
 from vgbench_gen.pipeline.audit_pool import POOL, Cell, pool_of
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.recipe import Limits, Recipe
+from vgbench_gen.pipeline.subset import is_choice
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 from vgbench_gen.quality.questions import Question, by_cell, question_of
 from vgbench_gen.quality.uniqueness import near_duplicates, partners, scene_shares
@@ -144,6 +145,7 @@ class _Audit:
         self.items: Dataset | None = None
         self.has_evidence = False
         self.recipe: Recipe | None = None
+        self.chosen = False  # one by one from a larger set: partners may be absent
         self.scenes: list[tuple[str, str]] = []
         self._steps: list[steps.Step] = []
         self._results: list[Any] = []
@@ -161,6 +163,7 @@ class _Audit:
         folder = next((f for f in (path, path.parent) if (f / MANIFEST).is_file()), None)
         if folder is not None:
             manifest = read_manifest(folder)
+            self.chosen = is_choice(manifest)
             if "recipe" in manifest:  # other people's questions have none
                 self.recipe = parse_config(manifest["recipe"], Recipe, str(folder / MANIFEST))
             self.scenes = [(s["dataset"], s["scene_id"]) for s in manifest.get("scenes", ()) if not s.get("error")]
@@ -269,7 +272,7 @@ class _Audit:
                     f"{checks.unseen} rows hold no images and were not checked (`vgbench hydrate` rebuilds them)."
                 )
             if steps.ITEMS in self.families and self.items is not None and self.has_evidence:
-                problems = [*checks.problems, *verify_set(self.items)]
+                problems = [*checks.problems, *verify_set(self.items, self.chosen)]
                 self._add("set", steps.item_findings(problems, checks.checked))
             if steps.NEAR in self.families and checks.sights:
                 self._add("set", near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))
@@ -281,7 +284,8 @@ class _Audit:
             there = Counter(source for source, _ in self.scenes)
             self._add("set", scene_shares(self.release, there, limits.scene_share, limits.fair_share, limited))
         if steps.PARTNERS in self.families:
-            self._add("set", partners(self.release, self.recipe is not None and self.recipe.pairs > 0))
+            required = self.recipe is not None and self.recipe.pairs > 0 and not self.chosen
+            self._add("set", partners(self.release, required))
         with self._timed("solvers"):
             answers = steps.SolverAnswers()
             for result in self._results:

@@ -14,8 +14,10 @@ from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
-from vgbench_gen.store.shards import write_items
+from vgbench_gen.store.shards import iter_rows, write_items
 
+HARD = "hard"  # the record of a vote: what `write_subset` is called with by `vgbench vote`
+_PARTNERS = ("twin_id", "pair_id")
 _OUTDATED = ("difficulty", "pairs")  # what a manifest says of the whole set
 
 
@@ -45,10 +47,34 @@ def require_new(out: Path) -> None:
         raise dataset_error(out, "something there already", "no folder, or an empty one", "Give another --out.")
 
 
+def is_choice(manifest: Mapping[str, Any]) -> bool:
+    """Whether a manifest is of questions that were chosen one by one, so that partners may be absent."""
+    pulled = manifest.get("pulled")
+    return HARD in manifest or (isinstance(pulled, Mapping) and pulled.get("part") == HARD)
+
+
+def partners_absent(items: Dataset, kept_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Item id -> columns to be emptied, of kept questions whose twin or pair is not kept whole."""
+    whole: dict[tuple[str, str], int] = defaultdict(int)
+    rows = list(iter_rows(items.paths, ["id", *_PARTNERS], 4096))
+    for row in rows:
+        for column in _PARTNERS:
+            whole[column, row[column]] += row["id"] not in kept_ids
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        empty = {column: "" for column in _PARTNERS if row[column] and whole[column, row[column]]}
+        if empty and row["id"] in kept_ids:
+            found[row["id"]] = empty
+    return found
+
+
 def write_subset(
     items: Dataset, source: Path, out: Path, kept_ids: Collection[str], name: str, record: Mapping[str, Any]
 ) -> None:
     """Write questions of a dataset, in its order, as a dataset in `out`.
+
+    Their ids stay; `twin_id` and `pair_id` are emptied where the partner is not among them, and the record says of how
+    many questions, as `without_partner`.
 
     Args:
         items: the dataset.
@@ -60,7 +86,8 @@ def write_subset(
     """
     chosen = set(kept_ids)
     places = [place for place, name in enumerate(items.ids()) if name in chosen]
-    kept = [replace(item, index=index) for index, item in enumerate(items.at(places))]
+    apart = partners_absent(items, chosen)
+    kept = [replace(item, index=index, **apart.get(item.id, {})) for index, item in enumerate(items.at(places))]
     write_items(out / "items", kept, _Embedded(items, kept))
     folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)
     manifest: dict[str, Any] = dict(read_manifest(folder)) if folder else {}
@@ -71,7 +98,7 @@ def write_subset(
     came_from = manifest.get("fingerprint") or dataset_fingerprint(items)
     for outdated in _OUTDATED:
         manifest.pop(outdated, None)
-    manifest[name] = {"from": came_from, **record}
+    manifest[name] = {"from": came_from, **({"without_partner": len(apart)} if apart else {}), **record}
     manifest["fingerprint"] = dataset_fingerprint(kept)
     manifest["counts"] = {**manifest.get("counts", {}), "items": len(kept)}
     manifest["items"] = dict(sorted(Counter(f"{i.task}/{i.question_type}/{i.source}" for i in kept).items()))

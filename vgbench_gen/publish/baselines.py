@@ -10,6 +10,7 @@ from typing import Any
 from vgbench_gen.publish.words import table, word
 
 _LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
+_PER_TASK = "baseline:constant"
 _NOT_TOLD = ("baseline:truth",)  # it reads the answers: 100 % of everything
 
 
@@ -30,7 +31,10 @@ def baselines(folder: Path, fingerprint: str) -> str:
         shown = None if chosen is None else _table(chosen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""  # scores are made again from the replies; the card does without
-    return "" if shown is None else "\n\n".join(["## Scores", word("baselines.intro"), shown])
+    if shown is None:
+        return ""
+    per_task = [word("baselines.per_task")] if f"| {_PER_TASK} |" in shown else []
+    return "\n\n".join(["## Scores", word("baselines.intro"), shown, *per_task])
 
 
 def _header(path: Path) -> Mapping[str, Any]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.publish.audit_section import audit_section
+from vgbench_gen.publish.bare import Bare, how
 from vgbench_gen.publish.baselines import baselines
 from vgbench_gen.publish.data_files import CANARY, Part
 from vgbench_gen.publish.examples import Example
+from vgbench_gen.publish.hard import vote_section
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, tasks_in_order
 from vgbench_gen.publish.words import name_of, page, share, table, word
@@ -23,7 +25,7 @@ _HUB_LICENCES = {_CC0: "cc0-1.0", "mit": "mit"}  # ids of rows -> the Hub's own 
 
 
 def card(
-    release: Release, parts: Sequence[Part], decisions: Sequence[Decision], missing: int, examples: Sequence[Example]
+    release: Release, parts: Sequence[Part], decisions: Sequence[Decision], missing: Bare, examples: Sequence[Example]
 ) -> str:
     """`README.md` of the published set.
 
@@ -46,15 +48,16 @@ def card(
         "summary": _summary(release),
         "contents": _contents(release, missing),
         "canary": release.canary,
-        "first_task": tasks[0],
-        "configurations": _configurations(parts),
-        "hydrate": f"vgbench hydrate build/{folder} --scenes /data/scans\n" if missing else "",
+        "first_task": release.main.configurations[tasks[0]],
+        "configurations": _configurations(release, parts),
+        "hydrate": f"vgbench hydrate build/{folder} --scenes /data/scans\n" if missing.scans else "",
         "examples": _examples(examples),
         "tasks": _tasks(release, tasks),
         "origins": _origins(release),
+        "hard": vote_section(release.vote, release.options.hard is None),
         "columns": _columns(),
         "made": _made(release),
-        "rebuild": word("made.rebuild", folder=folder),
+        "rebuild": _rebuild(release, folder),
         "audit": audit_section(release.audit),
         "baselines": baselines(release.folder, str(release.manifest.get("fingerprint", ""))),
         "licences": _licences(decisions, missing, options.repo, folder),
@@ -71,7 +74,7 @@ def front_matter(release: Release, parts: Sequence[Part]) -> str:
     tasks = [part for part in parts if part.task]
     configs = [_config(ALL, [part for part in parts if part.config == ALL]) | {"default": True}]
     configs += [_config(part.config, [part]) for part in parts if part.config in (HARD, TRAIN)]
-    configs += [_config(part.task, [part]) for part in tasks]
+    configs += [_config(part.name, [part]) for part in tasks]
     total = sum(map(len, release.sets))
     block = {
         "pretty_name": release.options.name,
@@ -122,27 +125,30 @@ def _summary(release: Release) -> str:
     return text
 
 
-def _contents(release: Release, missing: int) -> str:
+def _contents(release: Release, missing: Bare) -> str:
     lines = [
         "[Load it](#load-it)", "[examples](#examples)", "[contents](#what-is-in-it)", "[making](#how-it-was-made)",
         "[conventions](#conventions)", "[audit](#audit)", "[licences and images](#licences-and-images)",
         "[limits](#limits)", "[citation](#citation)",
     ]  # fmt: skip
     line = " · ".join(lines)
-    if missing:
-        share_text = share(missing, release.counts.total)
-        line += "\n\n" + word("licences.short", count=f"{missing:,}", share=share_text)
+    if missing.total:
+        ways = [word("licences.scans", count=f"{missing.scans:,}")] if missing.scans else []
+        ways += [how(name, rows) for name, rows in missing.imports.items()]
+        numbers = {"count": f"{missing.total:,}", "share": share(missing.total, release.counts.total)}
+        line += "\n\n" + word("licences.short", **numbers, how="; ".join(ways))
     return line
 
 
-def _configurations(parts: Sequence[Part]) -> str:
+def _configurations(release: Release, parts: Sequence[Part]) -> str:
     rows: list[tuple[object, ...]] = []
     whole = [part for part in parts if part.config == ALL]
     rows.append((f"`{ALL}` (default)", f"`{whole[0].split}`", sum(p.rows for p in whole), word("configurations.all")))
     for part in parts:
         if part.config != ALL:
-            rows.append((f"`{part.config}`", f"`{part.split}`", part.rows, word(f"configurations.{part.config}")))
-    names = ", ".join(f"`{part.task}`" for part in whole)
+            key = release.vote.key if part.config == HARD and release.vote is not None else part.config
+            rows.append((f"`{part.config}`", f"`{part.split}`", part.rows, word(f"configurations.{key}")))
+    names = ", ".join(f"`{part.name}`" + (f" ({part.title})" if part.title else "") for part in whole)
     rows.append((names, f"`{whole[0].split}`", "see below", word("configurations.task")))
     return table(("configuration", "split", "questions", "what"), rows, right=[2])
 
@@ -200,6 +206,12 @@ def _made(release: Release) -> str:
     return "\n\n".join(lines)
 
 
+def _rebuild(release: Release, folder: str) -> str:
+    if isinstance(release.manifest.get("recipe"), dict):
+        return word("made.rebuild", folder=folder)
+    return ""
+
+
 def _examples(examples: Sequence[Example]) -> str:
     if not examples:
         return word("examples.none")
@@ -223,21 +235,30 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _licences(decisions: Sequence[Decision], missing: int, repo: str, folder: str) -> str:
+def _licences(decisions: Sequence[Decision], missing: Bare, repo: str, folder: str) -> str:
     rows = []
     for decision in decisions:
         policy = decision.policy
         reason = word("licences.by_flag", licence=policy.licence) if decision.by_flag else policy.reason
-        images = word("licences.travel") if decision.pixels else word("licences.stay")
+        stay = "licences.stay" if policy.kind == "scans" else "licences.stay_with_authors"
+        images = word("licences.travel") if decision.pixels else word(stay)
         linked = f"[{policy.terms}]({policy.url})" if policy.url else policy.terms
         rows.append((name_of("sources", policy.name), linked, decision.rows, images, reason))
-    blocks = [word("licences.intro"), table(("images from", "terms", "questions", "images", "why"), rows, right=[2])]
-    if missing:
-        blocks.append(word("licences.hydrate", count=f"{missing:,}", repo=repo, folder=folder))
+    ours = all(decision.policy.kind in ("scans", "made") for decision in decisions)
+    intro = word("licences.intro" if ours else "licences.intro_of_others")
+    blocks = [intro, table(("images from", "terms", "questions", "images", "why"), rows, right=[2])]
+    if missing.scans:
+        blocks.append(word("licences.hydrate", count=f"{missing.scans:,}", repo=repo, folder=folder))
+    for name, number in missing.imports.items():
+        blocks.append(word("licences.again" if name else "licences.nowhere", count=f"{number:,}", **_named(name)))
     notices = [decision.policy.notice for decision in decisions if decision.pixels and decision.policy.notice]
     if notices:
         blocks.append("\n".join([word("licences.notices"), "", *(f"- {notice}" for notice in notices)]))
     return "\n\n".join(blocks)
+
+
+def _named(name: str) -> dict[str, str]:
+    return {"name": name} if name else {}
 
 
 def _limits(release: Release) -> str:

@@ -25,7 +25,6 @@ _HUB = "https://huggingface.co/datasets"
 _NO_DIGEST = "https://github.com/mlcommons/croissant/issues/80"
 _CONFORMS = "http://mlcommons.org/croissant/1.1"
 _REPO = "repo"
-_NO_DATE = "croissant.json names no day of publication; give one with --date YYYY-MM-DD"
 
 
 class CroissantError(VGBenchError):
@@ -43,7 +42,7 @@ def croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decis
     ctx = mlc.Context(conforms_to=_CONFORMS)
     texts = tomllib.loads((templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
     repo = f"{_HUB}/{release.options.repo}"
-    date = datetime.fromisoformat(release.options.date) if release.options.date else None
+    date = datetime.fromisoformat(release.date) if release.date else None
     metadata = mlc.Metadata(
         ctx=ctx,
         id=repo,
@@ -88,7 +87,8 @@ def check(data: bytes) -> tuple[bytes, list[str]]:
         told.setLevel(level)
     if issues.errors:
         raise CroissantError(f"{FILE}: found metadata that the validator refuses: {'; '.join(sorted(issues.errors))}")
-    return data, [_NO_DATE if "datePublished" in each else each for each in sorted(issues.warnings)]
+    # A set without a day says nothing false, and one of today would make every upload another commit.
+    return data, [each for each in sorted(issues.warnings) if "datePublished" not in each]
 
 
 def _library() -> Any:
@@ -98,7 +98,7 @@ def _library() -> Any:
     except ImportError as error:
         raise ConfigError(
             "found no package mlcroissant, which writes Croissant metadata; expected the extra `publish`. "
-            "Install it: pip install 'vgbench-gen[publish]'."
+            "Install it from the repository: pip install '.[publish]'."
         ) from error
     logging.root.handlers = handlers  # one that it adds would print every other library's warnings twice
     return mlcroissant
@@ -108,6 +108,8 @@ def _description(release: Release) -> str:
     counts = release.counts
     tasks = ", ".join(dict.fromkeys(task for task, _ in counts.cells))
     sources = ", ".join(sorted({name_of("sources", source) for source, _ in counts.scenes}))
+    if not any(name_of("sources", source, "?") != "?" for source, _ in counts.scenes):
+        return word("croissant.of_others", items=f"{counts.total:,}", tasks=tasks, canary=release.canary)
     return word("croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary)
 
 
@@ -143,7 +145,7 @@ def _sets(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
             yield name, members
     for part in parts:
         if part.task:
-            yield part.task, [part]
+            yield part.name, [part]
 
 
 def _files(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
@@ -151,7 +153,7 @@ def _files(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
         ctx=ctx,
         id=f"parquet-files-{name}",
         name=f"parquet-files-{name}",
-        description=f"the parquet files of the configuration {name}",
+        description=f"the parquet files of the configuration {name}{_titled(members)}",
         contained_in=[_REPO],
         encoding_formats=["application/x-parquet"],
         includes=[part.pattern for part in members],
@@ -162,8 +164,17 @@ def _records(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
     rows = sum(part.rows for part in members)
     fields = [_field(mlc, ctx, name, column) for column in (*PUBLISHED.columns, CANARY)]
     return mlc.RecordSet(
-        ctx=ctx, id=name, name=name, description=f"{rows} questions, split {members[0].split}", fields=fields
+        ctx=ctx,
+        id=name,
+        name=name,
+        description=f"{rows} questions, split {members[0].split}{_titled(members)}",
+        fields=fields,
     )
+
+
+def _titled(members: Sequence[Part]) -> str:
+    title = members[0].title if len(members) == 1 else ""
+    return f", task {title}" if title else ""
 
 
 def _field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:

@@ -33,8 +33,8 @@ TABLE: Table[Item] = Table(PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISH
 class Part:
     """Files that belong together.
 
-    config, split: where `datasets` finds them. task: of the benchmark's parts, "" elsewhere. pattern: of their names
-    in the published set. rows: in all of them.
+    config, split: where `datasets` finds them. task: of the benchmark's parts, "" elsewhere; name: of its own
+    configuration. pattern: of their names in the published set. rows: in all of them.
     """
 
     config: str
@@ -43,6 +43,12 @@ class Part:
     pattern: str
     rows: int
     files: tuple[Path, ...]
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The task, named beside the configuration where the two differ; else ""."""
+        return self.task if self.task != self.name else ""
 
 
 def write_parts(
@@ -63,12 +69,13 @@ def write_parts(
     for rows in release.sets:
         make = _Rows(rows, gate, "" if rows.name == TRAIN else release.canary)
         for task, places in (rows.by_task if rows.name == ALL else {"": _places(rows)}).items():
-            where = f"{FOLDER}/{rows.name}/{task}" if task else f"{FOLDER}/{rows.name}"
+            name = rows.configurations[task] if rows.name == ALL else ""
+            where = f"{FOLDER}/{rows.name}/{name}" if name else f"{FOLDER}/{rows.name}"
             before = sum(part.rows for part in parts)
             told = _told(make.of(places), partial(_further, progress, before, total))
             files = shards.write_embedded_rows(folder / where, told, TABLE, rows.split)
             pattern = f"{where}/{rows.split}-*.parquet"
-            parts.append(Part(rows.name, rows.split, task, pattern, len(places), tuple(files)))
+            parts.append(Part(rows.name, rows.split, task, pattern, len(places), tuple(files), name))
     return parts
 
 
@@ -77,6 +84,7 @@ class _Rows:
 
     def __init__(self, rows: RowSet, gate: Gate, canary: str) -> None:
         self._paths = rows.dataset.paths
+        self._apart = rows.apart
         media = rows.home / "media"
         self._media = MediaStore(media) if media.is_dir() else EmbeddedMedia(rows.dataset)
         self._gate = gate
@@ -84,7 +92,7 @@ class _Rows:
         self._memory = FileFacts()
 
     def of(self, places: Sequence[int]) -> Iterator[Row]:
-        rows = light_rows(self._paths, places)
+        rows = ({**row, **self._apart.get(row["id"], {})} for row in light_rows(self._paths, places))
         # Decoding and digests let go of the interpreter; their order does not matter.
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             while batch := list(islice(rows, _AT_ONCE)):

@@ -21,10 +21,12 @@ _GAP_PX = 8
 class Example:
     """A question to show.
 
-    source, licence: of its scene. picture: its images in one file, relative to the card. options: (letter, text).
+    name: of the task's configuration. source, licence: of its scene. picture: its images in one file, relative to the
+    card. options: (letter, text).
     """
 
     task: str
+    name: str
     source: str
     licence: str
     question: str
@@ -45,10 +47,12 @@ def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
         if item is None:
             continue
         images = [decode(rows.dataset.image_bytes(item, k), item.images[k]) for k in range(len(item.images))]
-        name = f"{FOLDER}/{task}.jpg"
-        write_bytes(folder / name, encode_jpeg(strip_of(images)), durable=False)
+        name = rows.configurations[task]
+        picture = f"{FOLDER}/{name}.jpg"
+        write_bytes(folder / picture, encode_jpeg(strip_of(images)), durable=False)
         options = tuple(zip(LETTERS, item.options, strict=False))
-        examples.append(Example(task, item.source, item.licence, item.question, options, item.answer, name))
+        told = (item.source, item.licence, item.question, options, item.answer)
+        examples.append(Example(task, name, *told, picture))
     return examples
 
 

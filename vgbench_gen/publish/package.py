@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.publish.bare import bare_rows
 from vgbench_gen.publish.card import card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import croissant
@@ -113,7 +114,7 @@ def _fill(
     """Write all but the manifest; returns what the metadata's validator warns of."""
     parts = write_parts(folder, release, doors, progress)
     examples = write_examples(folder, release.main, doors)
-    missing = sum(not doors.travels(item) for item in release.main.items())
+    missing = bare_rows(release.main.items(), doors)
     write_bytes(folder / CARD, card(release, parts, decisions, missing, examples).encode(), durable=False)
     metadata, warnings = croissant(release, parts, decisions)
     write_bytes(folder / CROISSANT, metadata, durable=False)
@@ -145,6 +146,8 @@ def _finish(folder: Path, release: Release, inputs: str, files: Mapping[str, Any
         "inputs": inputs,
         "sets": sets,
         "files": files,
+        **({"date": release.date} if release.date else {}),
+        **({"hard": release.vote.record()} if release.vote is not None else {}),
     }
     made = {key: value for key, value in release.manifest.items() if key != "pulled"}
     manifest = without_local_paths(made) | {
@@ -156,7 +159,7 @@ def _finish(folder: Path, release: Release, inputs: str, files: Mapping[str, Any
 
 
 def _set_record(rows: RowSet, files: Mapping[str, Any]) -> dict[str, Any]:
-    folders = [f"data/{rows.name}/{task}/" for task in rows.by_task]
+    folders = [f"data/{rows.name}/{name}/" for name in rows.configurations.values()]
     place = {folder: k for k, folder in enumerate(folders)}
     mine = [name for name in files if name.startswith(f"data/{rows.name}/")]
     return {
@@ -174,6 +177,7 @@ def _inputs(release: Release, decisions: Sequence[Decision]) -> str:
     known = {
         "sets": {rows.name: rows.fingerprint for rows in release.sets},
         "manifest": canonical_json(release.manifest),
+        "vote": release.vote.record() if release.vote is not None else None,
         "audit": hashlib.sha256(audit.read_bytes()).hexdigest() if release.audit is not None else "",
         "options": [
             release.options.repo, release.options.title, release.options.version, release.options.date,

@@ -6,6 +6,7 @@ import fnmatch
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,8 +15,9 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.publish import hub
+from vgbench_gen.publish.bare import from_scans, import_name
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, sha256
-from vgbench_gen.publish.release import ALL, REPO, TRAIN
+from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import dataset_error, replace_folder, sync_all, temporary_name
@@ -30,12 +32,14 @@ _AT_ONCE = 16  # rows with their images
 class Pulled:
     """What came back. rows: questions. bare: those without images. commit: of the Hub, "" from a folder.
 
-    fresh: fetched now; False where the folder held it already.
+    imports: of the bare ones those that no scan gives the images of, by the NAME of `vgbench import NAME` ("" where no
+    import does either). fresh: fetched now; False where the folder held it already.
     """
 
     folder: Path
     rows: int
     bare: int
+    imports: Mapping[str, int]
     fingerprint: str
     commit: str
     fresh: bool
@@ -67,7 +71,7 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
     held = _held(out, record)
     if held is not None:
         shutil.rmtree(staging)
-        return Pulled(out, len(held), _bare(held.paths), str(record["fingerprint"]), commit, fresh=False)
+        return Pulled(out, len(held), *_bare(held.paths), str(record["fingerprint"]), commit, fresh=False)
     names = [MANIFEST, _AUDIT, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
     hub.fetch(name, commit, staging, [_literal(each) if each != _AUDIT else each for each in names])
     pulled = _take(staging, out, commit, part)
@@ -81,7 +85,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
     fingerprint = str(record["fingerprint"])
     held = _held(out, record)
     if held is not None:
-        return Pulled(out, len(held), _bare(held.paths), fingerprint, commit, fresh=False)
+        return Pulled(out, len(held), *_bare(held.paths), fingerprint, commit, fresh=False)
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -94,19 +98,22 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
             (filling / target).parent.mkdir(parents=True, exist_ok=True)
             _bring(source / name, filling / target)
         own = read_manifest(source) if part != TRAIN else _train_manifest(source)
+        if part == HARD and "hard" in manifest[SECTION]:
+            own["hard"] = manifest[SECTION]["hard"]
         stated = {"fingerprint": fingerprint, "said_fingerprint": record["said_fingerprint"]}
         pulled = {"part": part, "repo": manifest[SECTION]["repo"], "commit": commit}
         counts = {**own.get("counts", {}), "items": record["rows"]}
         write_manifest(filling, {**own, **stated, "counts": counts, "pulled": pulled})
         dataset = load(filling)
         _check_rows(filling, dataset, record)
-        bare = _check_images(dataset.paths)
+        _check_images(dataset.paths)
+        bare = _bare(dataset.paths)
         sync_all([path for path in sorted(filling.rglob("*")) if path.is_file()])
         replace_folder(filling, out)
     except BaseException:
         shutil.rmtree(filling, ignore_errors=True)
         raise
-    return Pulled(out, int(record["rows"]), bare, fingerprint, commit, fresh=True)
+    return Pulled(out, int(record["rows"]), *bare, fingerprint, commit, fresh=True)
 
 
 def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
@@ -165,21 +172,29 @@ def _check_rows(folder: Path, dataset: Dataset, record: Mapping[str, Any]) -> No
         raise dataset_error(folder, f"{len(dataset)} questions with fingerprint {found}", expected, remedy)
 
 
-def _check_images(paths: Sequence[Path]) -> int:
-    """Make sure that every image is the one that its name, a digest, says; returns the questions without images."""
-    bare = 0
-    for row in shards.iter_rows(paths, ["id", "images", "image_files"], _AT_ONCE):
+def _check_images(paths: Sequence[Path]) -> None:
+    """Make sure that every image is the one that its name, a digest, says."""
+    for row in shards.iter_rows(paths, ["id", "images"], _AT_ONCE):
         for image in row["images"]:
             if bytes_digest(image["bytes"]) != str(image["path"]).partition(".")[0]:
                 found = f"an image with other bytes than its name {image['path']} says"
                 raise dataset_error(f"item {row['id']}", found, "its digest", "The published set is damaged.")
-        bare += not row["images"] and bool(row["image_files"])
-    return bare
 
 
-def _bare(paths: Sequence[Path]) -> int:
-    columns = ["images.list.element.path", "image_files.list.element.name"]
-    return sum(not row["images"] and bool(row["image_files"]) for row in shards.iter_rows(paths, columns, 4096))
+def _bare(paths: Sequence[Path]) -> tuple[int, dict[str, int]]:
+    """Questions without images, and of them those that no scan gives the images of, by import."""
+    columns = ["benchmark", "images.list.element.path", "image_files.list.element.frame_id"]
+    bare, imports = 0, Counter[str]()
+    for row in shards.iter_rows(paths, columns, 4096):
+        if not row["images"] and row["image_files"]:
+            bare += 1
+            made = all(file["frame_id"] for file in row["image_files"])
+            if not (made or from_scans(row["benchmark"], {})):
+                imports[row["benchmark"]] += 1
+    told: Counter[str] = Counter()
+    for benchmark, rows in imports.items():
+        told[import_name(benchmark)] += rows
+    return bare, dict(sorted(told.items()))
 
 
 def _bring(source: Path, target: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
+from vgbench_gen.pipeline.subset import partners_absent
+from vgbench_gen.publish.hard import Vote, own_vote, vote_of
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest
@@ -46,8 +50,8 @@ class Options:
             raise ConfigError(f"--repo {self.repo}: found no Hub name; expected OWNER/NAME, such as lab/vgbench.")
         if not VERSION.fullmatch(self.version):
             raise ConfigError(f"--version {self.version}: found no version; expected three numbers, such as 1.0.0.")
-        if self.date and not re.fullmatch(r"\d{4}-\d\d-\d\d", self.date):
-            raise ConfigError(f"--date {self.date}: found no day; expected YYYY-MM-DD.")
+        if self.date and not is_day(self.date):
+            raise ConfigError(f"--date {self.date}: found no day of the calendar; expected YYYY-MM-DD.")
 
     @property
     def name(self) -> str:
@@ -60,7 +64,7 @@ class RowSet:
     """Rows of one dataset that are published as one configuration.
 
     name: of the configuration. split: "test" or "train". home: the dataset's folder. keep: rows, in order; None for
-    all.
+    all. apart: id -> columns to be emptied, of rows whose twin or partner is not among them.
     """
 
     name: str
@@ -68,13 +72,16 @@ class RowSet:
     home: Path
     dataset: Dataset
     keep: tuple[int, ...] | None = None
+    apart: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.dataset) if self.keep is None else len(self.keep)
 
     def items(self) -> Iterator[Item]:
         """The questions, in the dataset's order."""
-        return iter(self.dataset) if self.keep is None else (self.dataset[k] for k in self.keep)
+        if self.keep is None:
+            return iter(self.dataset)
+        return (replace(item, **self.apart.get(item.id, {})) for item in self.dataset.at(self.keep))
 
     @cached_property
     def by_task(self) -> dict[str, list[int]]:
@@ -84,6 +91,11 @@ class RowSet:
         for place, item in zip(places, self.items(), strict=True):
             found.setdefault(item.task, []).append(place)
         return found
+
+    @cached_property
+    def configurations(self) -> dict[str, str]:
+        """Task -> the name of its configuration, folder and example."""
+        return configuration_names(self.by_task)
 
     def published(self) -> Iterator[Item]:
         """The questions in the order in which they are published: those of the benchmark task by task."""
@@ -118,7 +130,7 @@ class Release:
     """Everything the published files are made from.
 
     folder, manifest: of the build. sets: what is published, the benchmark first. audit: its report as JSON, None where
-    none was made.
+    none was made. vote: by which the hard questions among them were chosen, or all of them; None where there was none.
     """
 
     folder: Path
@@ -126,6 +138,14 @@ class Release:
     sets: tuple[RowSet, ...]
     options: Options
     audit: Mapping[str, Any] | None
+    vote: Vote | None = None
+
+    @property
+    def date(self) -> str:
+        """ISO day of publication: the one asked for, else the one that the build names, "" where neither is."""
+        published = self.manifest.get("published")
+        stated = [self.manifest.get("date"), published.get("date") if isinstance(published, Mapping) else None]
+        return self.options.date or next((day for day in stated if isinstance(day, str) and is_day(day)), "")
 
     @property
     def main(self) -> RowSet:
@@ -160,11 +180,53 @@ def read_release(folder: Path, options: Options) -> Release:
         raise dataset_error(folder / MANIFEST, f"fingerprint {stated}", f"{found}, that of its questions", remedy)
     sets = [RowSet(ALL, "test", folder, dataset)]
     if options.hard is not None:
-        sets.append(RowSet(HARD, "test", folder, dataset, _hard_rows(dataset, options.hard)))
+        rows = _hard_rows(dataset, options.hard)
+        apart = partners_absent(dataset, {item.id for item in dataset.at(rows)})
+        sets.append(RowSet(HARD, "test", folder, dataset, rows, apart))
     if options.train is not None:
         sets.append(RowSet(TRAIN, "train", options.train, load(options.train)))
         _apart(sets[0], sets[-1])
-    return Release(folder, manifest, tuple(sets), options, _audit(folder, len(dataset)))
+    vote = published_vote(folder, options.hard)
+    return Release(folder, manifest, tuple(sets), options, _audit(folder, len(dataset)), vote)
+
+
+def published_vote(folder: Path, hard: Path | None) -> Vote | None:
+    """The vote behind the hard questions that stand beside a dataset, else the one by which it was chosen itself.
+
+    Raises:
+        DatasetError: no manifest, or a damaged record of a vote.
+    """
+    return own_vote(read_manifest(folder), folder) if hard is None else vote_of(hard)
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day of the calendar as YYYY-MM-DD."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def configuration_names(tasks: Iterable[str]) -> dict[str, str]:
+    """Task -> a name that the Hub, metadata and any file system take: letters, digits, dots, dashes and underscores.
+
+    Names differ in more than case, and none is that of another configuration; a task that is such a name keeps it.
+    """
+    plain = {task: _plain(task) for task in tasks}
+    taken = {ALL, HARD, TRAIN, "default"}
+    names: dict[str, str] = {}
+    for task in sorted(plain, key=lambda task: plain[task] != task):
+        number, name = 1, plain[task]
+        while name.casefold() in taken:
+            number, name = number + 1, f"{plain[task]}-{number + 1}"
+        taken.add(name.casefold())
+        names[task] = name
+    return {task: names[task] for task in plain}
+
+
+def _plain(task: str) -> str:
+    letters = unicodedata.normalize("NFKD", task).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("-._")[:80] or "task"
 
 
 def count(items: Iterable[Item]) -> Counts:

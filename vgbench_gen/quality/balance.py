@@ -63,7 +63,11 @@ def letters(questions: Sequence[Question]) -> list[Finding]:
 
 
 def yes_no(questions: Sequence[Question]) -> list[Finding]:
-    """Exactly as many yes as no per source, and every pair of twins has one of each."""
+    """Exactly as many yes as no per source, and every pair of twins has one of each.
+
+    Claims that name no twin are counted and not judged: in a choice of questions the twin may be absent, and in a set
+    that is whole `verify_set` finds them.
+    """
     task, form = questions[0].cell
     findings = []
     for source in sorted({q.source for q in questions}):
@@ -84,11 +88,11 @@ def yes_no(questions: Sequence[Question]) -> list[Finding]:
         return [*findings, replace(line, verdict="skipped", detail="no twins are known")]
     broken = [q.id for half in pairs.values() if sorted(q.truth for q in half) != [0, 1] for q in half]
     alone = [q.id for q in questions if not q.twin]
-    line = replace(line, value=float(len(broken) + len(alone)), items=tuple((broken + alone)[:MAX_ITEMS]))
+    line = replace(line, value=float(len(broken)), items=tuple(broken[:MAX_ITEMS]))
     line = replace(
         line, detail=f"{len(pairs)} pairs; {len(broken)} not one yes and one no; {len(alone)} without a twin"
     )
-    return [*findings, line.judged(not broken and not alone, conclusive=1)]
+    return [*findings, line.judged(not broken, conclusive=1)]
 
 
 def best_constant(questions: Sequence[Question]) -> list[Finding]:

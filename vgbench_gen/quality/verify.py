@@ -123,9 +123,12 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
 
 
-def verify_set(items: Iterable[Item]) -> list[Problem]:
+def verify_set(items: Iterable[Item], chosen: bool = False) -> list[Problem]:
     """Problems that only show between rows: repeated ids, twins that are not one true and one false claim, and pairs
-    that are not one truth asked from two sides."""
+    that are not one truth asked from two sides.
+
+    chosen: the rows were chosen one by one from a larger set, so one whose partner is not among them is no problem.
+    """
     problems: list[Problem] = []
     seen: set[str] = set()
     twins: dict[str, list[Item]] = defaultdict(list)
@@ -139,6 +142,8 @@ def verify_set(items: Iterable[Item]) -> list[Problem]:
         if item.pair_id or item.evidence.get("side"):
             pairs[item.pair_id].append(item)
     yes, no = word("answer.yes"), word("answer.no")
+    if chosen:
+        twins, pairs = ({k: m for k, m in found.items() if k and len(m) > 1} for found in (twins, pairs))
     for twin_id, members in twins.items():
         answers = sorted(member.answer for member in members)
         shared = {(member.group_id, member.images, member.context) for member in members}

@@ -244,15 +244,27 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
+def _own_n(cell: Cell, head: Head) -> str:
+    """What a number is over, where its column's head says something else."""
+    return f" (n {cell.n:,})" if head.total and cell.n and cell.n != head.total else ""
+
+
 def text_lines(table: Table) -> list[str]:
-    """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best."""
+    """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best, and what a number is
+    over where that is not what the column's head says."""
     rows = [["", *(head.name for head in table.heads)]]
     marks = {"best": "*", "second": "+", "": ""}
+    notes = [max((len(_own_n(line.cells[k], head)) for line in table.lines), default=0)
+             for k, head in enumerate(table.heads)]  # fmt: skip
     for line, group in grouped(table.lines):
         if group:
             rows.append([f"({group})", *[""] * len(table.heads)])
-        cells = [value_text(cell, head) + marks[cell.mark] for head, cell in zip(table.heads, line.cells, strict=True)]
-        rows.append([line.name + (" (incomplete)" if "incomplete" in line.note else ""), *cells])
+        cells = [
+            value_text(cell, head) + marks[cell.mark] + _own_n(cell, head).ljust(width)
+            for head, cell, width in zip(table.heads, line.cells, notes, strict=True)
+        ]
+        failed = " (all failed)" if "incomplete: all" in line.note else " (incomplete)"
+        rows.append([line.name + (failed if "incomplete" in line.note else ""), *cells])
     if any(head.total for head in table.heads):
         rows.insert(1, ["n", *(str(head.total or "") for head in table.heads)])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]

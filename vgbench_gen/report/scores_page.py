@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vgbench_gen.evaluation import label_tables
+from vgbench_gen.evaluation import floors, label_tables
 from vgbench_gen.evaluation.board import Board, Run
-from vgbench_gen.evaluation.floors import CONSTANT
 from vgbench_gen.evaluation.pooled import UNREADABLE
-from vgbench_gen.evaluation.tables import Comparison, Head, Line, Table, parted
+from vgbench_gen.evaluation.saved import Saved
+from vgbench_gen.evaluation.tables import BASELINE, Comparison, Head, Line, Table, parted
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import address_from
 from vgbench_gen.report.scores_files import (
@@ -33,7 +31,8 @@ from vgbench_gen.report.scores_files import (
     partial_text,
     value_text,
 )
-from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.report.scores_wrong import Wrong, inline_style, write_wrong
+from vgbench_gen.report.site import environment
 from vgbench_gen.store.files import write_bytes
 
 _LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
@@ -46,7 +45,7 @@ class Report:
     """What a page is made of.
 
     title: names of the data sets. homes: data set -> its folder, where the gallery stands. notes: what else a reader
-    must know, e.g. replies that were not scored.
+    must know, e.g. replies that were not scored. saved: scores by data set, from which pages of wrong answers are made.
     """
 
     title: str
@@ -54,13 +53,14 @@ class Report:
     comparison: Comparison
     homes: Mapping[str, Path] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    saved: Mapping[str, Sequence[Saved]] = field(default_factory=dict)
 
 
 def write_scores_report(report: Report, folder: Path) -> Path:
     """Write tables and page into a folder, which is made; returns the page.
 
     Raises:
-        DatasetError: something that is no file stands in the place of one.
+        DatasetError: something that is no file stands in the place of one, or replies cannot be read.
     """
     found = as_json(report.comparison) | {"title": report.title, "notes": warnings(report)}
     write_bytes(folder / "tables.json", json_text(found).encode())
@@ -70,7 +70,9 @@ def write_scores_report(report: Report, folder: Path) -> Path:
     if label_tables.splits(report.board):
         runs = [*parted(report.board)[0], *parted(report.board)[1]]
         write_bytes(folder / "salbench.csv", label_tables.macro_csv(report.board, runs).encode())
-    write_bytes(folder / "index.html", page(report, folder).encode())
+    models, _ = parted(report.board)
+    wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title)
+    write_bytes(folder / "index.html", page(report, folder, wrong).encode())
     return folder / "index.html"
 
 
@@ -79,7 +81,6 @@ def warnings(report: Report) -> list[str]:
     found = list(report.notes)
     summary = report.comparison.summary
     places = {head.name: k for k, head in enumerate(summary.heads)}
-    constant = next(line for line in summary.lines if line.name == CONSTANT).cells[0]
     for line in summary.lines:
         if line.note:
             found.append(f"{line.name}: {line.note}.")
@@ -88,19 +89,24 @@ def warnings(report: Report) -> list[str]:
         first, unread = line.cells[0], line.cells[places[UNREADABLE]]
         if unread.value > UNREADABLE_LIMIT:
             found.append(f"{line.name}: {100 * unread.value:.1f} % of replies could not be read (limit 2 %).")
-        if first.n and not first.low > constant.value:
-            found.append(f"{line.name}: not significantly above the best constant ({100 * constant.value:.1f} %).")
+        answered = report.board.runs[line.name].answered
+        if first.n:
+            constant = float(floors.constant(report.board, answered)[answered].mean())
+            if not first.low > constant:
+                own = "" if answered.all() else f" on the {first.n:,} questions that it answered"
+                told = f"not significantly above the best constant{own} ({100 * constant:.1f} %)"
+                found.append(f"{line.name}: {told}.")
     return found
 
 
-def page(report: Report, folder: Path) -> str:
-    """The page, whole: no script, styles inside, every text of the data escaped."""
-    style = "".join((PAGES / name).read_text("utf-8") for name in ("audit.css", "scores.css"))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    from markupsafe import Markup
+def page(report: Report, folder: Path, answers: Mapping[str, Wrong] | None = None) -> str:
+    """The page, whole: no script, styles inside, every text of the data escaped.
 
+    answers: pages of wrong answers by name of the run.
+    """
+    style, csp = inline_style()
     found = report.comparison
-    names = [line.name for line in scores_plots.drawn(found.summary)]
+    keys, undrawn = scores_plots.drawn(found.summary)
     models, _ = parted(report.board)
     folded = {table.key for table in found.parts}
     sections = [_table(table, table.key in folded) for table in found.tables]
@@ -108,20 +114,25 @@ def page(report: Report, folder: Path) -> str:
         environment()
         .get_template("scores.html.j2")
         .render(
-            csp=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-            style=Markup(style),
+            csp=csp,
+            style=style,
             title=report.title,
             told=_told(report, models),
             marked=MARKED,
+            floors_told=_floors_told(report.board),
             warnings=warnings(report),
             sections=sections,
-            names=names,
-            plots=[scores_plots.dots(table, names) for table in found.tables if table.key in _PLOTTED],
-            cost=scores_plots.costs(list(report.board.runs.values()), found.summary, names),
+            keys=keys,
+            undrawn=undrawn,
+            rows=len(found.summary.lines),
+            plots=[scores_plots.dots(table, keys) for table in found.tables if table.key in _PLOTTED],
+            cost=scores_plots.costs(list(report.board.runs.values()), found.summary, keys),
             confusions=scores_plots.confusions(report.board, models[: scores_plots.MOST]),
+            confused=(min(len(models), scores_plots.MOST), len(models)),
             pairs=[pair_texts(pair) for pair in found.pairs],
             pairs_told=PAIRS_TOLD,
-            wrong=_wrong(report, folder, models),
+            wrong=_wrong(report, folder, models, answers or {}),
+            answers=answers or {},
         )
     )
 
@@ -131,6 +142,15 @@ def _told(report: Report, models: Sequence[Run]) -> str:
     scenes = len(set(report.board.scenes))
     plural = "s" if len(models) != 1 else ""
     return f"{len(models)} model{plural} on {questions:,} questions of {scenes:,} scenes."
+
+
+def _floors_told(board: Board) -> str:
+    """Where what stands beside the models comes from."""
+    found = (
+        f"{floors.CONSTANT} and {floors.CHANCE} are computed for every question. The others were asked as models are; "
+        f"a floor without images stands here only where {BASELINE}blind, or a model without images, was asked"
+    )
+    return f"{found}." if any("blind" in name for name in board.runs) else f"{found}: nobody was."
 
 
 def _table(table: Table, folded: bool) -> dict[str, Any]:
@@ -159,7 +179,7 @@ def _line(line: Line, heads: Sequence[Head]) -> dict[str, Any]:
     return {"name": line.name, "kind": line.kind, "note": line.note, "cells": cells}
 
 
-def _wrong(report: Report, folder: Path, models: Sequence[Run]) -> dict[str, Any]:
+def _wrong(report: Report, folder: Path, models: Sequence[Run], answers: Mapping[str, Wrong]) -> dict[str, Any]:
     """Per model and task how many answers were not right, with a way to see them."""
     galleries = {
         name: f"{address_from(folder, home / 'gallery')}/index.html"
@@ -179,7 +199,10 @@ def _wrong(report: Report, folder: Path, models: Sequence[Run]) -> dict[str, Any
             for task in tasks:
                 ids = missed.get((dataset, task), [])
                 shown = _spread(ids)
-                href = f"{galleries[dataset]}#ids={quote(','.join(shown), safe=',')}" if dataset in galleries else ""
+                pages = answers[run.name].tasks if run.name in answers else {}
+                href = pages.get((dataset, task), "")
+                if dataset in galleries:
+                    href = f"{galleries[dataset]}#ids={quote(','.join(shown), safe=',')}"
                 cells.append({"task": task, "n": len(ids), "shown": len(shown), "href": href if ids else ""})
             rows.append({"name": run.name, "dataset": dataset if len(report.homes) > 1 else "", "cells": cells})
     return {"tasks": tasks, "rows": rows, "gallery": bool(galleries), "most": _LINKED}

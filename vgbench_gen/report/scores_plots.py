@@ -4,44 +4,82 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from vgbench_gen.evaluation.board import Board, Run, confusion
 from vgbench_gen.evaluation.floors import CONSTANT
-from vgbench_gen.evaluation.tables import Line, Table
+from vgbench_gen.evaluation.tables import BASELINE, Line, Table
 from vgbench_gen.report.scores_files import interval_text, value_text
 
 WIDTH, LEFT, RIGHT = 420.0, 8.0, 412.0
-MOST = 8  # lines of one plot: four colours with two shapes
+MOST = 8  # models of one plot: four colours with two shapes
+_MODEL_SHAPES = ("circle", "square")
+_FLOOR_SHAPES = ("diamond", "triangle", "wedge", "left", "right", "bar")
 _STEP, _LABEL = 13, 20
 _LEVELS = 4  # of shades in a confusion table
 
 
-def drawn(table: Table) -> list[Line]:
-    """Whom plots show: models by their first number, then floors that were asked as models are; at most `MOST`."""
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How a run is drawn. colour: "0" to "3", or "floor" for what is no model: shapes that no model has, without
+    colour. part: whether it was asked a part of the questions alone; note: which."""
+
+    name: str
+    colour: str
+    shape: str
+    part: bool = False
+    note: str = ""
+
+
+def drawn(table: Table) -> tuple[list[Key], list[str]]:
+    """Whom plots show, of a summary, and which of its rows they do not.
+
+    Models by their first number, those asked a part of the questions last, at most `MOST`; then floors that were asked
+    as models are, baselines first. The best constant is a line of its own.
+    """
     asked = [line for line in table.lines if any(cell.low == cell.low for cell in line.cells)]
-    asked.sort(key=lambda line: (line.kind == "floor", -line.cells[0].value if line.cells[0].n else math.inf))
-    return asked[:MOST]
+    total = table.heads[0].total
+
+    def rank(line: Line) -> tuple[bool, float]:
+        first = line.cells[0]
+        return first.asked < total, -first.value if first.n else math.inf
+
+    models = sorted((line for line in asked if line.kind == "model"), key=rank)[:MOST]
+    floors = sorted(
+        (line for line in asked if line.kind == "floor"),
+        key=lambda line: (not line.name.startswith(BASELINE), *rank(line)),
+    )[: len(_FLOOR_SHAPES)]
+    keys = [_key(line, str(k % 4), _MODEL_SHAPES[k // 4], total) for k, line in enumerate(models)]
+    keys += [_key(line, "floor", shape, total) for line, shape in zip(floors, _FLOOR_SHAPES, strict=False)]
+    shown = {CONSTANT, *(key.name for key in keys)}
+    return keys, [line.name for line in table.lines if line.name not in shown]
 
 
-def dots(table: Table, names: Sequence[str]) -> dict[str, Any]:
-    """A group of rows per column of a table, a row per name: the share with its interval, and the best constant."""
+def _key(line: Line, colour: str, shape: str, total: int) -> Key:
+    asked = line.cells[0].asked
+    part = asked < total
+    return Key(line.name, colour, shape, part, f"asked {asked:,} of {total:,}" if part else "")
+
+
+def dots(table: Table, keys: Sequence[Key]) -> dict[str, Any]:
+    """A group of rows per column of a table, a row per run: the share with its interval, and the best constant."""
     lines = {line.name: line for line in table.lines}
     groups, y = [], 0
     for place, head in enumerate(table.heads):
         top = y
         y += _LABEL
         marks = []
-        for series, name in enumerate(names):
-            line = lines.get(name)
+        for key in keys:
+            line = lines.get(key.name)
             if line is None:
                 continue
             cell = line.cells[place]
             if not math.isnan(cell.value):
-                told = f"{name}, {head.name}: {value_text(cell, head)} {interval_text(cell, head)} of {cell.n}"
+                told = f"{key.name}, {head.name}: {value_text(cell, head)} {interval_text(cell, head)} of {cell.n}"
                 marks.append(
-                    {"y": y + 6, "x": _x(cell.value), "low": _x(cell.low), "high": _x(cell.high), "series": series,
-                     "told": told}
+                    {"y": y + 6, "x": _x(cell.value), "low": _x(cell.low), "high": _x(cell.high), "key": key,
+                     "told": f"{told} ({key.note})" if key.note else told}
                 )  # fmt: skip
             y += _STEP
         constant = lines[CONSTANT].cells[place].value if CONSTANT in lines else math.nan
@@ -58,16 +96,17 @@ def _x(value: float) -> float | None:
     return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
 
 
-def costs(runs: Sequence[Run], summary: Table, names: Sequence[str]) -> dict[str, Any] | None:
+def costs(runs: Sequence[Run], summary: Table, keys: Sequence[Key]) -> dict[str, Any] | None:
     """Accuracy over the logarithm of what a thousand replies cost; None unless two runs have a price above 0.
 
-    names: whose colours the legend shows; others are left out.
+    keys: whom the legend shows; others are left out.
     """
     lines = {line.name: line.cells[0] for line in summary.lines}
+    known = {key.name: key for key in keys}
     points = []
     for run in runs:
         cell = lines[run.name]
-        if run.name in names and run.cost_known and run.cost_usd > 0 and not math.isnan(cell.value):
+        if run.name in known and run.cost_known and run.cost_usd > 0 and not math.isnan(cell.value):
             points.append((run.name, 1000 * run.cost_usd / run.cost_known, cell))
     if len(points) < 2:
         return None
@@ -86,9 +125,9 @@ def costs(runs: Sequence[Run], summary: Table, names: Sequence[str]) -> dict[str
                 "y": _y(cell.value),
                 "low": _y(cell.low),
                 "high": _y(cell.high),
-                "series": names.index(name),
+                "key": known[name],
                 "told": f"{name}: {value_text(cell, head)} {interval_text(cell, head)}, "
-                f"{cost:.3g} USD per thousand replies",
+                f"{cost:.3g} USD per thousand replies" + (f" ({known[name].note})" if known[name].note else ""),
             }
             for name, cost, cell in sorted(points, key=lambda point: point[1])
         ],
@@ -121,7 +160,7 @@ def confusions(board: Board, runs: Sequence[Run]) -> list[dict[str, Any]]:
                 ]  # fmt: skip
                 rows.append({"truth": truth, "cells": cells, "total": total})
             sums = [sum(row.get(answer, 0) for row in table.values()) for answer in said]
-            found.append({"title": f"{title}: {run.name}", "said": said, "rows": rows, "sums": sums})
+            found.append({"title": f"{title}: {run.name}", "name": run.name, "said": said, "rows": rows, "sums": sums})
     return found
 
 

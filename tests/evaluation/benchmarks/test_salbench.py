@@ -18,7 +18,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 
 from tests.backends.server import Play, Seen, refusal, reply, serving
 from vgbench_gen.cli.main import main
-from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation import label_tables
 from vgbench_gen.evaluation.answers import labels
 from vgbench_gen.evaluation.answers.labels import EMPTY, O3, P3, LabelReader
@@ -30,6 +30,7 @@ from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.layouts import breakdowns
 from vgbench_gen.evaluation.prompting import Asked, AskOptions
 from vgbench_gen.evaluation.reply_lines import ReplyKey
+from vgbench_gen.evaluation.runner import evaluate_all
 from vgbench_gen.evaluation.scoring import Case, score
 from vgbench_gen.evaluation.tables import comparison
 
@@ -220,6 +221,16 @@ def test_baselines_answer_with_labels(folder: Path, name: str) -> None:
         points.append(scored.score)
     assert name != "truth" or min(points) == 1
     assert name not in ("random", "noisy") or 0 <= min(points) < 1
+
+
+def test_no_baseline_draws_images(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = opened(folder)
+    rows = [row._replace(question_type="image") for row in source.rows()]
+    monkeypatch.setattr(source, "rows", lambda: rows)
+    monkeypatch.setattr(source, "again", lambda: source)
+    with pytest.raises(ConfigError, match="ask for an image"):
+        evaluate_all(source, ["baseline:random"], folder=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_drawn_sets_are_not_empty_and_not_the_key(folder: Path) -> None:

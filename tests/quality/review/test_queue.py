@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.quality.review.people import entry
+from tests.store.examples import make_item
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.quality.review.lines import CANNOT_TELL
-from vgbench_gen.quality.review.queue import Filter, allowed_answer, batches, place, read_ids, select
+from vgbench_gen.quality.review.queue import Filter, allowed_answer, batches, entries_of, place, read_ids, select
 
 ITEMS = [entry(f"{task}{n}", task, source) for task in "ab" for source in ("ca1m", "scannet") for n in range(40)]
 ITEMS = [entry(f"{e.source}-{e.id}", e.task, e.source) for e in ITEMS]
@@ -21,6 +23,13 @@ def test_batches_are_the_same_for_everybody_and_every_order() -> None:
     assert sorted(e.id for _, part in found for e in part) == sorted(e.id for e in ITEMS)
     assert len(Counter((e.task, e.source) for e in found[0][1])) == 4  # spread, not block by block
     assert len({name for name, _ in found}) == 4
+
+
+def test_a_word_of_other_people_has_no_value() -> None:
+    open_ended: dict[str, Any] = {"question_type": "open-ended", "options": ()}
+    word = make_item(answer="the desk", answer_value=(), **open_ended)
+    length = make_item(1, answer="2.40 m", answer_value=(2.4,), **open_ended)
+    assert [(e.answer, e.value) for e in entries_of([word, length])] == [("the desk", 0.0), ("2.40 m", 2.4)]
 
 
 def test_reviewers_meet_a_batch_in_orders_of_their_own() -> None:

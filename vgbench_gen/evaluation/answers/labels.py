@@ -7,9 +7,10 @@ Source of `released`: MikeWise2718/salbench, `evaluation/response_parser.py` and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from vgbench_gen.evaluation.answers.label_clauses import Clauses
 from vgbench_gen.evaluation.answers.official import Official
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
@@ -22,15 +23,19 @@ MEASURES = ("precision", "recall", "f1", "exact_match")
 _JOINT = ", "
 EMPTY = ok("")  # what a reply says that names no label
 _SENTENCE = re.compile(r"[\n;!?。]|\.(?=\s|$)")
-_CLAUSE = compiled(rf"[()]|,?\s*\b{either(words('turns', 'labels'))}\b|,\s*(?={either(words('restarts', 'labels'))}\b)")
-_UNLIKE = compiled(either(words("unlike", "labels")))
-_SAME_AFTER = compiled(either(words("same_after", "labels")))
-_SAME_BEFORE = compiled(either(words("same_before", "labels")))
-_NOT = compiled(either(words("negations", "labels")))
+_DASH = re.compile(r"\s+-+\s+|\s*[\u2014\u2013]\s*")
+_FRAME = str.maketrans(dict.fromkeys('"“”{}[]', " "))
 _EMPTY = compiled(rf"\A\W*{either(words('empty', 'labels'))}\W*\Z")
-_DIFFER = compiled(either(words("differ", "labels")))
+_DIFFER, _ASKS = (compiled(rf"\b{either(words(key, 'labels'))}\b") for key in ("differ", "asks"))
+_LEFT_OPEN = compiled(rf"\W+{either(words('turns', 'labels'))}\b[\w' ]*\Z")
+_GIVEN = compiled(either(words("given", "labels")))
 _YES, _NO = either(words("verdicts_yes", "labels")), either(words("verdicts_no", "labels"))
-_ANNOUNCED = compiled(rf"{either(words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*\n+")
+_SHORT_YES, _SHORT_NO = either(words("short_yes", "labels")), either(words("short_no", "labels"))
+_MARK_YES, _MARK_NO = either(words("marks_yes", "labels")), either(words("marks_no", "labels"))
+_ANNOUNCED = compiled(
+    rf"{either(words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
+    r"|\banswers?\s*(?:is|are|:|=)+[ \t]*"
+)
 _FILLING = re.compile(r"\b(?:and|the|an?|features?|difference|in|[0-9]{1,2})\b|[^a-z]")
 
 
@@ -44,8 +49,23 @@ def _pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
 
 @lru_cache(maxsize=8)
 def _verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
-    """A label and what a table says of it: "size: no"."""
-    return compiled(rf"(?P<of>{_pattern(vocabulary).pattern})\s*(?:[:=|]|-+>?|→)\s*(?:{_YES}|(?P<no>{_NO}))(?![a-z])")
+    """A label and what a table says of it: "size: no", "size (yes)", '"size": false', "size ✓"."""
+    either_way = rf"(?:{_YES}|(?P<{{0}}>{_NO}))"
+    alike = either(words("all_alike", "labels"))
+    forms = (
+        rf"\s*(?:[:=|?]|-+>?|→)\s*[\"']?{either_way.format('no1')}(?![a-z])",
+        rf"\s*\(\s*{either_way.format('no2')}(?![a-z])[^()\n]*\)",
+        rf"\s+(?:{_SHORT_YES}|(?P<no3>{_SHORT_NO}))(?=\s*(?:[,.;|)]|$))",
+        rf"\s*:?\s*(?:{_MARK_YES}|(?P<no4>{_MARK_NO}))",
+        rf"\s*:\s*(?P<no5>{alike})",
+    )
+    return compiled(rf"[\"']?(?P<of>{_pattern(vocabulary).pattern})[\"']?(?:{'|'.join(forms)})")
+
+
+@lru_cache(maxsize=8)
+def _ticked(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
+    """A label behind its mark: "✗ size"."""
+    return compiled(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_pattern(vocabulary).pattern})")
 
 
 class LabelReader:
@@ -58,19 +78,22 @@ class LabelReader:
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = tuple(vocabulary)
         self._label = _pattern(self.vocabulary)
-        self._verdict = _verdict(self.vocabulary)
+        self._verdict, self._ticked = _verdict(self.vocabulary), _ticked(self.vocabulary)
 
     def marked(self, text: str) -> Reading:
         """A list over several lines after the last "answer:"."""
         text = text.lower()
-        starts = [match.end() for match in _ANNOUNCED.finditer(text)]
+        starts = list(_ANNOUNCED.finditer(text))
         found: set[str] = set()
-        for line in text[starts[-1] :].split("\n") if starts else ():
+        lines = 0
+        for line in text[starts[-1].end() :].split("\n") if starts else ():
             named = self._named(line)
             if line.strip() and (not named or _FILLING.sub("", self._label.sub(" ", line))):
                 break
             found |= named
-        return _reading(found, NOTHING)
+            lines += bool(named)
+        # One line beside the announcement is left to the rules for phrases.
+        return _reading(found, NOTHING) if lines > 1 or (starts and starts[-1]["below"]) else NOTHING
 
     def segment(self, text: str) -> Reading:
         """The labels in a container or after a phrase."""
@@ -80,12 +103,16 @@ class LabelReader:
         return EMPTY if _EMPTY.match(text.lower()) else NOTHING
 
     def leading(self, text: str) -> Reading:
-        """Nothing: labels at the beginning are read with all others."""
-        return NOTHING
+        """What opens a reply that then gives up ("color, but I cannot tell more"); else as anywhere."""
+        low = _LEFT_OPEN.sub("", text.lower())
+        listed = not _FILLING.sub("", self._label.sub(" ", low))
+        if not listed and (_ASKS.search(low) or not _DIFFER.search(low)):
+            return NOTHING
+        return self.free(text)
 
     def free(self, text: str) -> Reading:
         """The labels that the text asserts anywhere, those of a sentence that repeats the whole list aside."""
-        parts = [self._asserted(part) for part in _SENTENCE.split(text.lower())]
+        parts = self._sentences(text.lower())
         some = [part for part in parts if part and len(part) < len(self.vocabulary)]
         return _reading(set[str]().union(*(some or parts)), NOTHING)
 
@@ -93,26 +120,22 @@ class LabelReader:
         return {str(match.lastgroup) for match in self._label.finditer(text)}
 
     def _asserted(self, text: str) -> set[str]:
-        found: set[str] = set()
-        text = self._verdict.sub(lambda match: ", " if match["no"] else f"{match['of']}, ", text)
-        for sentence in _SENTENCE.split(text):
-            for clause in _CLAUSE.split(_UNLIKE.sub(" differs ", sentence)):
-                denied = list(_denied(clause))
-                for match in self._label.finditer(clause):
-                    if not any(start <= match.start() < end for start, end in denied):
-                        found.add(str(match.lastgroup))
-        return found
+        return set[str]().union(*self._sentences(text))
 
+    def _sentences(self, text: str) -> list[set[str]]:
+        """The labels that each sentence of a lower-case text asserts."""
 
-def _denied(clause: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of where a clause names what does not differ."""
-    turns = [match.span() for match in _DIFFER.finditer(clause)]
-    if negation := _NOT.search(clause):
-        yield negation.start(), len(clause)
-    if same := _SAME_BEFORE.search(clause):
-        yield same.end(), min((start for start, _ in turns if start > same.end()), default=len(clause))
-    for same in _SAME_AFTER.finditer(clause):
-        yield max((end for _, end in turns if end <= same.start()), default=0), same.start()
+        def told(match: re.Match[str]) -> str:
+            denied = any(value for name, value in match.groupdict().items() if name.startswith("no"))
+            return ", " if denied else f", {match['of']}, "
+
+        text = _GIVEN.sub(" ", text)
+        ticked = self._ticked.search(text)
+        if ticked and not self._label.search(text[: ticked.start()]):
+            text = self._ticked.sub(told, text)
+        text = _DASH.sub(": ", self._verdict.sub(told, text).translate(_FRAME))
+        clauses = Clauses(self._label)
+        return [clauses.asserted(sentence) for sentence in _SENTENCE.split(text)]
 
 
 def _reading(labels: set[str], otherwise: Reading = EMPTY) -> Reading:

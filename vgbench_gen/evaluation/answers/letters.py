@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.places import containers, phrases
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
 
 DEFAULT_LETTERS = "ABCDEF"
@@ -18,6 +19,8 @@ _REJECT_AFTER_CHINESE = either(words("reject_after_chinese", "letters"))
 _ACCEPT = either(words("accept_after", "letters"))
 _ACCEPT_CHINESE = either(words("accept_after_chinese", "letters"))
 _AFTER_LETTER = either(words("after_letter", "letters"))
+_REVISIONS, _RESUMED = either(words("revisions", "letters")), either(words("after_revision", "letters"))
+_REVISED_SIGNS = tuple(words("revision_signs", "letters"))
 _NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
 _OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
 _JOIN = (
@@ -28,12 +31,17 @@ _IS = r"(?:is|are|was|were|seems?|looks?|appears?|must be|can be|would be|being|
 _HOW = (
     r"(?:(?:also|both|all|clearly|definitely|obviously|likely|probably|therefore|thus|simply|actually|most likely)\s+)*"
 )
+_VERDICT = re.compile(
+    rf"\s*(?:[-—(:,]\s*)?(?:(?:{_IS}\s+{_HOW})?{_ACCEPT}(?:\s+(?:answer|option|choice))?|[✓✔✅☑])\W*\Z", re.IGNORECASE
+)
+_REASON = re.compile(r",?\s*\b(?:since|because|as|while|whereas)\b|[,.]?\s*因为", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"(?<![0-9])\.(?=\s|$)|[;!?\n。]"
     r"|,\s*(?=(?:so|thus|hence|therefore|but|making|which means|it is|it's|i|we|the|then)\b)"
     r"|\b(?:so|therefore|thus|hence)\b|因此|所以",
     re.IGNORECASE,
 )
+_PUNCTUATION = str.maketrans(dict.fromkeys("()[]{}<>.,;:'\"*`|/&", " "))
 _HEDGED = compiled(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|可能")
 
 
@@ -51,22 +59,43 @@ class LetterReader:
         self._p = patterns(letters)
 
     def marked(self, text: str) -> Reading:
-        """Nothing: letters have no notation of their own."""
-        return NOTHING
+        """A letter after "wait, actually", unless a container or another announced or accepted letter outdoes it."""
+        low = text.lower()
+        revised = list(self._p.revised.finditer(text)) if any(sign in low for sign in _REVISED_SIGNS) else []
+        if not revised or any(True for _ in containers(text)):
+            return NOTHING
+        letter, rest = revised[-1].group(1), text[revised[-1].end(1) :]
+        accepted = {match.group(1) for match in self._p.accepted.finditer(self._without_rejected(rest))}
+        last = self._p.bare.fullmatch(rest.strip().rpartition("\n")[2].strip())
+        if accepted - {letter} or any(True for _ in phrases(rest)) or (last and last.group(1).upper() != letter):
+            return NOTHING
+        return ok(letter)
 
     def segment(self, text: str) -> Reading:
         """A letter or an option's text in a container or after a phrase."""
-        return self._opening(text, whole_text=True) or self._anywhere(text)
+        if self._only_letters(text):
+            return AMBIGUOUS
+        head = _REASON.split(text, maxsplit=1)[0]
+        equal = self.texts.equal_to(head) if len(head) < len(text) else ""
+        return ok(equal) if equal else self._opening(text, whole_text=True) or self._anywhere(text)
 
     def leading(self, text: str) -> Reading:
-        """ "B is the correct answer", a first line that is only a letter, or a reply that is one option's text."""
-        accepted = [match.group(1) for match in self._p.accepted.finditer(self._without_rejected(text))]
-        if accepted and len(set(accepted)) == 1:
-            return ok(accepted[-1].upper())
+        """A line that is an option in full, a first line that is a letter, "B is the correct answer", an option."""
+        if self._only_letters(text):
+            return AMBIGUOUS
+        stated = self._stated(text)
+        if stated:
+            return ok(stated)
         first, _, rest = text.partition("\n")
         bare = self._p.bare.fullmatch(first.strip())
         if bare and not (rest and self._p.bare.fullmatch(rest.strip().partition("\n")[0].strip())):
             return self._letter(bare.group(1))
+        kept = self._without_rejected(text)
+        accepted = {
+            match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
+        }
+        if len(accepted) == 1:
+            return ok(accepted.pop())
         if self._lists_several(text):
             return NOTHING
         equal = self.texts.equal_to(text) or self.texts.equal_to(first)
@@ -100,6 +129,37 @@ class LetterReader:
             return AMBIGUOUS
         return self._letter(opening.group(1) or opening.group(2))
 
+    def _stated(self, text: str) -> str:
+        """The letter of a first or last line that is one option in full ("B: image 3"); "" where options are listed.
+
+        A line stands for a choice where no other line states another option, or where it repeats one of a list.
+        """
+        lines = [line for line in text.split("\n") if line.strip()] if "\n" in text else []
+        if len(lines) < 2:
+            return ""
+        chosen = set()
+        for place in (0, -1):
+            letter = self._stated_by(lines[place])
+            if not letter:
+                continue
+            stated = [self._stated_by(line) for line in lines]
+            markers = [match.group(1) for line in lines[1:] if (match := self._p.listed.match(line.lstrip()))]
+            of_list = bool(markers) and markers[0] > letter  # the list goes on
+            if place:
+                before = self._p.listed.match(lines[-2].lstrip())
+                of_list = before is not None and before.group(1) != letter
+            alone = not of_list and set(stated) <= {"", letter}
+            if alone or stated.count(letter) > 1:
+                chosen.add(letter)
+        return chosen.pop() if len(chosen) == 1 else ""
+
+    def _stated_by(self, line: str) -> str:
+        match = self._p.option.match(line)
+        if match is None:
+            return ""
+        letter, said = match.group(1), line[match.end() :]
+        return letter if self.texts.is_text(letter, said) or self.texts.is_text(letter, _VERDICT.sub("", said)) else ""
+
     def _anywhere(self, text: str) -> Reading:
         if self.texts.hold_letters:  # "Point A" may be the text of option B
             contained = self.texts.only_one_in(self._without_lists(text))
@@ -115,16 +175,27 @@ class LetterReader:
                 if named:
                     return ok(named.pop()) if len(named) == 1 and not _HEDGED.search(clause.lower()) else AMBIGUOUS
             return AMBIGUOUS
-        contained = self.texts.only_one_in(rest) or self.texts.only_one_in(_last_clause(rest))
+        last = _last_clause(rest)
+        contained = self.texts.only_one_in(rest) or (self.texts.only_one_in(last) if self._concludes(last) else "")
         if contained:
             return ok(contained)
         return AMBIGUOUS if self._lists_several(text) or self.texts.count_in(rest) > 1 else NOTHING
+
+    def _concludes(self, clause: str) -> bool:
+        """Whether a clause is more than a remark on one option ("image 2 is mirrored")."""
+        said = self.texts.said_of_first(clause)
+        return not said or re.match(rf"(?:{_IS}\s+{_HOW})?{_ACCEPT}", said) is not None
 
     def _named(self, text: str) -> set[str]:
         found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}
         if "A" in found and not self._p.first_letter.search(text):
             found.discard("A")
         return found
+
+    def _only_letters(self, text: str) -> bool:
+        """Whether a text is two or more letters, each once, and nothing else (S9); with a space or a line between."""
+        named = text.translate(_PUNCTUATION).split()
+        return len(set(named)) == len(named) > 1 and set(named) <= set(self.letters)
 
     def _lists_several(self, text: str) -> bool:
         """Whether a text sets out two or more options by their letters, as a question does."""
@@ -138,7 +209,11 @@ class LetterReader:
 
     def _without_lists(self, text: str) -> str:
         """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
-        text = self._p.enumerated.sub(" ", text)
+        text = self._p.enumerated.sub(" ", self._p.between.sub(" ", text))
+        if "|" in text:
+            text = self._p.row.sub(
+                lambda row: " " if self.texts.is_text(row.group(1), row.group(2)) else row.group(), text
+            )
         markers = list(self._p.listed.finditer(text))
         if len({match.group(1) for match in markers}) < 2:
             return text
@@ -177,11 +252,27 @@ class Patterns:
             rf"\s*{name}{_OPEN}{any_case}{_CLOSE}\.?{_JOIN}{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])"
         )
         self.listed = re.compile(rf"(?<![A-Za-z0-9_'(]){_OPEN}({some})(?:\)|[.:、](?=\s)|\.(?=\S))")
+        self.option = re.compile(rf"\s*{name}{_OPEN}({some}){_CLOSE}(?![A-Za-z0-9_'])[\s).:、,=(→—-]*")
+        several_more = rf"{_JOIN}{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z])"
+        self.revised = re.compile(
+            rf"(?:\A|[.!?;:,\n—(…。-])\s*(?i:{_REVISIONS})[\s,:.!—…-]*(?i:(?:{_RESUMED})[\s,:.—…-]*){{0,4}}{name}"
+            rf"{_OPEN}({some}){_CLOSE}(?!{several_more})(?=\s*(?:[.,!;:\n。]|$)|\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT}))"
+        )
         self.accepted = re.compile(
-            rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT})|\s*(?:是|最)?{_ACCEPT_CHINESE})"
+            rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT})|(?:选?项)?\s*(?:是|最)?{_ACCEPT_CHINESE})"
+        )
+        # A row or an item of a list with its verdict: "| B | correct |", "B. image 3 ✅".
+        tick = "[✓✔✅☑]"
+        self.accepts = (
+            self.accepted,
+            re.compile(
+                rf"^[\s|]*{name}{_OPEN}({some}){_CLOSE}(?:[^\n|]{{0,80}}\|[^\n]{{0,80}}?\|?)?\s*(?:{tick}|(?<=\|)\s*(?i:{_ACCEPT}|yes\b))"
+                rf"|^[\s|]*{name}{_OPEN}({some}){_CLOSE}[).:][^\n]{{0,200}}{tick}\W*$",
+                re.MULTILINE,
+            ),
         )
         self.rejected_after = re.compile(
-            rf"\s*{name}{several}(?:\s*(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|\s*{_REJECT_AFTER_CHINESE})"
+            rf"\s*{name}{several}(?:选?项)?(?:\s*(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|\s*{_REJECT_AFTER_CHINESE})"
         )
         self.rejected = (
             re.compile(
@@ -189,7 +280,7 @@ class Patterns:
                 rf"{article}(?!\s*(?i:only|just)\b)"
             ),
             re.compile(
-                rf"(?<![A-Za-z0-9_']){name}{several}\s*"
+                rf"(?<![A-Za-z0-9_']){name}{several}(?:选?项)?\s*"
                 rf"(?:(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|{_REJECT_AFTER_CHINESE}"
                 rf"|(?i:isn't|aren't|wasn't|doesn't|don't|does not|do not|cannot|can't|can not|won't|will not|has no)"
                 rf"\b)"
@@ -200,6 +291,20 @@ class Patterns:
                 rf"(?i:{_HOW}{_REJECT_AFTER})[^\n]*$",
                 re.MULTILINE,
             ),
+            re.compile(
+                rf"^[\s|]*{name}{_OPEN}{some}{_CLOSE}\s*(?:[).:][^\n]{{0,200}}?(?=[✗❌✘✖✕])|[^\n|]{{0,80}}\|[^\n]{{0,200}}?(?<=[|\s]))"
+                rf"(?i:{_REJECT_AFTER})[^\n]*$",
+                re.MULTILINE,
+            ),
+            # What is granted before a comma: "Although A looks similar, ...".
+            re.compile(
+                rf"(?i:\b(?:even\s+)?(?:although|though)|\bat first(?: glance)?,?|\binitially,?)"
+                rf"\s+{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!\s+(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT}))[^,.;\n]{{0,80}}[,.;]"
+            ),
+        )
+        self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
+        self.between = re.compile(
+            rf"(?i:\bbetween)\s+{name}{_OPEN}{some}{_CLOSE}\s+(?:and|or)\s+{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
         )
         self.enumerated = re.compile(
             rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"

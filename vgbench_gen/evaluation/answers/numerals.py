@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
@@ -15,6 +16,7 @@ from vgbench_gen.evaluation.answers.quantities import (
     prepared,
     quantities,
     result_of_sum,
+    says_precision,
 )
 from vgbench_gen.evaluation.answers.units import Kind, Unit
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
@@ -30,7 +32,7 @@ _TOTALS = [
     for pattern in words("totals", "counts")
 ]
 # "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
-_OPENING = compiled(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:\s+[a-z]+){{0,3}}\s*[(:](?!\s*\Z)")
+_OPENING = compiled(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,3}}[ \t]*[(:](?!\s*\Z)")
 _NONE = compiled(rf"\A\W*{either(words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
 _NO_THINGS = compiled(rf"(?:^|\b){either(words('no_things', 'counts'))}")
 _BOUNDS = compiled(rf"{either(words('bounds', 'counts'))}\s*\Z")
@@ -138,7 +140,7 @@ class CountReader(_NumeralReader):
         if computed.found:
             return computed
         ready = prepared(text)
-        found = self._usable(quantities(ready))
+        found = [one for one in self._usable(quantities(ready)) if one.unit is None or not says_precision(one, ready)]
         if not found and first and _NO_THINGS.search(text.lower()):
             return ok(0.0)
         values = {(one.signed, one.unit, one.kind) for one in found}
@@ -200,15 +202,18 @@ class MeasureReader(_NumeralReader):
         if computed.found:
             return computed
         ready = prepared(text)
-        pairs = self._of_kind(quantities(result_of_sum(ready) if first else ready))
+        part = result_of_sum(ready) if first else ready
+        pairs = [one for one in self._of_kind(quantities(part)) if not says_precision(one, part)]
         if pairs:
             return self.value(pairs[0 if first else -1])
-        if self.unit is None:
+        unit = units.named_unit(text, (self.kind,)) or self.unit
+        if unit is None:
             return NOTHING
-        found = [one for one in quantities(ready) if one.unit is None]
+        found = [replace(one, unit=unit) for one in quantities(ready) if one.unit is None]
         if len({one.signed for one in found}) > 1:
             sentences = [part for part in _SENTENCES.split(ready) if quantities(part)]
             found = [one for one in quantities(result_of_sum(sentences[-1])) if one.unit is None]
+            found = [replace(one, unit=unit) for one in found]
         return self.value(found[0 if first else -1]) if found else NOTHING
 
     def _of_kind(self, found: Iterable[Quantity]) -> list[Quantity]:

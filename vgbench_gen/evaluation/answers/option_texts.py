@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.clean import plain
+from vgbench_gen.evaluation.answers.vocabulary import either, words
 
-_ARTICLES = re.compile(r"\b(?:the|a|an)\b(?![.):])")
+# "a" is the end of a name in "region A", and in "region A is closer".
+_ARTICLES = re.compile(rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{either(words('after_letter', 'letters'))}\b)\w)")
 _NOT_TEXT = re.compile(r"[\s,;:!?\"'()\[\]{}<>*_/|-]+")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
+_ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
+_WRITTEN_UNIT = re.compile(r"(?<=[0-9])\s?([a-z]{1,11}|[米度])(?![a-z0-9])")
 _REJECTED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
 _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
 
@@ -54,9 +59,19 @@ def _without_instruction(text: str, several_lines: bool) -> str:
 
 
 def bare(text: str) -> str:
-    """A text for comparison: lower case, without articles, hyphens, punctuation at its ends and extra spaces."""
+    """A text for comparison: lower case, without articles, hyphens, punctuation at its ends and extra spaces.
+
+    Numbers lose zeros at their end and units have one spelling, so that "2.50 meters" is "2.5 m".
+    """
     text = _NOT_TEXT.sub(" ", _ARTICLES.sub(" ", text.casefold()))
+    if re.search("[0-9]", text):
+        text = _WRITTEN_UNIT.sub(_one_spelling, _ZEROS.sub(r"\1\2", text))
     return text.strip(" .。")
+
+
+def _one_spelling(match: re.Match[str]) -> str:
+    unit = units.unit_of(match.group(1))
+    return f" {unit.name}" if unit else match.group()
 
 
 class OptionTexts:
@@ -86,10 +101,21 @@ class OptionTexts:
         equal = next((letter for letter, own in self._bare.items() if own == wanted), "")
         return equal or self._numbers.get(wanted, "")
 
+    def is_text(self, letter: str, text: str) -> bool:
+        """Whether a text is that of one option, with or without its unit where it is a measure."""
+        wanted = bare(text)
+        return bool(wanted) and (bare(self._plain.get(letter, "")) == wanted or self._numbers.get(wanted) == letter)
+
     def only_one_in(self, text: str) -> str:
         """The letter of the one option whose text stands in a reply, unless it is rejected there; "" otherwise."""
         found = self._found(text)
         return found.pop() if len(found) == 1 else ""
+
+    def said_of_first(self, clause: str) -> str:
+        """What follows the option's text that opens a clause, "" where none opens it or nothing follows."""
+        said = bare(clause)
+        own = next((self._bare[letter] for letter in self._order if said.startswith(self._bare[letter] + " ")), "")
+        return said[len(own) :].strip() if own else ""
 
     def count_in(self, text: str) -> int:
         """How many options' texts stand in a reply."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.clean import clean
 from vgbench_gen.evaluation.answers.outcomes import (
     API_ERROR,
@@ -35,7 +36,10 @@ _PHRASE = compiled(
     rf"(?:{_LINKS}\b\s*:?|:|=|-+>|→|—|-(?=\s))\s*"
     rf"|\b{either(words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
     rf"|{either(words('answer_chinese'))}\s*"
+    rf"|^[ \t]*(?:the\s)?(?:(?:final|correct|best|my)\s)?answer[ \t]*$"
 )
+_DENIED = compiled(rf"{either(words('denials'))}\s+(?:{_LINKS})\s+(?:[^\n.,;:!?。]|\.(?=[0-9])){{1,60}}")
+_UNIT = re.compile(rf"[\s,~\\]*(?P<unit>{units.PATTERN})")
 _SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
 _ABBREVIATION = re.compile(r"\b(approx|ca|e\.g|i\.e|vs|fig|est|resp)\.", re.IGNORECASE)
 _API_ERROR = compiled(rf"\A\W{{0,3}}{either(words('api_errors'))}")
@@ -60,7 +64,7 @@ def read(reply: str | None, reader: Reader, none_is_a_value: bool = False, empty
     if _API_ERROR.match(reply[:400].lower()):
         return API_ERROR
     cleaned = clean(reply)
-    text = _ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text)
+    text = _without_denied(_ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text))
     whole = text.strip().lower()
     if len(whole) < 12 and _PLACEHOLDER.match(whole) and not (none_is_a_value and whole.strip(".!") == "none"):
         return TRUNCATED if cleaned.cut else NOTHING
@@ -85,6 +89,16 @@ def _read_clean(text: str, reader: Reader) -> Reading:
         found = reader.leading(text)
         return reader.free(text) if found.status == "no_answer" else found
     return _around_refusal(text, refused, reader)
+
+
+def _without_denied(text: str) -> str:
+    """The text without clauses such as "I don't think the answer is A" (S8)."""
+    low = text.lower()
+    if not any(sign in low for sign in ("answer", "option", "choice")) or len(low) != len(text):
+        return text
+    for match in reversed(list(_DENIED.finditer(low))):
+        text = f"{text[: match.start()]} {text[match.end() :]}"
+    return text
 
 
 def _around_refusal(text: str, refused: re.Match[str], reader: Reader) -> Reading:
@@ -127,7 +141,7 @@ def containers(text: str) -> Iterator[str]:
     if "<" in text:
         found += [(match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
     if "boxed" in text or "fbox" in text:
-        found += [(match.start(), _braced(text, match.end())) for match in list(_BOXED.finditer(text))[-_MAX_PLACES:]]
+        found += [(match.start(), _boxed(text, match.end())) for match in list(_BOXED.finditer(text))[-_MAX_PLACES:]]
     if ":" in text and ("'" in text or '"' in text):
         found += [(match.start(), next(filter(None, match.groups()), "")) for match in _KEYED.finditer(text)]
     for _, content in sorted(found, reverse=True)[:_MAX_PLACES]:
@@ -150,6 +164,13 @@ def segment_at(text: str, start: int) -> str:
         start += 1
     end = _SEGMENT_END.search(text, start)
     return text[start : end.start() if end else len(text)].strip()
+
+
+def _boxed(text: str, start: int) -> str:
+    """What a box holds, with the unit right behind it."""
+    content = _braced(text, start)
+    unit = _UNIT.match(text[start + len(content) + 1 :][:40].lower()) if content[-1:].isdigit() else None
+    return f"{content} {unit['unit']}" if unit else content
 
 
 def _braced(text: str, start: int) -> str:

@@ -22,9 +22,10 @@ _LARGEST = 1e15
 # One anchored pattern for a number; what a comma or dot means follows from the digits after it.
 NUMBER = (
     r"(?:(?P<whole>[0-9]{1,6})\s+(?P<top>[0-9]{1,4})/(?P<bottom>[0-9]{1,4})|(?P<over>[0-9]{1,6})\s*/\s*(?P<under>[0-9]{1,6})"
+    r"|10\s?\^\s?[({]?\s?(?P<tens>[+-]?[0-9]{1,2})(?![0-9.])[)}]?"
     r"|(?P<digits>[0-9]{1,3}(?:,[0-9]{3}){1,5}(?:\.[0-9]{1,20})?|[0-9]{1,3}(?:\.[0-9]{3}){1,5},[0-9]{1,20}|[0-9]{1,12},[0-9]{1,2}(?![0-9])"
     r"|0,[0-9]{1,20}|[0-9]{1,40}(?:\.[0-9]{1,40})?|\.[0-9]{1,40})"
-    r"(?:\s*[x×*]\s*10\s*\^?\s*[({]?\s*(?P<power>[+-]?[0-9]{1,2})[)}]?|[eE](?P<exponent>[+-]?[0-9]{1,2}))?)"
+    r"(?:\s*[x×*·⋅]\s*10\s*\^?\s*[({]?\s*(?P<power>[+-]?[0-9]{1,2})[)}]?|[eE](?P<exponent>[+-]?[0-9]{1,2}))?)"
 )
 _QUANTITY = re.compile(
     rf"(?<![A-Za-z0-9_.])(?<![0-9],)(?<![0-9]/){NUMBER}(?:(?P<gap>\s*-?\s*)(?P<unit>{units.PATTERN})|(?![A-Za-z0-9_]|\.[0-9]))",
@@ -33,7 +34,15 @@ _RANGE = re.compile(r"\s*(?:-|~|–|—|to|through|up to|till|until|到|至)\s*"
 _EITHER = re.compile(r"\s*,?\s*(?:or|或者?|/)\s*")
 _BETWEEN = re.compile(r"\b(?:between|from)\s*$|在\s*$")
 _AND = re.compile(r"\s*(?:and|和|与)\s*")
-_PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\+-)\s*")
+_PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\+-|\(±|,?\s?(?:plus or (?:minus|-)|plus/minus|give or take))\s*")
+_UNIT_IN_BRACKETS = re.compile(rf"(?<=[0-9])\s?[(\[]\s?(?:in\s)?(?P<unit>{units.PATTERN})\s?[)\]]")
+# A length beside these says how well another one is known.
+_PRECISION = either(words("precision", "lengths"))
+_PRECISION_AFTER = compiled(rf"\s*(?:-|\b)\s*(?:[a-z]+\s+)?{_PRECISION}\b")
+_PRECISION_BEFORE = compiled(
+    rf"(?:\b{_PRECISION}(?:\s*(?:\b(?:of|is|was|within|about|around|approximately|up to)\b|大?约|[:=~≈±<(]))*"
+    rf"|{either(words('precision_before', 'lengths'))})\s*\Z"
+)
 _JOINED = re.compile(r"\s*(?:,|\band\b|又|零)?\s*")
 _LIST_MARKER = re.compile(r"^[ \t]*\(?([0-9]{1,2})[.)][ \t]+(?=\S)", re.MULTILINE)
 _LABELS = compiled(
@@ -44,6 +53,11 @@ _OF_MEDIA = compiled(rf"\b[0-9]{{1,3}}\s*(?:{either(words('things_of_media', 'co
 _TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
 _NAMED = re.compile(
     r"\b[xyzuvwhft][0-9]?\s*=\s*-?[0-9.]{1,20}(?!\s*(?:m|cm|mm|ft|met|cent|feet|inch)\b)|\b[0-9]{1,2}:[0-9]{2}\b"
+)
+# "3, not 4"
+_DENIED = compiled(
+    r"(?:,\s*)?\b(?:not|rather than|instead of)\s+(?:just\s+)?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?![0-9/-])"
+    rf"(?:\s*(?:{units.PATTERN}))?"
 )
 _EXPRESSION = re.compile(r"[\s(]*[0-9.][0-9.\s()+*×÷/-]{0,60}")
 _MULTI = re.compile(r"[+*×÷/(]")
@@ -87,7 +101,9 @@ def prepared(text: str) -> str:
         text = _LIST_MARKER.sub("", text)
     for pattern in (_TUPLES, _LABELS, _OF_MEDIA, _NAMED):
         text = pattern.sub(" ", text)
-    return text
+    if "not " in text or "rather than" in text or "instead of" in text:
+        text = re.sub(" {3,}", " ", _DENIED.sub(" ", text))
+    return _UNIT_IN_BRACKETS.sub(r" \g<unit>", text) if "(" in text or "[" in text else text
 
 
 @lru_cache(maxsize=256)
@@ -104,6 +120,14 @@ def quantities(text: str) -> tuple[Quantity, ...]:
         else:
             found[-1] = merged
     return tuple(found)
+
+
+def says_precision(found: Quantity, text: str) -> bool:
+    """Whether a quantity of a prepared text only says how well another is known: "at 10 m resolution"."""
+    return bool(
+        _PRECISION_AFTER.match(text, found.end)
+        or _PRECISION_BEFORE.search(text[max(0, found.start - 60) : found.start])
+    )
 
 
 def result_of_sum(text: str) -> str:
@@ -161,6 +185,8 @@ def _value(match: re.Match[str]) -> float | None:
             value = int(match["whole"]) + int(match["top"]) / int(match["bottom"])
         elif match["over"]:
             value = int(match["over"]) / int(match["under"])
+        elif match["tens"]:
+            value = 10.0 ** int(match["tens"])
         else:
             value = float(_decimal(match["digits"])) * 10.0 ** int(match["power"] or match["exponent"] or 0)
     except (ZeroDivisionError, OverflowError, ValueError):
@@ -184,7 +210,7 @@ def _decimal(digits: str) -> str:
 
 def _merged(first: Quantity, second: Quantity, text: str) -> Quantity | None:
     gap = text[first.end : second.start]
-    if len(gap) > 12:
+    if len(gap) > 20:
         return None
     if _PLUS_MINUS.fullmatch(gap):
         return replace(first, unit=first.unit or second.unit, end=second.end)

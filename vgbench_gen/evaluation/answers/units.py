@@ -106,6 +106,13 @@ def unit_of(text: str) -> Unit | None:
     return SPELLINGS.get(text.strip().casefold())
 
 
+def named_unit(text: str, kinds: tuple[Kind, ...]) -> Unit | None:
+    """The unit of one of these kinds that a reply names apart from its numbers: "Distance (m): 1.5"."""
+    found = {SPELLINGS[match["unit"]] for match in _ASKED.finditer(text.lower())}
+    found = {unit for unit in found if unit.kind in kinds}
+    return found.pop() if len(found) == 1 else None
+
+
 @lru_cache(maxsize=4096)
 def asked_unit(question: str, kinds: tuple[Kind, ...] = ("length", "area")) -> Unit | None:
     """The unit of one of these kinds that a question asks for; None where that is not certain.

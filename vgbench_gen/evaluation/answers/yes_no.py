@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, Reading, ok
+from vgbench_gen.evaluation.answers.places import containers, phrases
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
 
 YES, NO = "Yes", "No"
@@ -14,10 +15,12 @@ _NO = rf"(?:{either(words('no', 'yes_no'))}|no(?!\s+{either(words('no_idioms', '
 _TRUE, _FALSE = either(words("true", "yes_no")), either(words("false", "yes_no"))
 _SUBJECT = either(words("subjects", "yes_no"))
 _CHINESE_NO, _CHINESE_YES = either(words("chinese_no", "yes_no")), either(words("chinese_yes", "yes_no"))
-_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。]|-|—))"
+_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
 
 _ECHO = compiled(
     rf"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b|\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b|\btrue\s*(?:or|/)\s*false\b"
+    rf"|(?:\bnot|n't)\s+(?:a\s+|simply\s+|just\s+)?\"?(?:yes|no)\b\"?"
+    rf"|\b(?:yes|no)\s*\?(?=\s*\S)"  # "Yes? Let me check."
     rf"|{either(words('chinese_echoes', 'yes_no'))}"
 )
 _BOTH = compiled(r"\byes\b\W+(?:and|but also)\W+\bno\b|\bno\b\W+(?:and|but also)\W+\byes\b")
@@ -35,8 +38,17 @@ _PREDICATE = compiled(
     rf"(?:(?P<true>{_TRUE})|(?P<false>{_FALSE}))\b"
     rf"(?!\s+[a-z]+\s+of\b)|\b{_SUBJECT}\s*(?P<isnt>isn't|wasn't)\s+(?:(?P<true2>{_TRUE})|(?P<false2>{_FALSE}))\b"
 )
+_OF_STATEMENT = compiled(
+    r"\bstatement\b[^.\n]{1,200}\b(?:is|was)\s+(?:therefore |thus |clearly |indeed |also )?(?P<not>not\s+)?"
+    r"(?:(?P<true>true|correct|accurate|valid)|(?P<false>false|incorrect|wrong|untrue|inaccurate|invalid))\s*(?:[.!]|$)"
+)
+_CHINESE_PREDICATE = compiled(
+    rf"{either(words('chinese_subjects', 'yes_no'))}(?:显然|因此|所以)?(?:是|为)?"
+    rf"(?:(?P<false>{either(words('chinese_false', 'yes_no'))})|(?P<true>正确|对的|成立|准确|属实))"
+)
 _REVISION = compiled(
-    rf"\b{either(words('revisions', 'yes_no'))}\b[\s,:.-]*(?:the answer is\s+)?(?:(?P<yes>{_YES})|(?P<no>{_NO}))\b"
+    rf"\b{either(words('revisions', 'yes_no'))}\b[\s,:.-]*(?:the answer is\s+)?"
+    rf"(?:(?P<yes>{_YES})\b|(?P<no>{_NO})\b(?:{_END}|(?=\s+(?:it|that|this|the|they|there)\b)))"
 )
 _HELPLESS = compiled(
     r"\A\W*no\b[\s,.]*i(?:'m| am)? "
@@ -50,8 +62,14 @@ class YesNoReader:
     """Reads "Yes" or "No"."""
 
     def marked(self, text: str) -> Reading:
-        """A "no" that declines to help; anything else has no notation of its own."""
-        return REFUSAL if _HELPLESS.search(text.lower()) else NOTHING
+        """A "no" that declines to help; a token after "wait," where nothing is announced later or boxed."""
+        low = text.lower()
+        if _HELPLESS.search(low):
+            return REFUSAL
+        revised = list(_REVISION.finditer(low))
+        if not revised or any(True for _ in containers(text)) or any(True for _ in phrases(text[revised[-1].end() :])):
+            return NOTHING
+        return ok(YES if revised[-1]["yes"] else NO)
 
     def segment(self, text: str) -> Reading:
         """A yes or no in a container or after a phrase."""
@@ -84,9 +102,10 @@ class YesNoReader:
         said = {_holds(match) for match in _PREDICATE.finditer(text)}
         if len(said) > 1:
             return AMBIGUOUS
-        if said:
-            return ok(YES if said.pop() else NO)
-        return NOTHING
+        if not said:
+            said = {bool(match["true"]) != bool(match["not"]) for match in _OF_STATEMENT.finditer(text)}
+            said |= {bool(match["true"]) for match in _CHINESE_PREDICATE.finditer(text)}
+        return ok(YES if said.pop() else NO) if len(said) == 1 else AMBIGUOUS if said else NOTHING
 
 
 def _holds(match: re.Match[str]) -> bool:

@@ -20,8 +20,8 @@ MAX_IDS_BYTES = 64 << 20
 class Entry:
     """What the queue and the counts need of an item; the whole item is read when it is shown.
 
-    digest: see `item_digest`. answer: as stated. value: of an open-ended answer, in the item's unit, else 0. tolerance:
-    relative, of an open-ended answer.
+    digest: see `item_digest`. answer: as stated. value: of an open-ended answer, in the item's unit, else 0 (also where
+    other people's answer is a word). tolerance: relative, of an open-ended answer.
     """
 
     id: str
@@ -71,7 +71,7 @@ def entries_of(items: Iterable[Item]) -> list[Entry]:
             scene=f"{item.source}/{item.scene_id}",
             group=item.group_id,
             answer=item.answer,
-            value=item.answer_value[0] if item.question_type == "open-ended" else 0.0,
+            value=item.answer_value[0] if item.question_type == "open-ended" and item.answer_value else 0.0,
             tolerance=item.tolerance,
         )
         for item in items

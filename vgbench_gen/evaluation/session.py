@@ -1,0 +1,299 @@
+"""One model's way through the questions: ask what was not answered yet, and keep every reply as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen import __version__
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Keeps
+from vgbench_gen.evaluation.baselines import Baseline
+from vgbench_gen.evaluation.interrupts import Stop
+from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.evaluation.questions import Questions
+from vgbench_gen.evaluation.replies import (
+    Answered,
+    Header,
+    ReplyKey,
+    ReplyLine,
+    ReplyWriter,
+    line_at,
+    read_answered,
+    replies_path,
+)
+from vgbench_gen.evaluation.visual_cot import Stages, second
+
+# Failures of no single question: asking on would fail the same way, so nothing is recorded and the model stops.
+_STOPPING = ("budget", "cancelled", "refused_key")
+_BASELINE_VERSION = "1"
+_ALIKE = 2  # so many rounds of requests that all fail alike, and nobody answers: the rest would fail the same way
+
+
+@dataclass(slots=True)
+class Run:
+    """What became of one model.
+
+    total: requests that the choice of questions means. kept: of them, answered before. asked, failed: of this run;
+    failed ones by kind. reasons: the first message of each kind. without: answered without the image that was to be
+    made before. stopped: why not all were asked, "" where they were. usd: None where no price is known.
+    """
+
+    spec: str
+    path: Path
+    total: int = 0
+    kept: int = 0
+    asked: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)
+    without: int = 0
+    stopped: str = ""
+    tokens: int = 0
+    usd: float | None = 0.0
+    seconds: float = 0.0
+
+    def add(self, reply: Reply) -> None:
+        """Count what a reply cost; one from the cache cost nothing now."""
+        if reply.cached:
+            return
+        self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
+        if reply.usage is not None:
+            self.tokens += reply.usage.prompt_tokens + reply.usage.completion_tokens
+
+    @property
+    def done(self) -> int:
+        """Requests that need nothing more in this run."""
+        return self.kept + self.asked
+
+    @property
+    def complete(self) -> bool:
+        """Whether every request has a reply."""
+        return self.done >= self.total and not self.failed and not self.stopped
+
+
+Progress = Callable[[Run], None]
+
+
+class Session:
+    """One model's way through the questions.
+
+    Args:
+        spec: of the model, as given.
+        who: is asked.
+        questions: which, and how; the session's own.
+        folder: of the file of replies.
+        progress: called after each reply.
+        stop: says when to send nothing more.
+        maker: who draws, where that is another.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        who: Backend | Baseline,
+        questions: Questions,
+        folder: Path,
+        progress: Progress,
+        stop: Stop,
+        maker: Backend | None = None,
+    ) -> None:
+        self._who, self._questions, self._progress, self._maker = who, questions, progress, maker
+        self._stages: Stages | None = None
+        self._stop = stop
+        # A backend's own spelling of its spec holds no password, and one server has one file however it was spelled.
+        self._spec = who.spec if isinstance(who, Backend) else spec
+        model = who.model if isinstance(who, Backend) else spec
+        self._settings = questions.options.settings(model)
+        options = questions.options.model_dump(mode="json", exclude={"tasks", "types", "limit"})
+        told = options | {"settings": self._settings.model_dump(mode="json", exclude={"epoch"})}
+        if questions.options.visual_cot:
+            told["image_model"] = maker.spec if maker is not None else self._spec
+        source = questions.source
+        self._header = Header(source.fingerprint, source.benchmark, self._spec, model, told, __version__)
+        self.result = Run(self._spec, replies_path(folder, self._spec), questions.total)
+        self._answered = Answered({}, {})
+        self._alike: Counter[str] = Counter()  # requests of this run that failed, by kind, until one is answered
+
+    async def run(self) -> Run:
+        """Ask everything that is missing; returns what became of it."""
+        started_s = time.monotonic()
+        path = self.result.path
+        with ReplyWriter(path, self._header) as writer:
+            self._answered = read_answered(path, self._header)
+            self._progress(self.result)
+            try:
+                if isinstance(self._who, Backend):
+                    await self._ask(self._who, writer)
+                else:
+                    await self._answer(self._who, writer)
+                if self._stop.asked and self.result.done >= self.result.total:
+                    self.result.stopped = ""
+            finally:
+                self.result.seconds = time.monotonic() - started_s
+        self._progress(self.result)
+        return self.result
+
+    def _missing(self, writer: ReplyWriter, salt: str = "") -> Iterator[tuple[Item, Asked, str]]:
+        """(item, request, digest) of what has no reply to just this request."""
+        for item, asked in self._questions.walk(self._settings):
+            if self._stages is not None:
+                yield item, asked, asked.digest  # whether it was answered shows once its drawing is there
+                continue
+            digest = asked.question + stable_hash(asked.digest, salt) if salt else asked.digest
+            if not self._is_kept(asked.key, digest, writer):
+                yield item, asked, digest
+
+    def _is_kept(self, key: ReplyKey, digest: str, writer: ReplyWriter) -> bool:
+        at = self._answered.at.get(key, {}).get(digest)
+        if at is None:
+            return False
+        if self._answered.in_force.get(key) != digest:
+            # It stands under other settings, which ask this question just so: put it under those of this run.
+            writer.append(line_at(writer.path, at))
+        self.result.kept += 1
+        return True
+
+    async def _ask(self, backend: Backend, writer: ReplyWriter) -> None:
+        options = self._questions.options
+        if options.visual_cot:
+            drawn_by = self._maker or backend
+            self._stages = Stages(self._questions.source, options.visual_cot, drawn_by, self.result.path)
+        waiting = self._missing(writer)
+
+        async def work() -> None:
+            for _, asked, digest in waiting:  # shared: each request goes to the worker that is free
+                if asked.problem:
+                    self._keep(writer, asked, digest, error=asked.problem)
+                    continue
+                source, made = self._questions.source, None
+                try:
+                    if self._stages is not None:
+                        made = await self._stages.make(asked, writer, self.result.add)
+                        asked = second(asked, made)
+                        digest = asked.digest
+                        self.result.without += made.image is None
+                        if self._is_kept(asked.key, digest, writer):
+                            continue
+                    request = asked.request(source.image)
+                    reply = await (_changed if isinstance(source, Keeps) else _answered)(backend, request)
+                except BackendError as error:
+                    if error.kind in _STOPPING:
+                        self.result.stopped = self.result.stopped or str(error)
+                    else:
+                        self._keep(writer, asked, digest, error=f"{error.kind}: {error}")
+                        self._count_failure(error, backend)
+                else:
+                    self._alike = Counter({"": 1})  # somebody answers
+                    folder = self.result.path.with_suffix("")
+                    problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
+                    if self._stages is not None and made is not None:
+                        # Before the reply, after which nothing would be written about it any more.
+                        self._stages.save_intermediate(asked, made, reply.text)
+                    self._keep(writer, asked, digest, reply=reply, error=problem)
+                if self.result.stopped or self._stop.asked:
+                    return
+
+        workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.parallel, self.result.total)))]
+        try:
+            await self._stop.gathered(workers, [backend, self._maker], self._stages)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            if self._stages is not None:
+                await self._stages.close()
+            await backend.rest()
+
+    def _count_failure(self, error: BackendError, backend: Backend) -> None:
+        self._alike[error.kind] += 1
+        most = _ALIKE * max(1, backend.parallel)
+        if not self.result.stopped and len(self._alike) == 1 and self._alike[error.kind] >= most:
+            self.result.stopped = f"the first {most} requests all failed alike ({error.kind}): {error}"
+
+    async def _answer(self, baseline: Baseline, writer: ReplyWriter) -> None:
+        # In a thread, so that those who learn or look at images do not hold up others' connections.
+        ended = threading.Event()
+        work = asyncio.ensure_future(asyncio.to_thread(self._answer_all, baseline, writer, ended))
+        try:
+            await self._stop.first(work)
+        finally:
+            ended.set()
+            await asyncio.wait([work])
+        work.result()
+
+    def _answer_all(self, baseline: Baseline, writer: ReplyWriter, ended: threading.Event) -> None:
+        # What a baseline says may depend on the whole dataset and on its seed.
+        salt = f"{_BASELINE_VERSION}/{self._header.dataset}/{baseline.seed}"
+        for item, asked, digest in self._missing(writer, salt):
+            if ended.is_set():
+                return
+            if asked.problem:
+                self._keep(writer, asked, digest, error=asked.problem)
+            else:
+                self._keep(writer, asked, digest, text=baseline.answer(item, asked))
+
+    def _keep(
+        self,
+        writer: ReplyWriter,
+        asked: Asked,
+        digest: str,
+        reply: Reply | None = None,
+        text: str | None = None,
+        error: str = "",
+    ) -> None:
+        images, more = asked.record(), {}
+        if reply is not None:
+            text, more = reply.text, _told(reply)
+            for image, size in zip(images, reply.image_sizes_px, strict=False):
+                image["size_px"] = list(size)
+        key, run = asked.key, self.result
+        writer.append(
+            ReplyLine(
+                **key._asdict(),
+                benchmark=asked.item.benchmark,
+                model=self._header.model if reply is None else reply.model,
+                request_digest=digest,
+                response=text,
+                images=tuple(images),
+                error=error,
+                time=round(time.time(), 3),
+                **more,
+            )
+        )
+        run.asked += 1
+        if reply is not None:
+            run.add(reply)
+        if error:
+            kind = error.partition(":")[0]
+            run.failed[kind] += 1
+            run.reasons.setdefault(kind, error.partition(": ")[2])
+        self._progress(run)
+
+
+async def _answered(backend: Backend, request: Request) -> Reply:
+    return await backend.ask(request.messages, request.settings)
+
+
+async def _changed(backend: Backend, request: Request) -> Reply:
+    """The question's images changed as its words say."""
+    parts = request.messages[-1].parts
+    words = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return await backend.edit([part for part in parts if isinstance(part, ImagePart)], words, request.settings)
+
+
+def _told(reply: Reply) -> dict[str, Any]:
+    """What the backend says of a reply besides its text; one from the cache keeps what it cost once."""
+    return {
+        "finish_reason": reply.finish_reason,
+        "usage": {} if reply.usage is None else asdict(reply.usage),
+        "cost_usd": reply.cost_usd,
+        "latency_s": reply.latency_s,
+    }

@@ -1,0 +1,276 @@
+"""Wrong answers of every model as pages: what was true, what was read, and how the reply begins.
+
+Replies are hostile text: they are escaped by the template, and characters that would reorder or hide what stands around
+them are replaced.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.evaluation.board import Board, Entry, Run, ScoreRow
+from vgbench_gen.evaluation.compare import by_model
+from vgbench_gen.evaluation.replies import FOLDER as REPLIES
+from vgbench_gen.evaluation.replies import Excerpt, ReplyKey, read_excerpts
+from vgbench_gen.evaluation.saved import Saved
+from vgbench_gen.report.gallery_images import OWN, address_from
+from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.store.files import sync_all, write_bytes
+from vgbench_gen.store.media import NAME
+
+PER_PAGE = 500  # replies on one page
+CHARS = 600  # of each reply
+_SHORT = 200  # characters of everything else
+_BRIEF = 60  # of what the published script read, which may be the whole reply
+_THUMBNAILS = 8  # of one question
+_OURS = "vgbench compare: wrong answers"  # by which pages of an earlier run are known
+_UNITS = {"length": " m", "angle": "°"}
+# Control characters, marks that turn the direction of text, halves of surrogate pairs.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """The pages of one run. address: of the first. replies: how many were wrong. tasks: (data set, task) -> address."""
+
+    address: str
+    replies: int
+    tasks: Mapping[tuple[str, str], str]
+
+
+class _Miss(NamedTuple):
+    place: int
+    row: ScoreRow
+    path: Path
+
+
+def write_wrong(
+    board: Board,
+    runs: Sequence[Run],
+    saved: Mapping[str, Sequence[Saved]],
+    homes: Mapping[str, Path],
+    folder: Path,
+    title: str,
+) -> dict[str, Wrong]:
+    """Write the wrong answers of these runs, `PER_PAGE` to a file, and remove pages of earlier runs.
+
+    Replies to the options in another order are left out, as in the tables. Memory holds the beginnings of one run's
+    wrong replies at a time.
+
+    Args:
+        board: whose questions count.
+        runs: of the board.
+        saved: scores by data set, as `load_board` gives them.
+        homes: data set -> its folder, where replies, gallery and media stand.
+        folder: where the page of scores stands.
+        title: names of the data sets.
+
+    Raises:
+        DatasetError: a file of replies cannot be read.
+    """
+    places = {(entry.dataset, entry.id): k for k, entry in enumerate(board.questions)}
+    files = by_model(saved)
+    views = {dataset: _View(folder, home) for dataset, home in homes.items()}
+    found: dict[str, Wrong] = {}
+    written: list[Path] = []
+    for run in runs:
+        misses = _misses(run, files.get(run.model, ()), homes, places)
+        misses.sort(key=lambda miss: (_part(board.questions[miss.place]), miss.place, miss.row.epoch))
+        if misses:
+            paths, found[run.name] = _write(board, run, misses, views, folder, title)
+            written += paths
+    sync_all(written)
+    _remove_stale(folder, {path.name for path in written})
+    return found
+
+
+def _misses(
+    run: Run, files: Sequence[tuple[str, Saved]], homes: Mapping[str, Path], places: Mapping[tuple[str, str], int]
+) -> list[_Miss]:
+    found = []
+    for dataset, one in files:
+        if dataset in homes:
+            path = one.replies or homes[dataset] / REPLIES / one.path.name
+            for row in one.rows:
+                place = places.get((dataset, row.id))
+                wrong = row.outcome != "failed" and row.score < 1 and not row.rotation
+                if wrong and place is not None and (row.stage, row.prompt_set) == (run.stage, run.prompt_set):
+                    found.append(_Miss(place, row, path))
+    return found
+
+
+def _part(entry: Entry) -> tuple[str, str]:
+    return entry.dataset, entry.task or entry.source
+
+
+def _write(
+    board: Board, run: Run, misses: Sequence[_Miss], views: Mapping[str, _View], folder: Path, title: str
+) -> tuple[list[Path], Wrong]:
+    name = _file_name(run.name)
+    pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
+    names = [f"{name}.html" if not k else f"{name}-page-{k + 1}.html" for k in range(len(pages))]
+    sizes = Counter(_part(board.questions[miss.place]) for miss in misses)
+    tasks: dict[tuple[str, str], str] = {}
+    for address, page in zip(names, pages, strict=True):
+        for miss in page:
+            part = _part(board.questions[miss.place])
+            tasks.setdefault(part, f"{quote(address)}#t{len(tasks)}")
+    keys: dict[Path, set[ReplyKey]] = defaultdict(set)
+    for miss in misses:
+        keys[miss.path].add(_key(miss.row))
+    excerpts = {path: read_excerpts(path, wanted, CHARS) for path, wanted in keys.items()}
+    several = len({dataset for dataset, _ in sizes}) > 1
+    parts = [
+        {"name": _part_name(part, several), "n": n, "href": tasks[part]} for part, n in sizes.items()
+    ]  # fmt: skip
+    outcomes = Counter(miss.row.outcome for miss in misses)
+    style, csp = inline_style("img-src 'self'; ")
+    written = []
+    for k, page in enumerate(pages):
+        html = (
+            environment()
+            .get_template("scores_wrong.html.j2")
+            .render(
+                csp=csp,
+                style=style,
+                ours=_OURS,
+                most=CHARS,
+                title=clean(title, _SHORT),
+                name=clean(run.name, _SHORT),
+                outcomes=[(outcome, outcomes[outcome]) for outcome in sorted(outcomes, key=lambda o: -outcomes[o])],
+                total=len(misses),
+                first=k * PER_PAGE + 1,
+                last=k * PER_PAGE + len(page),
+                pages=[quote(address) for address in names],
+                here=k,
+                parts=parts,
+                sections=_sections(board, page, excerpts, views, tasks, several),
+            )
+        )
+        written.append(folder / names[k])
+        write_bytes(written[-1], html.encode("utf-8"), durable=False)
+    return written, Wrong(quote(names[0]), len(misses), tasks)
+
+
+def _sections(
+    board: Board,
+    page: Sequence[_Miss],
+    excerpts: Mapping[Path, Mapping[ReplyKey, Excerpt]],
+    views: Mapping[str, _View],
+    tasks: Mapping[tuple[str, str], str],
+    several: bool,
+) -> list[dict[str, Any]]:
+    """The replies of one page by data set and task."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for miss in page:
+        entry = board.questions[miss.place]
+        excerpt = excerpts[miss.path].get(_key(miss.row))
+        found[_part(entry)].append(_shown(entry, miss.row, excerpt, views[entry.dataset]))
+    return [
+        {"name": _part_name(part, several), "anchor": tasks[part].partition("#")[2], "replies": replies}
+        for part, replies in found.items()
+    ]
+
+
+def _shown(entry: Entry, row: ScoreRow, excerpt: Excerpt | None, view: _View) -> dict[str, Any]:
+    read = "nothing" if row.extracted is None else _value(row.extracted, entry.kind)
+    official = "nothing" if row.official_extracted is None else _value(row.official_extracted, "", _BRIEF)
+    return {
+        "id": clean(entry.id, _SHORT),
+        "href": view.question(entry.id),
+        "repeat": row.epoch,
+        "form": clean(entry.form, _SHORT),
+        "task": clean(entry.task or entry.source, _SHORT).replace("_", " "),
+        "truth": _value(entry.truth, entry.kind),
+        "read": read,
+        "outcome": row.outcome if row.status == "ok" else f"{row.outcome} ({row.status.replace('_', ' ')})",
+        "score": f"{row.score:.3g}",
+        "official": f"{row.official:.3g}",
+        "official_read": official,
+        "reply": None if excerpt is None else clean(excerpt.text, CHARS),
+        "chars": 0 if excerpt is None else excerpt.chars,
+        "images": [] if excerpt is None else view.thumbnails(excerpt.images),
+    }
+
+
+class _View:
+    """Where the gallery of a data set shows questions and images, for pages in a folder."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self._gallery = ""
+        self._stores: list[tuple[Path, str]] = []
+        self._known: dict[str, str] = {}
+        if (home / "gallery" / "index.html").is_file():
+            self._gallery = f"{address_from(folder, home / 'gallery')}/index.html"
+            stores = (home / "gallery" / OWN, home / "media")
+            self._stores = [(store, address_from(folder, store)) for store in stores if store.is_dir()]
+
+    def question(self, item_id: str) -> str:
+        """Address of a question; "" without a gallery."""
+        return f"{self._gallery}#item={quote(clean(item_id, _SHORT), safe='')}" if self._gallery else ""
+
+    def thumbnails(self, names: Sequence[str]) -> list[str]:
+        """Addresses of images that are there, the first ones; a name is used as a path only when it is one of ours."""
+        ours = [name for name in names if NAME.fullmatch(name)][:_THUMBNAILS]
+        return [address for name in ours if (address := self._image(name))]
+
+    def _image(self, name: str) -> str:
+        if name not in self._known:
+            part = f"{name[:2]}/{name}"
+            there = (f"{address}/{part}" for store, address in self._stores if (store / part).is_file())
+            self._known[name] = next(there, "")
+        return self._known[name]
+
+
+def clean(text: str, most: int) -> str:
+    """A text of data for a page: cut, its line ends plain, no character that hides or turns what stands around it."""
+    cut = text if len(text) <= most else f"{text[: most - 1]}…"
+    return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", cut.replace("\r\n", "\n"))
+
+
+def inline_style(more: str = "") -> tuple[Any, str]:
+    """(styles of pages of scores as markup, the policy that allows them and nothing else, but `more`)."""
+    from markupsafe import Markup
+
+    style = "".join((PAGES / name).read_text("utf-8") for name in ("audit.css", "scores.css"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; {more}base-uri 'none'; form-action 'none'"
+    return Markup(style), policy
+
+
+def _value(value: str | float, kind: str, most: int = _SHORT) -> str:
+    return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
+
+
+def _key(row: ScoreRow) -> ReplyKey:
+    return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
+
+
+def _part_name(part: tuple[str, str], several: bool) -> str:
+    dataset, task = (clean(text, _SHORT) for text in part)
+    name = task.replace("_", " ")
+    return f"{dataset}: {name}" if several else name
+
+
+def _file_name(run: str) -> str:
+    """Without suffix; of its own for every run, also on disks that take upper and lower case for the same."""
+    plain = re.sub(r"[^a-z0-9.-]+", "_", run.casefold())[:60].strip("._-")
+    return f"wrong-{plain}" if plain == run else f"wrong-{plain}-{stable_hash(run, size=4)}"
+
+
+def _remove_stale(folder: Path, written: set[str]) -> None:
+    """Remove pages that an earlier run left; files of others stay."""
+    for path in sorted(folder.glob("wrong-*.html")):
+        if path.name not in written and path.is_file():
+            with path.open("rb") as file:
+                if f'content="{_OURS}"'.encode() in file.read(1000):
+                    path.unlink()
