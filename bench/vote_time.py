@@ -18,7 +18,8 @@ from vgbench_gen.core.rng import bytes_digest, rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import SCHEMA, replies_path
+from vgbench_gen.evaluation.replies import replies_path
+from vgbench_gen.evaluation.reply_lines import SCHEMA
 from vgbench_gen.evaluation.saved import FOLDER as SCORES
 from vgbench_gen.evaluation.saved import Saved, ScoreHeader, write_scores
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
