@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.scoring import Case, Rule, case_of, grading
+from vgbench_gen.evaluation.scoring import Case, Grading, Rule, case_of, grading
 from vgbench_gen.importers.base import origin_index
 
 PAPER = "paper"
@@ -79,7 +79,7 @@ def entry_of(item: Item, dataset: str = "", case: Case | None = None) -> Entry:
         kind=graded.kind,
         truth=graded.truth,
         rule=graded.rule,
-        chance=0.5 if graded.kind == "yes_no" else 1 / options if options else 0.0,
+        chance=_chance(graded, options),
         origin_id=str(origin_index(item)),
         options=options,
         content=content_of(item),
@@ -90,6 +90,13 @@ def content_of(item: Item) -> str:
     """Digest of words, options, pictures and answer of an item, by which copies of one question are known."""
     said = (item.question, item.context, *item.options, item.answer)
     return stable_hash("content", item.question_type, str(len(said)), *said, *item.images)
+
+
+def _chance(graded: Grading, options: int) -> float:
+    """Of a uniform guess; of labels, among all sets but the empty one."""
+    if graded.kind == "labels":
+        return 1 / ((1 << len(graded.letters.split(","))) - 1)
+    return 0.5 if graded.kind == "yes_no" else 1 / options if options else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,7 @@ def test_asked_scored_and_compared_over_http(tmp_path: Path, capsys: Capture) ->
     assert report[1]["Referring_SYN"] == ""
     board = load_board({"sal": opened(folder)}).board
     run = next(run for run in board.runs.values() if not run.stage)
+    assert {entry.scans: entry.chance for entry in board.questions} == {"synthetic": 1 / 7, "natural": 1 / 127}
     mask = label_tables.task_mask(board, "synthetic", "detection")
     figures = {
         head: label_tables.cell(board, run, mask, "synthetic", figure).value
