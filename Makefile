@@ -39,7 +39,7 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(if $(CAPTURES),VGBENCH_CA
 .PHONY: help setup browser servers audit browse review paraphrase distractors eval hard publish harnesses vgbench demo samples scenes test test-all test-harnesses check format bench docs clean
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '%s\n' '' \
 	  'Variables of `make vgbench` (and their defaults):' \
 	  '  SCENES=$(SCENES)   OUT=$(OUT)   RECIPE=$(RECIPE)   WORKERS (all cores)   ENGINE (local, or ray with ADDRESS)   SEED (the recipe'"'"'s)' \
