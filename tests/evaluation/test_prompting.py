@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.store.examples import make_item
 from vgbench_gen.core.errors import UnknownNameError
 from vgbench_gen.core.spread import uniform
-from vgbench_gen.evaluation.prompting import AskOptions, _fill, asked, prompt_set, rotations
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.prompting import VISUAL_COT, AskOptions, _fill, asked, prompt_set, rotations, with_added
+from vgbench_gen.evaluation.questions import Questions
 
 LETTER = """\
 ****Please select the most appropriate answer from options (A), (B), (C), (D), (E), or (F).****
@@ -96,3 +101,44 @@ def test_frames_count_before_the_limit_on_images_and_are_part_of_the_request() -
 def test_only_choices_turn() -> None:
     assert list(rotations("multi-choice", 4, circular=True)) == [0, 1, 2, 3]
     assert list(rotations("multi-choice", 4, circular=False)) == list(rotations("judgment", 2, circular=True)) == [0]
+
+
+def test_another_drawing_is_another_request() -> None:
+    options = AskOptions()
+    plain = asked(make_item(), options.settings("m"), options)
+    first, second = (with_added(plain, VISUAL_COT, [Path(name)]) for name in ("a.png", "b.png"))
+    assert first.question == second.question
+    assert len({plain.digest, first.digest, second.digest}) == 3
+
+
+class Rooms:
+    """Six questions, two about each of three scenes."""
+
+    benchmark, fingerprint, folder = "VGBench", "f", Path()
+
+    def rows(self) -> Iterator[Row]:
+        for k in range(6):
+            yield Row(k, f"q{k}", "metric_depth", "open-ended", 0, f"scannet/room{k // 2}", f"truth{k}")
+
+    def item(self, row: int) -> Item:
+        return replace(make_item(), id=f"q{row}", scene_id=f"room{row // 2}", images=(f"{row:032x}.jpg",))
+
+    def image(self, item: Item, k: int) -> bytes | Path:
+        raise AssertionError("no image is looked at")
+
+    def again(self) -> Rooms:
+        return self
+
+
+def test_examples_are_about_other_scenes_and_the_same_for_one_seed() -> None:
+    def shown(seed: int) -> dict[str, list[str]]:
+        questions = Questions(Rooms(), AskOptions(shots=3, seed=seed))
+        sent = questions.walk(questions.options.settings("m"))
+        return {item.scene_id + item.id: [e.images[0].item.scene_id for e in one.examples] for item, one in sent}
+
+    drawn = shown(0)
+    for question, scenes in drawn.items():
+        assert len(scenes) == 3
+        assert question[:5] not in scenes
+    assert drawn == shown(0)
+    assert any(drawn != shown(seed) for seed in range(1, 5))
