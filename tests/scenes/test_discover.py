@@ -10,8 +10,8 @@ import pytest
 from tests.scenes import ca1m_writer, wildrgbd_writer
 from vgbench_gen.core.errors import SceneError, UnknownNameError, VGBenchError
 from vgbench_gen.scenes import discover, open_scenes
-from vgbench_gen.scenes._walk import walk
 from vgbench_gen.scenes.base import SceneRef, loaders
+from vgbench_gen.scenes.walk import walk
 
 NAMES = ("ca1m", "wildrgbd")
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.scenes._files import (
+from vgbench_gen.scenes.files import (
     decode_depth_u16,
     decode_image_rgb,
     decode_mask_u8,

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
-from vgbench_gen.scenes._files import MAX_PICTURE_BYTES, PictureHeader, inside, picture_header, read_json
 from vgbench_gen.scenes._tar_index import TarIndex
 from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, PictureHeader, inside, picture_header, read_json
 
 _MAX_SMALL_JSON = 64 * 1024
 _MAX_FILES = 500_000

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.scenes._files import MAX_PIXELS
+from vgbench_gen.scenes.files import MAX_PIXELS
 
 _REMEDY = "Export the scan again."
 

@@ -16,16 +16,6 @@ import numpy as np
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._files import (
-    MAX_PICTURE_BYTES,
-    decode_depth_u16,
-    decode_image_rgb,
-    inside,
-    parse_matrix,
-    picture_header,
-    read_bytes,
-    read_text,
-)
 from vgbench_gen.scenes._pgm import decode_pgm, pgm_header
 from vgbench_gen.scenes._scannet_cameras import (
     USUAL_COLOR,
@@ -39,6 +29,16 @@ from vgbench_gen.scenes._scannet_cameras import (
 )
 from vgbench_gen.scenes._sens import MAX_DEPTH_SHIFT, MAX_FRAMES, SensFile
 from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.files import (
+    MAX_PICTURE_BYTES,
+    decode_depth_u16,
+    decode_image_rgb,
+    inside,
+    parse_matrix,
+    picture_header,
+    read_bytes,
+    read_text,
+)
 
 _SUBFOLDERS = ("", "frames", "exported", "sens")
 _CPP_FRAME = re.compile(r"frame-(\d{1,9})\.(color|depth|pose)\.(jpg|jpeg|png|pgm|txt)")

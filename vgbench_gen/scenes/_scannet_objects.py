@@ -16,9 +16,9 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry.boxes import contains, gravity_aligned_box
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.scenes._files import inside, read_json
 from vgbench_gen.scenes._mesh import read_ply
 from vgbench_gen.scenes.base import Issue, SceneObject
+from vgbench_gen.scenes.files import inside, read_json
 
 # (mesh, segments, aggregation), the decimated set first.
 _SETS = (

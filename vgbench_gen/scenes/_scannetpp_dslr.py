@@ -14,7 +14,6 @@ from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.scenes._colmap import ColmapModel, Lens, read_model
-from vgbench_gen.scenes._files import inside
 from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import (
     LensFrame,
@@ -31,6 +30,7 @@ from vgbench_gen.scenes._scannetpp_frames import (
 from vgbench_gen.scenes._scannetpp_poses import CheckedPose, Nerfstudio, frame_stem, read_nerfstudio
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes.base import Frame, Issue, SceneRef
+from vgbench_gen.scenes.files import inside
 
 
 def open_dslr(ref: SceneRef) -> ScanNetPPScene:

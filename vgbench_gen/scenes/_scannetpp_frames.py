@@ -14,7 +14,14 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._files import (
+from vgbench_gen.scenes._mesh import read_ply
+from vgbench_gen.scenes._render_depth import MeshDepth
+from vgbench_gen.scenes._scannetpp_objects import read_objects
+from vgbench_gen.scenes._scannetpp_poses import frame_stem
+from vgbench_gen.scenes._turned import turns_to_upright, upright
+from vgbench_gen.scenes._undistort import Undistorter
+from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
+from vgbench_gen.scenes.files import (
     MAX_PICTURE_BYTES,
     decode_image_rgb,
     decode_mask_u8,
@@ -23,13 +30,6 @@ from vgbench_gen.scenes._files import (
     read_bytes,
     source_digest,
 )
-from vgbench_gen.scenes._mesh import read_ply
-from vgbench_gen.scenes._render_depth import MeshDepth
-from vgbench_gen.scenes._scannetpp_objects import read_objects
-from vgbench_gen.scenes._scannetpp_poses import frame_stem
-from vgbench_gen.scenes._turned import turns_to_upright, upright
-from vgbench_gen.scenes._undistort import Undistorter
-from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
 
 LICENCE = "scannetpp-tou"
 UP_WORLD: FloatArray = np.array([0.0, 0.0, 1.0])

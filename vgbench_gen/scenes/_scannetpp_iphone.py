@@ -22,7 +22,6 @@ from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.scenes import _depth_bin
 from vgbench_gen.scenes._colmap import ColmapModel, Lens
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
-from vgbench_gen.scenes._files import MAX_PICTURE_BYTES, decode_depth_u16, inside, read_bytes
 from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import (
     LensFrame,
@@ -46,6 +45,7 @@ from vgbench_gen.scenes._scannetpp_poses import (
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes._video import Video
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, SceneRef
+from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, decode_depth_u16, inside, read_bytes
 
 _VIDEOS = ("rgb.mkv", "rgb.mp4")
 _MASK_VIDEOS = ("rgb_mask.mkv", "rgb_mask.mp4")

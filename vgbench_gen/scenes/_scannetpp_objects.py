@@ -16,8 +16,8 @@ from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
 from vgbench_gen.geometry.boxes import contains, gravity_aligned_box
 from vgbench_gen.geometry.poses import nearest_rotation, orthonormality_deviation
-from vgbench_gen.scenes._files import read_bytes, read_json
 from vgbench_gen.scenes.base import Issue, SceneObject
+from vgbench_gen.scenes.files import read_bytes, read_json
 
 # Parts of the building and bookkeeping words: nothing one would ask the place or size of.
 STRUCTURAL = frozenset(

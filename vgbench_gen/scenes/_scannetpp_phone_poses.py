@@ -13,7 +13,6 @@ import numpy as np
 from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.geometry.poses import check_pose, rotation_angle_deg
 from vgbench_gen.scenes._colmap import ColmapModel, read_model
-from vgbench_gen.scenes._files import inside
 from vgbench_gen.scenes._scannetpp_poses import (
     CheckedPose,
     Nerfstudio,
@@ -23,6 +22,7 @@ from vgbench_gen.scenes._scannetpp_poses import (
     read_phone_json,
 )
 from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.files import inside
 
 _KEY = re.compile(r"frame_(\d{1,9})")
 # Two pose sources of one scene that differ by more than this on median do not describe the same world.

@@ -17,8 +17,8 @@ from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._colmap import Lens, lens_from_params
-from vgbench_gen.scenes._files import read_json
 from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.files import read_json
 
 PHONE_SIZE = (1920, 1440)
 _MAX_FRAMES = 1_000_000

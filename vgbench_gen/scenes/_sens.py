@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._files import MAX_PIXELS, decode_image_rgb, picture_header
+from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, picture_header
 
 _inflater: ModuleType = zlib
 try:

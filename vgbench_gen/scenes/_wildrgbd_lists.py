@@ -14,8 +14,8 @@ from typing import Any
 from vgbench_gen.core.errors import FormatError, FrameError, PoseError, SceneError
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import check_pose
-from vgbench_gen.scenes._files import inside, parse_matrix, read_bytes, read_json
 from vgbench_gen.scenes.base import Issue
+from vgbench_gen.scenes.files import inside, parse_matrix, read_bytes, read_json
 
 OBJECT_TYPES = ("single", "multi", "hand")
 UNKNOWN = "unknown"

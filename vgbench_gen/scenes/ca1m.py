@@ -22,11 +22,11 @@ from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import frame_objects, world_objects
 from vgbench_gen.scenes._ca1m_members import Members
-from vgbench_gen.scenes._files import MAX_JSON_BYTES, decode_depth_u16, decode_image_rgb, picture_header, source_digest
 from vgbench_gen.scenes._values import camera_for, matrix_of
-from vgbench_gen.scenes._walk import is_folder, is_regular, stays_inside, walk
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+from vgbench_gen.scenes.files import MAX_JSON_BYTES, decode_depth_u16, decode_image_rgb, picture_header, source_digest
 from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
 """Where the official viewer cuts the laser depth."""

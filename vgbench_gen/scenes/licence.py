@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._files import read_json
+from vgbench_gen.scenes.files import read_json
 
 SAMPLES_FILE = "SAMPLES.json"
 """Lies at the top of a folder of samples; says by whom they were made, how, and under which licence."""

@@ -17,13 +17,13 @@ import numpy as np
 from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.poses import check_pose
-from vgbench_gen.scenes._files import inside, parse_matrix, read_text, source_digest
 from vgbench_gen.scenes._scannet_cameras import parse_keys
 from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, exported_variant, open_exported, open_sens
 from vgbench_gen.scenes._scannet_objects import read_objects
-from vgbench_gen.scenes._walk import walk
 from vgbench_gen.scenes.base import Frame, Issue, Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.files import inside, parse_matrix, read_text, source_digest
 from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.walk import walk
 
 LICENCE = "scannet-tou"
 _SCAN_ID = re.compile(r"scene\d{4}_\d{2}")

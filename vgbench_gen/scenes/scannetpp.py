@@ -14,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._files import inside, read_text
 from vgbench_gen.scenes._scannetpp_dslr import open_dslr
 from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
 from vgbench_gen.scenes._scannetpp_iphone import open_iphone
-from vgbench_gen.scenes._walk import is_folder
 from vgbench_gen.scenes.base import Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.files import inside, read_text
 from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.walk import is_folder
 
 _DEVICES = ("dslr", "iphone")
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")

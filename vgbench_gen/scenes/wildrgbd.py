@@ -17,7 +17,10 @@ import numpy as np
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resized
-from vgbench_gen.scenes._files import (
+from vgbench_gen.scenes._values import camera_for, matrix_of
+from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, numbered, read_poses
+from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+from vgbench_gen.scenes.files import (
     MAX_PICTURE_BYTES,
     PictureHeader,
     decode_depth_u16,
@@ -29,11 +32,8 @@ from vgbench_gen.scenes._files import (
     read_json,
     source_digest,
 )
-from vgbench_gen.scenes._values import camera_for, matrix_of
-from vgbench_gen.scenes._walk import is_regular, walk
-from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, numbered, read_poses
-from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.walk import is_regular, walk
 
 MAX_DEPTH_M = 5.0
 """Where the official fusion cuts the depth."""

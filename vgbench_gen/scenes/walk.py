@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._files import inside
+from vgbench_gen.scenes.files import inside
 
 MAX_DEPTH = 6
 # Folders that hold the files of one scene, never scenes: thousands of entries each.
