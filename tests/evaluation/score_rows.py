@@ -6,7 +6,7 @@ from typing import Any
 
 from vgbench_gen.evaluation.board import Board, Entry, ScoreRow
 
-# The paper's columns by the origin that built and published rows carry (`eval-protocols` 3.2, 3.3).
+# The paper's columns by the origin that built and published rows carry (`docs/protocols.md#columns-of-the-tables`).
 ORIGINS = {
     "Homo.": "homography_image_to_matrix_vqa",
     "Pose-Est.": "pose_estimation_vqa",

@@ -70,7 +70,7 @@ def test_best_constant_within_a_factor_is_exact() -> None:
     constant, right = constant_within(values, 1.25)
     assert right == most
     assert (np.maximum(values / constant, constant / values) <= 1.25 + 1e-9).sum() == most
-    # Log-uniform over 0.4 to 5 m: 2 ln(1.25) / ln(12.5) = 18 % (`benchmark-validity` 3.5).
+    # Log-uniform over 0.4 to 5 m: 2 ln(1.25) / ln(12.5) = 18 % (`docs/validity.md#open-ended-answers`).
     uniform = np.exp(np.linspace(np.log(0.4), np.log(5), 4000))
     assert constant_within(uniform, 1.25)[1] / 4000 == pytest.approx(0.177, abs=0.002)
     assert constant_within(uniform, 2.0)[1] / 4000 == pytest.approx(0.549, abs=0.002)

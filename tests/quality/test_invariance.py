@@ -1,5 +1,6 @@
 """Exchanged images, renamed letters, another world frame and another image size leave every answer as analysis says
-(`benchmark-validity` 3.6.9; mirrored images: `test_mirrored_images`). Expectations come from numpy, OpenCV and rays."""
+(`docs/validity.md#invariance`; mirrored images: `test_mirrored_images`). Expectations come from numpy, OpenCV and
+rays."""
 
 from __future__ import annotations
 

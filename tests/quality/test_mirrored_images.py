@@ -1,5 +1,5 @@
-"""Mirrored captures give the mirrored answers (`benchmark-validity` 3.6.9); expectations come from numpy and OpenCV on
-flipped raw frames."""
+"""Mirrored captures give the mirrored answers (`docs/validity.md#invariance`). Expectations come from numpy and OpenCV
+on flipped raw frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fixed rules reach what `benchmark-validity` 2.4 says they reach, and no more where options are exchangeable."""
+"""Fixed rules reach what `docs/validity.md#rules-that-leak-by-construction` says they reach, and no more where options
+are exchangeable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Questions made of numbers alone, with the defects of published sets (`benchmark-validity` 2.4) or without."""
+"""Questions made of numbers alone, with the defects of published sets or without.
+
+Reasons and values: `docs/validity.md#rules-that-leak-by-construction`.
+"""
 
 from __future__ import annotations
 

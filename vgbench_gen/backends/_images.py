@@ -17,7 +17,7 @@ from vgbench_gen.core.rng import bytes_digest
 MAX_BYTES = 32 << 20  # providers refuse images of 20 MB and more
 MAX_PIXELS = 1 << 27  # 134 megapixels, far above any camera; bounds what resizing allocates
 _KEPT_BYTES = 48 << 20
-_JPEG_QUALITY = 95  # as delivered images (`architecture` 4)
+_JPEG_QUALITY = 95  # as delivered images (docs/formats.md#delivered-images)
 _TYPES = {"JPEG": "image/jpeg", "PNG": "image/png"}
 
 

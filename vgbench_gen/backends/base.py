@@ -1,4 +1,4 @@
-"""What is asked, what comes back, and what a backend is (`architecture` 5).
+"""What is asked, what comes back, and what a backend is (`docs/architecture.md#plug-ins`).
 
 A prompt is a list of messages, each an ordered list of text and image parts, because benchmarks differ in where they
 put images. Replies are plain data: scorers read saved ones and never see a backend.

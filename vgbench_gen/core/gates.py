@@ -1,6 +1,6 @@
 """Every gate and margin in one place, each with its reason. A recipe may override any of them.
 
-Source of the values: `benchmark-validity` 3.2 (gates) and 3.4 (per task). `D%` is per cent of the image diagonal;
+Source of the values: `docs/validity.md#gates` and `docs/validity.md#tasks`. `D%` is per cent of the image diagonal;
 `at 640` means pixels after scaling the image to 640 wide.
 """
 
@@ -58,7 +58,7 @@ class ObjectGates(Config):
 
     Questions speak of the whole object and mark it by a rectangle, so a careful reader must see which one it is and
     how far it reaches. `inside_min`, `rendered_to_projected_iou_min` and `share_min` are stricter than the
-    specification (0.5, none, none): below them pictures of real captures showed a table where a chair was meant.
+    usual ones (0.5, none, none): below them pictures of real captures showed a table where a chair was meant.
     """
 
     visible_min: float = 0.50

@@ -1,8 +1,8 @@
 """How far the ground truth of each source may be off, and how well an answer must bear that.
 
-The noise test (`benchmark-validity` 3.6.5) perturbs what an answer was measured from and asks whether the best option
-stays best. Errors are normal; what follows "judged" has no published figure and is to be calibrated on real data
-(`benchmark-validity` 3.11).
+The noise test (`docs/validity.md#noise-test`) perturbs what an answer was measured from and asks whether the best
+option stays best. Errors are normal; what follows "judged" has no published figure and is to be calibrated on real data
+(`docs/validity.md#to-be-calibrated`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NoiseGates(Config):
     """The noise test: sources, how often it perturbs, and in which share of the draws the best option must stay best.
 
     Poses: reference poses disagree by algorithm at the level of 1 cm and 1 degree (Brachmann et al. 2021,
-    `benchmark-validity` 1.3).
+    `docs/validity.md#noise-of-the-sources`).
 
     scannet: structured light, 1.6 mm * z^2 (Khoshelham and Elberink 2012) and the millimetre it is stored in.
     BundleFusion poses drift: 3 cm, what the gate of visible points allows for at 2 sigma. Boxes are fitted to fused

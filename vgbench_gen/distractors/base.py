@@ -2,7 +2,7 @@
 
 A strategy sees a fact, its candidates and the task's own answer space; never a scene. The base class, not the
 strategy, enforces margins between *all* pairs, ceilings, the validity of every option and that no two options print
-alike (`benchmark-validity` 3.3).
+alike (`docs/validity.md#options`).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Strategy(abc.ABC):
         """The first proposed set that passes all gates, shuffled.
 
         margins="recorded" keeps validity and distinct print but only records separations; such items belong to a
-        labelled stress set (`benchmark-validity` 3.4), never to a headline.
+        labelled stress set (`docs/validity.md#margins-between-all-pairs`), never to a headline.
 
         Raises:
             TooFewOptionsError: no proposal passed; the detail counts why.

@@ -1,12 +1,12 @@
 """The paper's rule (iii): a language model names the wrong values. Never part of a headline set; for comparison only.
 
 Source: VGBench (SpatialScore, arXiv 2505.17012, section D.2). Values named around a known truth give it away
-(`benchmark-validity` 2.2, 2.4), so the model is told what kind of photograph it is, what is asked and the range, never
-the answer. The truth's rank among the options is drawn before anything that came back is looked at, and a fact is asked
-only where the named values give it that rank; else the truth would be the odd one out, beyond all that a model names.
-A rank that cannot be had is not drawn again: low truths would then take low ranks oftener, whereas so every member of
-a set of low values came to be the truth with the same chance. Poses and matrices are ranked by one number that says how
-large they are (`AnswerSpace.rank_by`).
+(`docs/validity.md#options-from-a-language-model`), so the model is told what kind of photograph it is, what is asked
+and the range, never the answer. The truth's rank among the options is drawn before anything that came back is looked
+at, and a fact is asked only where the named values give it that rank; else the truth would be the odd one out, beyond
+all that a model names. A rank that cannot be had is not drawn again: low truths would then take low ranks oftener,
+whereas so every member of a set of low values came to be the truth with the same chance. Poses and matrices are ranked
+by one number that says how large they are (`AnswerSpace.rank_by`).
 """
 
 from __future__ import annotations

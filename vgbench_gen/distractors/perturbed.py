@@ -1,6 +1,7 @@
 """The paper's rule (ii): wrong options are the truth with noise. Gives the truth away; for comparison only.
 
-Source: VGBench (SpatialScore, arXiv 2505.17012, section D.2); why it leaks: `benchmark-validity` 2.4.
+Source: VGBench (SpatialScore, arXiv 2505.17012, section D.2); why it leaks:
+`docs/validity.md#rules-that-leak-by-construction`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Set first, truth drawn among it: options that are exchangeable by construction (`benchmark-validity` 3.3.1)."""
+"""Set first, truth drawn among it: options that are exchangeable by construction.
+
+Reasons and values: `docs/validity.md#exchangeable-by-construction`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a benchmark is: where its questions come from, and which prompts they get (`architecture` 5)."""
+"""What a benchmark is: where its questions come from, and which prompts they get.
+
+Rules: `docs/protocols.md#reading-a-reply`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs no model: a uniform guess, and the best constant answer (`eval-protocols.md` 12, 5)."""
+"""What needs no model: a uniform guess, and the best constant answer (`docs/protocols.md#floors`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tables of questions with several labels: SalBench's leaderboard and its table of macro F1 (`eval-protocols` 6).
+"""Tables of questions with several labels: SalBench's leaderboard and its table of macro F1.
+
+Source: `docs/protocols.md#salbench`.
 
 A request that failed counts as one that named nothing, in every figure: this is SalBench's exception to the rule that
 failed requests are left out.

@@ -1,4 +1,7 @@
-"""Which columns the published tables have, and which questions stand in each (`eval-protocols.md` 3.2, 3.3, 3.8, 8)."""
+"""Which columns the published tables have, and which questions stand in each.
+
+Rules: `docs/protocols.md#columns-of-the-tables`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores of single answers and of many: formulas of `eval-protocols.md` 9."""
+"""Scores of single answers and of many: formulas of `docs/protocols.md#metrics`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from vgbench_gen.text.render import templates_root
 BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
 VISUAL_COT, VISUAL_COT_IMAGE = "visual-cot", DRAWING  # an answer, and the image made before it
 SHOTS, MAX_SHOTS = "-shot", 16  # "3-shot" is the stage of a reply to a question after three examples
-MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # `eval-protocols` 3.5, the paper's settings
+MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # docs/protocols.md#vgbench-prompts, the paper's settings
 VIDEO_FRAMES = 8  # as above
 LETTERS = string.ascii_uppercase  # other benchmarks have up to six options
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")

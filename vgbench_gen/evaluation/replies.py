@@ -1,4 +1,6 @@
-"""Replies on disk: one append-only file per dataset and model, from which everything else is made (`architecture` 2).
+"""Replies on disk: one append-only file per dataset and model, from which everything else is made.
+
+Source: `docs/formats.md#replies`.
 
 The first line is a header; another header follows where a later run differs from it. Every other line is one reply,
 given at the settings of the header above it. Replies to one key at several settings lie side by side: in force are

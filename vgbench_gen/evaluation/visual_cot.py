@@ -1,7 +1,7 @@
 """Visual chain of thought: a model first draws into the question's images, then the question is asked with the drawing.
 
-Protocol: `eval-protocols.md` 5.2. What the drawing shows is asked for by a prompt per category, which must not name any
-candidate answer. Where no drawing can be had the question is asked without, and tables tell both ways.
+Protocol: `docs/protocols.md#mmsi-visual-cot`. What the drawing shows is asked for by a prompt per category, which must
+not name any candidate answer. Where no drawing can be had the question is asked without, and tables tell both ways.
 """
 
 from __future__ import annotations

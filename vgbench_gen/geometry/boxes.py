@@ -89,7 +89,9 @@ def contains(box: OrientedBox, points: npt.ArrayLike, margin_m: float = 0.0) -> 
 
 
 def scaled_about_camera(box: OrientedBox, scale: float) -> OrientedBox:
-    """The whole box scaled about the camera centre: another depth, the same projection (validity spec 3.4 task 7).
+    """The whole box scaled about the camera centre: another depth, the same projection.
+
+    Source: `docs/validity.md#object-location`.
 
     Raises:
         ValueError: the box is not in a camera frame, or the scale is not positive.

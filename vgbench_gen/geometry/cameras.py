@@ -94,7 +94,10 @@ def upright_turns(world_from_camera: FloatArray, up_world: npt.ArrayLike) -> int
 
 
 def fov_deg(camera: Camera) -> tuple[float, float]:
-    """Horizontal and vertical field of view from edge to edge of the image, degrees (validity spec, 3.4 task 1)."""
+    """Horizontal and vertical field of view from edge to edge of the image, degrees.
+
+    Reasons and values: `docs/validity.md#camera-parameters`.
+    """
     across = np.arctan([(camera.cx + 0.5) / camera.fx, (camera.width - 0.5 - camera.cx) / camera.fx]).sum()
     down = np.arctan([(camera.cy + 0.5) / camera.fy, (camera.height - 0.5 - camera.cy) / camera.fy]).sum()
     return float(np.degrees(across)), float(np.degrees(down))

@@ -1,6 +1,6 @@
 """Which points of one view are seen in another, and how well a pair of views is placed. Conventions: package docstring.
 
-Tolerances and three-way states: validity specification 3.2. Depth, camera and pixels given together belong
+Tolerances and three-way states: `docs/validity.md#visible-points`. Depth, camera and pixels given together belong
 together: map colour pixels into the depth camera first (`cameras.map_pixels`).
 """
 
@@ -244,7 +244,7 @@ def two_way_visible(
     uv_a: npt.ArrayLike | None = None,
     stride: int = 8,
 ) -> TwoWayVisibility:
-    """Visibility in *both* directions (validity specification 3.2) and the cycle error A -> B -> A.
+    """Visibility in *both* directions (`docs/validity.md#visible-points`) and the cycle error A -> B -> A.
 
     The way back starts at the exact, not the rounded, pixel of B, at the depth B measured there: rounding would add
     up to 0.7 px that say nothing about pose or depth. Arguments as in `co_visible`.
@@ -276,7 +276,7 @@ def pair_overlap(
     tolerance: DepthTolerance,
     stride: int = 8,
 ) -> float:
-    """Overlap of a pair: the smaller of both visible fractions (validity specification 3.2). As `co_visible`."""
+    """Overlap of a pair: the smaller of both visible fractions (`docs/validity.md#visible-points`). As `co_visible`."""
     there = co_visible(camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, stride=stride)
     back = co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, stride=stride)
     return min(overlap_fraction(there.state), overlap_fraction(back.state))

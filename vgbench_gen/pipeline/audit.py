@@ -1,4 +1,4 @@
-"""Audit a dataset: every figure of `benchmark-validity` 3.7 beside its bar, the solvers, and the items themselves.
+"""Audit a dataset: every figure of `docs/validity.md#audit` beside its bar, the solvers, and the items themselves.
 
 What stands in the text is judged on the audit pool, per task and form; the release's own cells stand beside it and say
 "few" where they are too small to judge. What needs images or evidence is judged on the release.
@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 _SOLVER_WEIGHT = 10.0  # a job of a solver takes seconds, one of checks a moment
 _DRAWN = 200  # rows whose pictures are drawn again and compared; all would take minutes
 _CHUNK = 200  # rows per job: two row groups as they are written
-_SPEC = Limits(scene_share=0.03, fair_share=1.5)  # `benchmark-validity` 3.2
+_SPEC = Limits(scene_share=0.03, fair_share=1.5)  # docs/validity.md#repetition
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The audit pool: the dataset's own questions, topped up from the same facts with the limits per scene relaxed.
 
-A release cell of a few hundred questions leaves an interval too wide to judge (`benchmark-validity` 3.7). So facts that
-the release did not ask are asked as well, in words only: no picture is drawn. Where they are not enough, facts are
-asked again with other wrong options or claims; folds go by scene, so no truth stands on both sides of a split.
+A release cell of a few hundred questions leaves an interval too wide to judge (`docs/validity.md#enough-questions`). So
+facts that the release did not ask are asked as well, in words only: no picture is drawn. Where they are not enough,
+facts are asked again with other wrong options or claims; folds go by scene, so no truth stands on both sides of a
+split.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Levels:
 
 
 class Spread:
-    """Keeps open-ended answers apart, so that no constant is right often (`benchmark-validity` 3.7).
+    """Keeps open-ended answers apart, so that no constant is right often (`docs/validity.md#best-constant`).
 
     Answers are compared by ratio: a guess is right for those within `ratio` of it (delta = 1.25). Two answers crowd one
     another by the share of guesses that are right for one and for the other as well. Counting only those within the

@@ -234,7 +234,7 @@ def _unchosen(
 def difficulties(cards: Sequence[Card], stress: bool) -> dict[str, str]:
     """Group id -> "easy", "medium" or "hard": tercile of the smallest margin over the required one within the task.
 
-    "stress" for everything where margins were only recorded (`benchmark-validity` 3.4, last line).
+    "stress" for everything where margins were only recorded (`docs/validity.md#margins-between-all-pairs`).
     """
     if stress:
         return {card.group_id: "stress" for card in cards}

@@ -25,8 +25,8 @@ Count = Annotated[int, Field(ge=0)]
 class Limits(Config):
     """How much one scene and one fact may give.
 
-    scene_share, fair_share: a scene holds at most max(scene_share, fair_share / scenes of its source) of a task's
-    items (`benchmark-validity` 3.2); 1.0 for no limit. forms_per_fact: question types in which one fact may be asked.
+    scene_share, fair_share: a scene holds at most max(scene_share, fair_share / scenes of its source) of a task's items
+    (`docs/validity.md#repetition`); 1.0 for no limit. forms_per_fact: question types in which one fact may be asked.
     """
 
     scene_share: float = Field(default=1.0, gt=0, le=1)
@@ -107,7 +107,7 @@ class Recipe(Config):
     asked from two sides (`Task.partner`); 0 for none. Both halves count as items: no total changes by it.
 
     headline: results on it are quoted, so words come from reviewed wordings alone and no option from a language model
-    (`benchmark-validity` 3.1, 3.3).
+    (`docs/validity.md#options-from-a-language-model`).
     """
 
     seed: int = Field(default=20260, ge=0)

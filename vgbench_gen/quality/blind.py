@@ -1,6 +1,6 @@
 """Answering without looking: classifiers that learn on the released questions and see their text alone.
 
-Source of the method: "Test-set Stress-Test" (arXiv 2511.04655), as specified in `benchmark-validity` 3.7. Folds never
+Source of the method: "Test-set Stress-Test" (arXiv 2511.04655), `docs/validity.md#text-only-models`. Folds never
 split a scene. An accuracy counts as a leak when its point lies above chance + 3 or its upper end above chance + 6 *and*
 a one-sided test over scenes, Holm-corrected over the classifiers of the cell, says p < 0.01: the best of several
 classifiers lies above chance by luck alone, and a cell with few scenes has an upper end far above its point. The level

@@ -1,4 +1,4 @@
-"""Whether a row's evidence holds together (`benchmark-validity` 3.6.4): projections there and back, poses and matrices
+"""Whether a row's evidence holds together (`docs/validity.md#evidence`): projections there and back, poses and matrices
 with their inverses, boxes and the rectangles around them, marks inside images, claims and their stated tolerance.
 
 Every option that has evidence is looked at, not the truth alone: each must be what it is said to be. Depth images are
@@ -26,7 +26,7 @@ from vgbench_gen.text.render import word
 
 CYCLE_PX = 1.0  # at most, there and back
 ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the place it stands for
-POSE_ENTRY = 2e-3  # `benchmark-validity` 3.4 row 8: of the printed R, made orthonormal
+POSE_ENTRY = 2e-3  # docs/validity.md#evidence: of the printed R, made orthonormal
 TRANSLATION_M = 0.005 * float(np.sqrt(3)) + 1e-6  # two decimals
 WARP_PX = 0.5  # between stored corners and those of the printed matrix
 RESIDUAL_M = 1e-3  # of stored corners, before they are rounded

@@ -1,4 +1,4 @@
-"""Whether right options come from the same distribution as wrong ones (`benchmark-validity` 3.3.3 and 3.7).
+"""Whether right options come from the same distribution as wrong ones (`docs/validity.md#exchangeability-test`).
 
 Options of one question depend on each other, so the textbook two-sample test does not hold. The Kolmogorov-Smirnov
 distance between right and wrong values is kept as the measure; its distribution comes from drawing the right option

@@ -1,4 +1,4 @@
-"""One line of an audit: what was measured on which questions, against which bar (`benchmark-validity` 3.7)."""
+"""One line of an audit: what was measured on which questions, against which bar (`docs/validity.md#audit`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 Verdict = Literal["green", "red", "few", "reported", "skipped"]
 
-CONCLUSIVE = 800  # questions of a task and form from which an interval is narrow enough to judge (3.7)
+CONCLUSIVE = 800  # questions of a task and form from which an interval is narrow enough to judge
 
 
 @dataclass(frozen=True, slots=True)

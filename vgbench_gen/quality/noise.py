@@ -1,4 +1,4 @@
-"""The noise test (`benchmark-validity` 3.6.5): does the best option stay best when the ground truth is a little off?
+"""The noise test (`docs/validity.md#noise-test`): does the best option stay best when the ground truth is a little off?
 
 Composing refuses what does not, verification asks again from the row alone; both get the same share, because the draws
 depend on the question's group and form and on nothing else.

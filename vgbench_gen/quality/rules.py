@@ -1,10 +1,11 @@
 """Answering without looking by a fixed rule: what somebody writes down in a line after a look at the text.
 
-The rules are those of `benchmark-validity` 3.7 (defects of published sets: part 2). A rule is red when its accuracy
-lies above chance + 3 points or its upper end above chance + 6, *and* a one-sided test over scenes, Holm-corrected over
-the rules of the cell, says p < 0.01. Both are needed: of twenty rules one stands 3 points above chance by luck alone,
-and a cell with few scenes has wide intervals at an accuracy of chance. Rules that need no understanding of numbers but
-only of places (same pixel, nearest the centre, top-most) may reach chance + 5, without a bar for the upper end.
+The rules are those of `docs/validity.md#fixed-rules` (defects of published sets:
+`docs/validity.md#what-published-questions-give-away`). A rule is red when its accuracy lies above chance + 3 points or
+its upper end above chance + 6, *and* a one-sided test over scenes, Holm-corrected over the rules of the cell, says p <
+0.01. Both are needed: of twenty rules one stands 3 points above chance by luck alone, and a cell with few scenes has
+wide intervals at an accuracy of chance. Rules that need no understanding of numbers but only of places (same pixel,
+nearest the centre, top-most) may reach chance + 5, without a bar for the upper end.
 
 Ties share the credit. Questions that a rule says nothing about count as guessed, so that its accuracy is that of a
 cheat on the whole cell.

@@ -1,4 +1,4 @@
-"""Whether a set asks a thing twice, leans on one scene, or has broken partners (`benchmark-validity` 3.2, 3.5)."""
+"""Whether a set asks a thing twice, leans on one scene, or has broken partners (`docs/validity.md#repetition`)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.verify import fact_of, stored_poses
 
-HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike (3.2)
-PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner (3.5)
+HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
+PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner
 _ENOUGH = 100  # items from which a share of them can be judged
 _HASH_SIDE = 8
 _GREY_SIDE = 32
@@ -172,7 +172,7 @@ def scene_shares(
 
     Args:
         scenes: source -> how many of its scenes could have been asked about.
-        share, fair: limits of `benchmark-validity` 3.2: 0.03 and 1.5.
+        share, fair: limits of `docs/validity.md#repetition`: 0.03 and 1.5.
         required: whether the recipe set the limit; else the figure is only reported.
     """
     lines = []

@@ -36,7 +36,7 @@ from vgbench_gen.report.site import environment
 from vgbench_gen.store.files import write_bytes
 
 _LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
-UNREADABLE_LIMIT = 0.02  # `benchmark-validity` 3.8: above it a model's numbers say as much of its form as of its eyes
+UNREADABLE_LIMIT = 0.02  # docs/validity.md#unreadable-replies; a model's numbers then say as much of its form
 _PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
 
 

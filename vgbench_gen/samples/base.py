@@ -98,7 +98,7 @@ class Take:
 class SampleSpec:
     """One scene to make; small, crosses process borders, decides every byte of the scene.
 
-    dataset: scannet, scannetpp, ca1m or wildrgbd. scene_id: as architecture 4 names it. seed: of the whole set.
+    dataset: scannet, scannetpp, ca1m or wildrgbd. scene_id: as the dataset's loader names it. seed: of the whole set.
     number: running number of the scene in its dataset (0, 1, ...); with seed and dataset it names the random stream.
     frames: how many to film. camera_kind: "iphone" or "dslr" for scannetpp, else "".
     """

@@ -1,4 +1,4 @@
-"""Pictures through a lens with distortion, made from pinhole pictures (`dataset-formats.md` 2.5).
+"""Pictures through a lens with distortion, made from pinhole pictures (`docs/formats.md#colmap-models`).
 
 A wider pinhole picture is rendered and sampled where each pixel of the lens looks.
 """

@@ -1,4 +1,4 @@
-"""The DSLR half of a ScanNet++ sample: fisheye photographs with their poses (`dataset-formats.md` 2.5, 2.6)."""
+"""The DSLR half of a ScanNet++ sample: fisheye photographs with their poses (`docs/formats.md#colmap-models`)."""
 
 from __future__ import annotations
 

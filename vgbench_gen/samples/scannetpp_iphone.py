@@ -1,4 +1,4 @@
-"""The iPhone half of a ScanNet++ sample: videos, depth stream, poses, COLMAP model (`dataset-formats.md` 2.2 to 2.5).
+"""The iPhone half of a ScanNet++ sample: videos, depth stream, poses, COLMAP model (`docs/formats.md#iphone-streams`).
 
 Colour, masks and sensor depth lie on one grid, that of the phone's slightly distorting lens, in sensor orientation:
 a portrait take is stored lying on its side, as the phone does.

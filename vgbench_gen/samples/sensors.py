@@ -1,11 +1,10 @@
 """What depth sensors make of exact depth. Pure numpy; all randomness comes in as a generator.
 
-Sources: ranges, sizes and errors as collected in `benchmark-validity.md` 1.3 (structured light: random error grows
-with the square of the distance, 1.6 mm at 1 m, Khoshelham & Elberink 2012; tablet LiDAR: some 1 cm when moving, 5 m
-range, Teo & Yang 2023) and `dataset-formats.md` 1.3, 2.3, 3.2, 4.3 (what is delivered:
-millimetres, 0 = unknown, LiDAR edges soft).
-Where holes lie follows from geometry: the projector of structured light sits beside the camera and cannot reach what
-stands in another thing's shadow; grazing surfaces send too little back.
+Sources: ranges, sizes and errors as collected in `docs/validity.md#noise-of-the-sources` (structured light: random
+error grows with the square of the distance, 1.6 mm at 1 m, Khoshelham & Elberink 2012; tablet LiDAR: some 1 cm when
+moving, 5 m range, Teo & Yang 2023) and `docs/formats.md#at-a-glance` (what is delivered: millimetres, 0 = unknown,
+LiDAR edges soft). Where holes lie follows from geometry: the projector of structured light sits beside the camera and
+cannot reach what stands in another thing's shadow; grazing surfaces send too little back.
 """
 
 from __future__ import annotations

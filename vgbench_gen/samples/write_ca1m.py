@@ -1,4 +1,4 @@
-"""Samples as CA-1M captures: one tar with fourteen members per frame (`dataset-formats.md` 3)."""
+"""Samples as CA-1M captures: one tar with fourteen members per frame (`docs/formats.md#ca-1m`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples as ScanNet scans: `.sens`, metadata, mesh, segments, objects, split lists (`dataset-formats.md` 1)."""
+"""Samples as ScanNet scans: `.sens`, metadata, mesh, segments, objects, split lists (`docs/formats.md#scannet`)."""
 
 from __future__ import annotations
 

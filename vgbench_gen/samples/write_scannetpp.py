@@ -1,4 +1,7 @@
-"""Samples as ScanNet++ scenes, filmed with an iPhone or photographed with a DSLR (`dataset-formats.md` 2)."""
+"""Samples as ScanNet++ scenes, filmed with an iPhone or photographed with a DSLR.
+
+Format: `docs/formats.md#scannet-iphone-and-dslr`.
+"""
 
 from __future__ import annotations
 

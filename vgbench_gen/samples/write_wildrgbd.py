@@ -1,4 +1,4 @@
-"""Samples as WildRGB-D videos: folders of PNG around one object, type and split lists (`dataset-formats.md` 4)."""
+"""Samples as WildRGB-D videos: folders of PNG around one object, type and split lists (`docs/formats.md#wildrgb-d`)."""
 
 from __future__ import annotations
 

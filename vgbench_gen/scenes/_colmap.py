@@ -1,4 +1,4 @@
-"""COLMAP text models: `cameras.txt` and `images.txt` (`dataset-formats.md` 2.5; format of `colmap/colmap`).
+"""COLMAP text models: `cameras.txt` and `images.txt` (`docs/formats.md#colmap-models`; format of `colmap/colmap`).
 
 COLMAP stores world-to-camera poses and puts the centre of the first pixel at (0.5, 0.5); what leaves this module is
 `world_from_camera` with pixel (0, 0) as that centre. The observation lines (`POINTS2D`) make up nearly all of a file

@@ -1,4 +1,4 @@
-"""`iphone/depth.bin` of ScanNet++ (`dataset-formats.md` 2.3): 256 x 192 depth records, one per video frame.
+"""`iphone/depth.bin` of ScanNet++ (`docs/formats.md#depth-stream`): 256 x 192 depth records, one per video frame.
 
 Three variants exist, told apart by what they hold, never by their name:
 

@@ -1,4 +1,4 @@
-"""Depth seen from a pose, rendered from a mesh (`dataset-formats.md` 2.7)."""
+"""Depth seen from a pose, rendered from a mesh (`docs/formats.md#undistortion`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DSLR capture of a ScanNet++ scene (`dataset-formats.md` 2.5 to 2.7).
+"""The DSLR capture of a ScanNet++ scene (`docs/formats.md#undistortion`).
 
 Undistorted pictures are taken where the scene has them, else the fisheye pictures are undistorted on load. Poses
 come from COLMAP, else from nerfstudio. There is no depth on disk: it is rendered from the laser mesh.

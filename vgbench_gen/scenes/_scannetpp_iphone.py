@@ -1,4 +1,4 @@
-"""The iPhone capture of a ScanNet++ scene (`dataset-formats.md` 2.2 to 2.6).
+"""The iPhone capture of a ScanNet++ scene (`docs/formats.md#iphone-streams`).
 
 One pose source per scene: `aligned_pose` where the json has any that is sound, else COLMAP, else nerfstudio. The
 lens comes from COLMAP where there is a model; colour, sensor depth and masks then lie on one distorted grid and are

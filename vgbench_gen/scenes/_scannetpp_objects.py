@@ -1,4 +1,4 @@
-"""Objects of ScanNet++ from `scans/segments.json` and `scans/segments_anno.json` (`dataset-formats.md` 2.8).
+"""Objects of ScanNet++ from `scans/segments.json` and `scans/segments_anno.json` (`docs/formats.md#annotated-objects`).
 
 Objects may share vertices (a cushion and the sofa it lies on); each keeps all of its own.
 """

@@ -1,4 +1,4 @@
-"""Which poses an iphone scene of ScanNet++ gets (`dataset-formats.md` 2.4 to 2.6).
+"""Which poses an iphone scene of ScanNet++ gets (`docs/formats.md#phone-poses`).
 
 One source per scene: `aligned_pose` where the json has any that is sound, else COLMAP, else nerfstudio.
 """

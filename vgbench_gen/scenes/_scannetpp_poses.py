@@ -1,6 +1,6 @@
 """Poses and intrinsics of ScanNet++: `pose_intrinsic_imu.json` and nerfstudio's `transforms.json`.
 
-Formats: `dataset-formats.md` 2.4 and 2.6. COLMAP models are read by `_colmap`.
+Formats: `docs/formats.md#phone-poses` and `docs/formats.md#nerfstudio-poses`. COLMAP models are read by `_colmap`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a lens with distortion to a pinhole camera (`dataset-formats.md` 2.5, 2.7).
+"""From a lens with distortion to a pinhole camera (`docs/formats.md#undistortion`).
 
 The pinhole camera keeps image size, principal point and the ratio of the focal lengths; the focal length is the
 smallest for which every pixel of the new image, border included, lies inside the old one. So nothing is invented at

@@ -1,4 +1,4 @@
-"""Frames of a video in increasing order (`dataset-formats.md` 2.2: seeking in these videos is unreliable).
+"""Frames of a video in increasing order (`docs/formats.md#iphone-streams`: seeking in these videos is unreliable).
 
 Decoding is the dominant cost of an iPhone scene: every frame up to the last one asked must be decoded, so ask in
 increasing order. Frames passed over are decoded but not converted to RGB; going back opens the file anew.

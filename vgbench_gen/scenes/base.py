@@ -25,8 +25,9 @@ Split = Literal["train", "val", "test", "unknown"]
 class SceneRef:
     """A scene that was found but not opened.
 
-    scene_id: as fixed in the architecture ("scene0000_00", "7c9be0a21f/iphone", "42898570", "box/scenes_000").
-    path: the file or folder `open` needs. size_bytes: for scheduling the largest first.
+    scene_id: as `docs/architecture.md#small-ones-fixed-so-that-nobody-decides-twice` has it ("scene0000_00",
+    "7c9be0a21f/iphone", "42898570", "box/scenes_000"). path: the file or folder `open` needs. size_bytes: for
+    scheduling the largest first.
     """
 
     dataset: str
@@ -81,7 +82,7 @@ class Issue:
 class Frame(abc.ABC):
     """One image with its pose and depth. Pixels are lazy: nothing is decoded until asked, nothing is kept.
 
-    id: as the dataset writes it (see architecture 4). timestamp_s: seconds, or None.
+    id: as the dataset writes it. timestamp_s: seconds, or None.
     camera: of `color()`. depth_camera: of `depth_m()`; same centre and axes as `camera`.
     world_from_camera: (4, 4) float64 rigid. pose_deviation: max |R^T R - I| before it was repaired.
     """

@@ -1,7 +1,7 @@
 """Crops of one frame, resized to one common size, as if taken by cameras of other focal lengths and centres.
 
 A crop can only raise the focal length over the image width, so wrong values are those of other crops of the same
-frame and nobody can tell them apart by knowing the sensor (`benchmark-validity` 3.4 task 1).
+frame and nobody can tell them apart by knowing the sensor (`docs/validity.md#camera-parameters`).
 """
 
 from __future__ import annotations

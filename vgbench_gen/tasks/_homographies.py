@@ -1,7 +1,7 @@
 """What both homography tasks share: a pool of warps of one frame, as printed, and two ways to each of them.
 
 The printed matrix (four significant digits) *is* the matrix that is applied, so rounding costs nothing. All warps
-come from one sampler and pass the same gates (`benchmark-validity` 3.4 tasks 5 and 6); which is asked is drawn after.
+come from one sampler and pass the same gates (`docs/validity.md#homographies`); which is asked is drawn after.
 """
 
 from __future__ import annotations

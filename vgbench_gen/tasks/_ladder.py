@@ -2,11 +2,11 @@
 
 A ladder drawn without looking at the answer leaks: rungs above the largest answer that is ever asked, or far from the
 usual ones, are known to be wrong. So sets are weighed, not ranks: with density p of answers on a logarithmic scale,
-find weights W >= 0 of sets such that every value x has sum of W over the sets that hold x equal to a(x) p(x), a <= 1.
-A fact of value x is asked with probability a(x), by a set drawn in proportion to W; then P(truth = i | set) is
-W / W, the same for all members. `benchmark-validity` 3.3.1; the weights are found by multiplicative updates after
-Richardson (1972) and Lucy (1974), with a harmonic power mean whose exponent grows in place of their mean: they go where
-p is least used up. With a mean alone, a seventh fewer facts can be asked (a linear program finds 3 percent more).
+find weights W >= 0 of sets such that every value x has sum of W over the sets that hold x equal to a(x) p(x), a <= 1. A
+fact of value x is asked with probability a(x), by a set drawn in proportion to W; then P(truth = i | set) is W / W, the
+same for all members. `docs/validity.md#exchangeable-by-construction`; the weights are found by multiplicative updates
+after Richardson (1972) and Lucy (1974), with a harmonic power mean whose exponent grows in place of their mean: they go
+where p is least used up. With a mean alone, a seventh fewer facts can be asked (a linear program finds 3 percent more).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a task adds to the noise test (`benchmark-validity` 3.6.5): answers when what they were measured from is off.
+"""What a task adds to the noise test (`docs/validity.md#noise-test`): answers when what they were measured from is off.
 
 All draws of a test are made at once. Pictures, drawn places and printed numbers stay as they are: the question is
 whether a reader of a world that is slightly other than the files say would still choose the same option.

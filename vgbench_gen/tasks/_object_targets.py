@@ -10,7 +10,7 @@ import numpy as np
 from vgbench_gen.core.types import IntArray
 
 PER_FRAME = 2
-TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (`benchmark-validity` 3.2)
+TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/validity.md#repetition)
 _STRATUM = 1.25  # ratio of values that share a stratum
 
 

@@ -1,5 +1,5 @@
 """Objects that may be asked about in a frame: projected in bulk, looked for in the depth image, gated by `ObjectGates`
-(`benchmark-validity` 3.2, "Object box")."""
+(`docs/validity.md#objects`)."""
 
 from __future__ import annotations
 

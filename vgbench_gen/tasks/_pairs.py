@@ -2,7 +2,7 @@
 
 Table entries of `SceneView` (strided depth) only choose which pairs are worth measuring; everything that a gate
 judges is measured at full depth resolution, on the sampled points of both frames that the other one sees.
-Source of the gates: `benchmark-validity` 3.2, row "Pair".
+Source of the gates: `docs/validity.md#pairs-of-views`.
 """
 
 from __future__ import annotations

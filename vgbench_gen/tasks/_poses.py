@@ -15,7 +15,7 @@ from vgbench_gen.text.numbers import fixed, matrix, vector
 from vgbench_gen.text.render import word
 
 ROTATION_DECIMALS, TRANSLATION_DECIMALS = 3, 2
-ORTHONORMAL_MAX = 2e-3  # of the printed R (`benchmark-validity` 3.4 row 8)
+ORTHONORMAL_MAX = 2e-3  # of the printed R (docs/validity.md#relative-pose)
 HIDDEN_SHIFT_D = 100.0  # what a point behind a camera counts as having moved
 
 

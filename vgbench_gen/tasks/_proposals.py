@@ -1,7 +1,7 @@
 """What a task tells a language model that names wrong options, and what it makes of the numbers that come back.
 
 Numbers come back with the digits that a model likes, which are rounder than measured ones and would mark the truth
-(`benchmark-validity` 3.3.5); so each is moved by up to `JITTER` of itself before it is printed.
+(`docs/validity.md#options-from-a-language-model`); so each is moved by up to `JITTER` of itself before it is printed.
 """
 
 from __future__ import annotations

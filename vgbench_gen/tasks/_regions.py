@@ -1,4 +1,4 @@
-"""2D regions whose depth may be asked: proposed in bulk, gated by `RegionGates` (`benchmark-validity` 3.2)."""
+"""2D regions whose depth may be asked: proposed in bulk, gated by `RegionGates` (`docs/validity.md#regions`)."""
 
 from __future__ import annotations
 

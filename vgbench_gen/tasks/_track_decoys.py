@@ -3,8 +3,8 @@
 A reader of the text knows the query's pixel and those of the options, and tracked points move by laws of their own: not
 far, seldom up or down, towards the middle from the border. So each wrong option is the query moved as a tracked point
 of another pair of the scene moved that started near the query's pixel: right and wrong answers are then draws from one
-law (`benchmark-validity` 3.3.1), each from a pair of its own. Around such a target it stands where image 2 looks as
-much like the query as another tracked point looks like its own (`_track_looks`).
+law (`docs/validity.md#exchangeable-by-construction`), each from a pair of its own. Around such a target it stands where
+image 2 looks as much like the query as another tracked point looks like its own (`_track_looks`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A tracked point keeps its colour and much of its surroundings, so among places drawn blindly it is the one that looks
 like the query. Wrong options are therefore places that look as much like the query as tracked points of the same two
-images look like theirs (`benchmark-validity` 3.4 row 10: "most similar patch").
+images look like theirs (`docs/validity.md#point-tracking`: "most similar patch").
 
 A look is (7,): the difference of mean colour (of 255; the other image less the query's), (3,) inside a marker and (3,)
 around it, and the correlation of the surroundings as they are, neither turned nor scaled.

@@ -4,10 +4,10 @@ Places that look like the query (`_track_looks`) lie otherwise about it than poi
 text would learn how. So what such a reader can learn is learnt first, from a build's own facts: a logistic regression
 of right places against wrong ones on what the text tells of a place. Sets are then drawn in proportion to the product
 of these odds over their wrong options: with density p of right places and q of wrong ones, wrong options drawn with
-odds p / q lie as right ones do, and no member of a set is the likelier truth (`benchmark-validity` 3.3.1). As a pool is
-small and its largest odds cannot be drawn twice, the regression is repeated on places weighted as they would be drawn,
-and what it still finds is added. Places of one pool resemble each other more than the truth, so its rank by distance
-is drawn besides (`drawn_set`).
+odds p / q lie as right ones do, and no member of a set is the likelier truth
+(`docs/validity.md#exchangeable-by-construction`). As a pool is small and its largest odds cannot be drawn twice, the
+regression is repeated on places weighted as they would be drawn, and what it still finds is added. Places of one pool
+resemble each other more than the truth, so its rank by distance is drawn besides (`drawn_set`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Points that two frames see: by depth in both directions, and by the pixels around them.
 
-Gates: `benchmark-validity` 3.2 (visible point, edge guard, border, depth) and 3.4 row 10 (texture, motion, cycle).
+Gates: `docs/validity.md#visible-points`, `docs/validity.md#depth` (edge guard, border) and
+`docs/validity.md#point-tracking` (texture, motion, cycle).
 """
 
 from __future__ import annotations

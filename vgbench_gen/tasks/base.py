@@ -24,7 +24,7 @@ from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.text.render import word
 
-SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (`benchmark-validity` 3.6.1)
+SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (docs/validity.md#second-route)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,9 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return [[] for _ in evidence["pictures"]]
 
     def partner(self, fact: Fact) -> Fact | None:
-        """The same truth asked from the other side, or None where there is no such question (`benchmark-validity` 3.5).
+        """The same truth asked from the other side, or None where there is no such question.
+
+        Source: `docs/validity.md#consistency-pairs`.
 
         `partner_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
         (from image 2 to image 1) or "mirror" (all images mirrored left to right). Candidates keep their order, the

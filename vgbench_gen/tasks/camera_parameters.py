@@ -1,6 +1,6 @@
 """Focal length, principal point or field of view of the camera behind one image.
 
-The image is a crop of a frame, resized; the value is the crop's (`benchmark-validity` 3.4 task 1: crops are chosen
+The image is a crop of a frame, resized; the value is the crop's (`docs/validity.md#camera-parameters`: crops are chosen
 first, which one is shown is drawn after). Whole pixels for fx, fy, cx, cy; a tenth of a degree for fields of view.
 """
 

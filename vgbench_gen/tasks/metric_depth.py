@@ -6,8 +6,9 @@ median agree.
 The question prints where the region is, and what is low in an image is near. Depths of other regions of the image are
 told apart by that, however evenly the truth ranks among them: the guess tells which of the four it is. So options and
 false claims are depths of the *same rectangle* in other frames of the scene, through the same camera to a per cent.
-Every word of the question fits all of them, and which frame is shown was drawn (`benchmark-validity` 3.3.1). Scans of
-a few frames hold no such sets; there they are depths of other regions of the image.
+Every word of the question fits all of them, and which frame is shown was drawn
+(`docs/validity.md#exchangeable-by-construction`). Scans of a few frames hold no such sets; there they are depths of
+other regions of the image.
 """
 
 from __future__ import annotations

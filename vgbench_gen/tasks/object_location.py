@@ -1,6 +1,6 @@
 """Where a framed object is: the eight corners of its box in the camera frame, metres.
 
-The image fixes the answer. Options are the whole box scaled about the camera (`benchmark-validity` 3.4, task 7), so
+The image fixes the answer. Options are the whole box scaled about the camera (`docs/validity.md#object-location`), so
 that all of them project onto the same rectangle; depths and ranks are drawn such that none is the likelier truth for
 whoever knows how deep, how large and how low objects usually stand (`_ladder`, `_known`).
 """
@@ -52,7 +52,7 @@ from vgbench_gen.text.render import word
 MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
 DECIMALS = 2
 RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are rounded to 2 decimals
-DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (`benchmark-validity` 3.6.4)
+DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (docs/validity.md#object-location)
 TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
 _TRUE_NOISE = 0.03  # of the box's sides, in place and in size
 _ODDS = 1.1  # of members of a ladder; more would buy facts with text-only accuracy

@@ -2,8 +2,8 @@
 
 A point that both frames see is drawn and marked in image 1. Wrong options are other places of image 2 that could have
 been the answer by where they lie: the query moved as tracked points of other pairs of the scene moved
-(`_track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins: `benchmark-validity` 3.4
-row 10.
+(`_track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
+`docs/validity.md#point-tracking`.
 """
 
 from __future__ import annotations

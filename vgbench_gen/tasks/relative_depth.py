@@ -33,7 +33,7 @@ DECOYS = 3
 SETS_KEPT = 4  # drawn for a fact, some perhaps more than once; options are redrawn from them
 _LEAST_WEIGHT = 1e-12
 IMAGES_MIN = 12  # whose sets are weighed together
-TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (`benchmark-validity` 3.2)
+TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/validity.md#repetition)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

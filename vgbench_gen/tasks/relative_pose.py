@@ -1,7 +1,7 @@
 """Rotation and translation between two views: `X2 = R X1 + t`, metres (VGBench, SpatialScore section D.2).
 
 Options are the motions of other frame pairs of the same scene with about the same angle and length, so that neither
-size nor form tells the truth. Gates and margins: `benchmark-validity` 3.2 and 3.4 row 8.
+size nor form tells the truth. Gates and margins: `docs/validity.md#relative-pose`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from vgbench_gen.text.numbers import fixed
 
 CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
 CLAIM_TRANSLATION_M = 0.10
-SECOND_TRANSLATION_MIN_M = 0.05  # two routes never agree better than the reference poses themselves (1.3)
+SECOND_TRANSLATION_MIN_M = 0.05  # two routes never agree better than the reference poses themselves
 _POINTS = 32
 _FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twice over
 

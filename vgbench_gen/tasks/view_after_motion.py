@@ -1,7 +1,7 @@
 """Which image is seen after a given camera motion `X2 = R X1 + t` (VGBench, SpatialScore section D.2).
 
 The source is camera 1; the candidates are frames that see about as much of what the source sees. Gates and margins:
-`benchmark-validity` 3.4 row 9.
+`docs/validity.md#view-after-motion`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from vgbench_gen.text.render import (
     task_names,
 )
 
-MAX_PER_CELL = 8  # wordings of one task, type and language (`benchmark-validity` 3.1)
+MAX_PER_CELL = 8  # wordings of one task, type and language (docs/validity.md#conventions-in-every-question)
 _WIDTH = 110
 
 Status = Literal["proposed", "reviewed"]

@@ -1,4 +1,5 @@
-"""Checks on a finished text, before anybody reads it: what `benchmark-validity` 3.1 and 3.6 (item 8) ask for.
+"""Checks on a finished text, before anybody reads it: see `docs/validity.md#conventions-in-every-question` and
+`docs/validity.md#text`.
 
 The checks look at words and digits alone and know no task; what a text must state comes as names (`states`)
 from its template file. `lint` is run on every item, on reworded texts above all.

@@ -1,4 +1,5 @@
-"""Steps S2 to S4 of `eval-protocols.md` 2.1: characters, reasoning blocks, Markdown and LaTeX taken off a reply."""
+"""What `docs/protocols.md#cleaning-a-reply` asks for: characters, reasoning blocks, Markdown and LaTeX taken off a
+reply."""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 

@@ -1,4 +1,4 @@
-"""The strict reader of `benchmark-validity.md` 3.8: the last line alone, in a fixed form, or nothing."""
+"""The strict reader of `docs/validity.md#one-last-line`: the last line alone, in a fixed form, or nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scores in a judge's reply (`eval-protocols.md` 2.8): whole numbers from 1 to 5, or nothing.
+"""Scores in a judge's reply (`docs/protocols.md#judge-scores`): whole numbers from 1 to 5, or nothing.
 
 Source of `released`: cheryyunl/ROVER, `base_metric.py`, its mistakes included.
 """

@@ -1,4 +1,4 @@
-"""What one sentence says of labels: which it calls different (`eval-protocols.md` 2.7, S8 of 2.1).
+"""What one sentence says of labels: which it calls different (`docs/protocols.md#sets-of-labels`).
 
 A label is asserted unless it is denied: by a predicate of sameness after it ("size is the same", "size does not
 differ"), by a negation or a word of sameness before it ("not size", "the same size"). A denial ends where something

@@ -1,4 +1,6 @@
-"""Sets of labels in replies (`eval-protocols.md` 2.7): SalBench asks for all features in which one object differs.
+"""Sets of labels in replies: SalBench asks for all features in which one object differs.
+
+Source: `docs/protocols.md#sets-of-labels`.
 
 A value is the labels in alphabetical order, joined by ", "; "" is the empty set, which is an answer like any other.
 Source of `released`: MikeWise2718/salbench, `evaluation/response_parser.py` and `metrics.py`.

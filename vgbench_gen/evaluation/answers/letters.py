@@ -1,4 +1,7 @@
-"""Option letters in replies (`eval-protocols.md` 2.2): never guessed, null where two are named or all are listed."""
+"""Option letters in replies: never guessed, null where two are named or all are listed.
+
+Rules: `docs/protocols.md#option-letters`.
+"""
 
 from __future__ import annotations
 

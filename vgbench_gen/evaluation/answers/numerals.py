@@ -1,4 +1,4 @@
-"""Counts, plain numbers and lengths in replies (`eval-protocols.md` 2.4 to 2.6)."""
+"""Counts, plain numbers and lengths in replies (`docs/protocols.md#reading-a-reply`)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class CountReader(_NumeralReader):
 
     Args:
         real: whether the number may be any real number, where ranges stand for their midpoint and the last number of
-            several counts (`eval-protocols.md` 2.6) instead of whole things.
+            several counts (`docs/protocols.md#numbers-without-units`) instead of whole things.
         unit: the unit a question asks for; lengths and areas written in another one are converted.
     """
 

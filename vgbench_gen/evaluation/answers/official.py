@@ -1,4 +1,4 @@
-"""The released SpatialScore script (`eval-protocols.md` 3.7), its mistakes included, in linear time.
+"""The released SpatialScore script (`docs/protocols.md#the-released-script`), its mistakes included, in linear time.
 
 Source of the rules: haoningwu3639/SpatialScore, `utils/util.py` and `version_0/test_qwen.py`. What the script would
 answer with an exception scores 0 and keeps the reason.

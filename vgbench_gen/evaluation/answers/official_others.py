@@ -1,4 +1,6 @@
-"""What VSI-Bench's, MMSI-Bench's, BLINK's and QSpatialBench's own scripts make of a reply (`eval-protocols.md` 5.3, 8).
+"""What VSI-Bench's, MMSI-Bench's, BLINK's and QSpatialBench's own scripts make of a reply.
+
+Source: `docs/protocols.md#other-benchmarks`.
 
 Sources of the rules: vision-x-nyu/thinking-in-space, `lmms_eval/tasks/vsibench/utils.py`; the regular expressions of
 MMSI-Bench's README (OpenRobotLab/MMSI-Bench; EvolvingLMMs-Lab/lmms-eval runs them in

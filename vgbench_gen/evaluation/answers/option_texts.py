@@ -1,4 +1,4 @@
-"""Texts of options: parsed from questions, and found again in replies (`eval-protocols.md` 2.2 and 3.4)."""
+"""Texts of options: parsed from questions, and found again in replies (`docs/protocols.md#option-letters`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s
 def parse(question: str) -> dict[str, str]:
     """Options inside a question's text, letter to text; empty where there are not two or more, from A on, in order.
 
-    Reads every notation of `eval-protocols.md` 3.4: `(A) …`, `(a) …`, `A: …`, `A. …`, one per line or in one line.
+    Reads every notation of `docs/protocols.md#answer-and-option-formats`: `(A) …`, `(a) …`, `A: …`, `A. …`, one per
+    line or in one line.
     """
     found: dict[str, tuple[int, int]] = {}
     runs: list[dict[str, tuple[int, int]]] = []

@@ -1,4 +1,4 @@
-"""What reading a reply can come to: `architecture.md` 5 has five outcomes, `eval-protocols.md` 2.1 the statuses."""
+"""What reading a reply can come to: five outcomes and their statuses (`docs/protocols.md#outcomes`)."""
 
 from __future__ import annotations
 

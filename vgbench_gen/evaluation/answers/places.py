@@ -1,4 +1,4 @@
-"""Steps S5 to S7 of `eval-protocols.md` 2.1: containers, phrases that announce the answer, refusals."""
+"""What `docs/protocols.md#where-an-answer-stands` asks for: containers, phrases that announce the answer, refusals."""
 
 from __future__ import annotations
 

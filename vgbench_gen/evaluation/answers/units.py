@@ -1,4 +1,7 @@
-"""Units with the spellings that replies use (`eval-protocols.md` 2.5): lengths, areas, angles, pixels."""
+"""Units with the spellings that replies use: lengths, areas, angles, pixels.
+
+Rules: `docs/protocols.md#lengths-with-units`.
+"""
 
 # ruff: noqa: RUF001 (characters of replies that look like others)
 

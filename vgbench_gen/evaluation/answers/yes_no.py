@@ -1,4 +1,4 @@
-"""Yes and no in replies (`eval-protocols.md` 2.3)."""
+"""Yes and no in replies (`docs/protocols.md#yes-and-no`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ROVER's judge: what it is asked, and the two rules that its prompt cannot enforce (`eval-protocols.md` 7).
+"""ROVER's judge: what it is asked, and the two rules that its prompt cannot enforce (`docs/protocols.md#rover`).
 
 Without written reasoning the process scores 1 and nobody is asked; alignment is at most one above the visual score.
 """

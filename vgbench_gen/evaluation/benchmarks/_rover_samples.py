@@ -1,4 +1,4 @@
-"""What ROVER's judge is given: a task, its images, and what a model made of it (`eval-protocols.md` 7)."""
+"""What ROVER's judge is given: a task, its images, and what a model made of it (`docs/protocols.md#rover`)."""
 
 from __future__ import annotations
 

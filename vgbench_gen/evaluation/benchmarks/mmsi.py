@@ -1,4 +1,4 @@
-"""MMSI-Bench: spatial questions about several images (`eval-protocols.md` 5).
+"""MMSI-Bench: spatial questions about several images (`docs/protocols.md#mmsi-bench`).
 
 `RunsenXu/MMSI-Bench` on the Hub, split `test`, 1,000 questions: `id`, `images` (encoded), `question_type` (11 of them,
 with an en dash in newer copies and a hyphen in older ones), `question` (its options inside: "Options: A: …, B: …"),

@@ -1,4 +1,4 @@
-"""ROVER: does a model's reasoning, in words and in the image that it makes, hold (`eval-protocols.md` 7)?
+"""ROVER: does a model's reasoning, in words and in the image that it makes, hold (`docs/protocols.md#rover`)?
 
 `cheryyunl/ROVER` on the Hub, configuration `ROVER-IG`, split `train` (arXiv 2511.01163): `id`, `dimension` (a class
 label), `reasoning_type`, `prompt`, `target_description`, `keywords`, `image`, `target_image` (may be null).

@@ -1,4 +1,4 @@
-"""SalBench: in which features does one object of many differ (`eval-protocols.md` 6; arXiv 2507.04741).
+"""SalBench: in which features does one object of many differ (`docs/protocols.md#salbench`; arXiv 2507.04741).
 
 `salbench-vlm/salbench` on the Hub, split `test`, six configurations: P3 (synthetic images, three features) and O3
 (natural ones, seven), each for detection, referring (`_box`: the object's box in the text) and visual referring

@@ -1,1 +1,4 @@
-"""Human verification (`benchmark-validity` 3.9): who is asked what, what they said, whether they agree; no web here."""
+"""Human verification: who is asked what, what they said, whether they agree; no web here.
+
+Reasons and values: `docs/validity.md#review-by-people`.
+"""

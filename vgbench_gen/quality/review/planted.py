@@ -1,4 +1,4 @@
-"""Bad items made from good ones on purpose, to see whether a reviewer looks (`benchmark-validity` 3.9).
+"""Bad items made from good ones on purpose, to see whether a reviewer looks (`docs/validity.md#review-by-people`).
 
 Words and pixels change, the evidence stays that of the good item: whoever compares the stated answer with the picture,
 the drawn truth and the numbers can see every planted defect, also where people cannot measure by eye.

@@ -12,7 +12,7 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item, QuestionType
 from vgbench_gen.quality.review.lines import CANNOT_TELL, item_digest
 
-BATCH = 50  # 3.9
+BATCH = 50  # docs/validity.md#review-by-people
 MAX_IDS_BYTES = 64 << 20
 
 

@@ -1,4 +1,4 @@
-"""The numbers of a review beside the bars of `benchmark-validity` 3.9, as data and as a table."""
+"""The numbers of a review beside the bars of `docs/validity.md#review-by-people`, as data and as a table."""
 
 from __future__ import annotations
 

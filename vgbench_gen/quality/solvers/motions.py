@@ -1,7 +1,7 @@
 """Relative pose and view after motion, by matches under the epipolar geometry of the stated motions.
 
 The images alone do not tell the length of a translation, only the options do: options that turn alike and move in the
-same direction by another length tie, and the task keeps such options apart (`benchmark-validity` 3.4 rows 8 and 9).
+same direction by another length tie, and the task keeps such options apart (`docs/validity.md#relative-pose`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From outcomes to the lines of the audit table (`benchmark-validity` 3.6, items 6 and 7, and 3.7)."""
+"""From outcomes to the lines of the audit table (`docs/validity.md#solvers`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules that look without understanding (`benchmark-validity` 3.4 and 3.7): they must not answer the questions.
+"""Rules that look without understanding (`docs/validity.md#rules-that-look`): they must not answer the questions.
 
 Each rule scores the options of a `Seen`, higher for the one it would choose. Rules of a judgment about marked points
 score the claimed point and the other one, so that the first place stands for "Yes".

@@ -20,7 +20,7 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.voting.rule import Balance
 
-ABOVE_CHANCE = 0.03  # `benchmark-validity` 3.7
+ABOVE_CHANCE = 0.03  # docs/validity.md#hard-questions-by-vote
 Key = TypeVar("Key", bound=Hashable)
 Kind = Literal["letter", "yes_no", "open"]
 _LEAN = 1e-4  # small beside 1, which one question beyond rounding costs
