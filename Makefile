@@ -18,6 +18,7 @@ ENGINE  ?=
 ADDRESS ?=
 SEED    ?=
 ALLOW_SHORT ?=
+ONLY    ?=
 MODEL   ?=
 BANK    ?= bank.toml
 N       ?= 8
@@ -149,6 +150,9 @@ check: setup ## The whole gate: format, lint, strict types over source and tests
 format: setup ## Format the code and mend what the linter can mend
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
+
+golden: setup ## Make everything anew and compare it with the digests in tests/golden; ONLY=part,... for some
+	$(TEST_ENV) $(PY) -m tests.golden check $(if $(ONLY),--only "$(ONLY)")
 
 bench: setup ## Measure speed and memory: one table of ratios, goals and verdicts
 	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench \
