@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.evaluation import metrics
-from vgbench_gen.evaluation.answers import clean, judge_scores, labels, outcomes
-from vgbench_gen.evaluation.benchmarks import _rover_judge, mmsi, salbench
+from vgbench_gen.evaluation.answers import clean, outcomes
+from vgbench_gen.evaluation.benchmarks.mmsi import MMSI
+from vgbench_gen.evaluation.benchmarks.mmsi import questions as mmsi
+from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
+from vgbench_gen.evaluation.benchmarks.rover import judge_replies
+from vgbench_gen.evaluation.benchmarks.salbench import labels
+from vgbench_gen.evaluation.benchmarks.salbench import questions as salbench
 from vgbench_gen.evaluation.prompting import AskOptions
 from vgbench_gen.importers import _totals
 from vgbench_gen.text.render import templates_root
@@ -34,19 +39,19 @@ CODE = {
     ("Numbers without units", "points of mean relative accuracy"): str(
         len({metrics.mean_relative_accuracy(100 + error / 10, 100) for error in range(1000)}) - 1
     ),
-    ("Judge scores", "lowest score"): str(judge_scores.LOW),
-    ("Judge scores", "highest score"): str(judge_scores.HIGH),
+    ("Judge scores", "lowest score"): str(judge_replies.LOW),
+    ("Judge scores", "highest score"): str(judge_replies.HIGH),
     ("VGBench prompts", "temperature"): str(AskOptions().temperature),
     ("VGBench prompts", "tokens of an answer"): str(AskOptions().settings("openai:gpt-4o").max_tokens),
     ("VGBench prompts", "tokens of a reasoning model"): str(AskOptions().settings("openai:o3").max_tokens),
     ("VGBench prompts", "frames of a video"): str(AskOptions().video_frames),
     ("MMSI-Bench", "questions"): str(mmsi.ROWS),
-    ("MMSI-Bench", "tokens"): str(mmsi.MMSI.max_tokens),
+    ("MMSI-Bench", "tokens"): str(MMSI.max_tokens),
     ("SalBench", "labels of P3"): ", ".join(labels.SPLITS["synthetic"]),
     ("SalBench", "labels of O3"): ", ".join(labels.SPLITS["natural"]),
     ("SalBench", "rows of each P3 configuration"): ", ".join(map(str, sorted(set(salbench.ROWS.values())))),
-    ("ROVER", "tokens of the judge"): str(_rover_judge.MAX_TOKENS),
-    ("ROVER", "askings of one metric"): str(_rover_judge.MAX_RETRIES),
+    ("ROVER", "tokens of the judge"): str(rover_judge.MAX_TOKENS),
+    ("ROVER", "askings of one metric"): str(rover_judge.MAX_RETRIES),
 }
 
 

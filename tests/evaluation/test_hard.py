@@ -18,7 +18,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.ballots import vote_of
-from vgbench_gen.evaluation.benchmarks.vgbench import Built
+from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, replies_path
 from vgbench_gen.quality.review.lines import Line, item_digest
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule

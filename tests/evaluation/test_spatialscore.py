@@ -12,7 +12,7 @@ from tests.importers.source_files import photo
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import NamesImages, benchmarks
-from vgbench_gen.evaluation.benchmarks.spatialscore import Published
+from vgbench_gen.evaluation.benchmarks.spatialscore.questions import Published
 from vgbench_gen.evaluation.board import entry_of
 from vgbench_gen.evaluation.prompting import full_text, prompt_set
 from vgbench_gen.evaluation.scoring import case_of, score

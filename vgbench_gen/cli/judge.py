@@ -92,7 +92,7 @@ def judge(
     is missing.
     """
     from vgbench_gen.core.errors import ConfigError
-    from vgbench_gen.evaluation.benchmarks.rover import ROVEREvaluator, default_judge
+    from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, default_judge
 
     if benchmark != "rover":
         raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected rover.")
@@ -122,7 +122,7 @@ def judge(
         name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
         runs[name] = results
         told[name] = {"file": str(path), **evaluator.compute_average_scores(results)}
-    from vgbench_gen.evaluation.benchmarks._rover_tables import agreement
+    from vgbench_gen.evaluation.benchmarks.rover.tables import agreement
 
     found = agreement(runs) if len(runs) > 1 else {}
     if as_json:
@@ -142,8 +142,8 @@ def judge(
 def _samples(samples: Path | None, data: Path | None, generated: Path | None) -> tuple[list[Any], int]:
     """(samples, how many tasks they were taken from)."""
     from vgbench_gen.core.errors import ConfigError
-    from vgbench_gen.evaluation.benchmarks._rover_samples import read_samples
     from vgbench_gen.evaluation.benchmarks.rover import Rover
+    from vgbench_gen.evaluation.benchmarks.rover.samples import read_samples
     from vgbench_gen.store.files import dataset_error
 
     if (samples is None) == (data is None) or (data is None) != (generated is None):

@@ -77,7 +77,7 @@ def vote(
     """
     from vgbench_gen.evaluation import hard
     from vgbench_gen.evaluation.ballots import FOLDER
-    from vgbench_gen.evaluation.benchmarks.vgbench import Built
+    from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
     from vgbench_gen.report.vote_lines import vote_lines
 
     chosen_rule = _rule(rule, policy, target)

@@ -23,8 +23,8 @@ from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation import metrics
-from vgbench_gen.evaluation.answers import labels
 from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.scoring import vocabulary
 from vgbench_gen.quality.questions import Question, question_of

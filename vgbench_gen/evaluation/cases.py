@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vgbench_gen.evaluation import judge_cases
-from vgbench_gen.evaluation.answers import labels
 from vgbench_gen.evaluation.answers.outcomes import plain
+from vgbench_gen.evaluation.benchmarks.rover import cases as judge_cases
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.scoring import (
     MAX_RESPONSE_CHARS,
     MAX_TRUTH_CHARS,

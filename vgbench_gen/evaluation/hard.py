@@ -15,7 +15,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.ballots import FOLDER, Ballot, ballots
 from vgbench_gen.evaluation.baselines import PREFIX
-from vgbench_gen.evaluation.benchmarks.vgbench import Built
+from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.board import Entry, entry_of
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import read_header

@@ -12,8 +12,8 @@ from typing import Literal
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation import metrics
-from vgbench_gen.evaluation.answers import labels, official_others, units
 from vgbench_gen.evaluation.answers import official as released
+from vgbench_gen.evaluation.answers import official_others, units
 from vgbench_gen.evaluation.answers.final_line import final_line
 from vgbench_gen.evaluation.answers.letters import DEFAULT_LETTERS, LetterReader
 from vgbench_gen.evaluation.answers.numerals import CountReader, MeasureReader
@@ -25,6 +25,7 @@ from vgbench_gen.evaluation.answers.quantities import prepared, quantities
 from vgbench_gen.evaluation.answers.texts import TextReader
 from vgbench_gen.evaluation.answers.units import Kind, Unit
 from vgbench_gen.evaluation.answers.yes_no import NO, YES, YesNoReader
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 
 # Saved scores carry it; scores of another version are made anew from the saved replies.
 SCORER_VERSION = 4

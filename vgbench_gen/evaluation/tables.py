@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
-from vgbench_gen.evaluation import floors, label_tables, metrics, stats
+from vgbench_gen.evaluation import floors, metrics, stats
+from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell, Cells, by_part
 from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vgbench_gen.evaluation import floors, label_tables
+from vgbench_gen.evaluation import floors
+from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.saved import Saved

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.backends.server import Play, Seen, reply
-from vgbench_gen.evaluation.benchmarks.mmsi import TYPES
+from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES
 
 KINDS = list(TYPES.values())
 OPTIONS = ("the kettle", "the lamp", "the sofa", "the stairs")

@@ -25,8 +25,8 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation.answers.official_others import mmsi_bench
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import mmsi
-from vgbench_gen.evaluation.benchmarks._foreign import Foreign
-from vgbench_gen.evaluation.benchmarks.mmsi import TYPES, options_of
+from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
+from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES, options_of
 from vgbench_gen.evaluation.prompting import AskOptions, asked, prompt_set, with_added
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import evaluate
@@ -38,9 +38,9 @@ Capture = pytest.CaptureFixture[str]
 LAST = "answer with the option's letter from the given choices directly. Enclose the option's letter within ``."
 
 
-def opened(path: Path) -> Foreign:
+def opened(path: Path) -> ParquetSource:
     source = benchmarks["mmsi"].open(path)
-    assert isinstance(source, Foreign)
+    assert isinstance(source, ParquetSource)
     return source
 
 
@@ -138,7 +138,7 @@ def test_an_answer_beyond_the_options_found_means_that_more_are_there(tmp_path: 
 # --- words
 
 
-def words(source: Foreign, k: int, name: str, drawn: bool = False) -> str:
+def words(source: ParquetSource, k: int, name: str, drawn: bool = False) -> str:
     item = source.item(k)
     options = AskOptions(prompt_set=name, visual_cot="seed" if drawn else "")
     one = asked(item, options.settings("m"), options)

@@ -21,7 +21,7 @@ from vgbench_gen.backends import azure
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.benchmarks import mmsi
-from vgbench_gen.evaluation.benchmarks.mmsi import TYPES
+from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES
 from vgbench_gen.evaluation.replies import read_header
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.visual_cot_models import aliases, expanded

@@ -25,14 +25,13 @@ from PIL import Image as PILImage
 from tests.backends.server import Play, Seen, refusal, reply, serving
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.evaluation.answers import judge_scores
-from vgbench_gen.evaluation.answers.judge_scores import read
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import rover
-from vgbench_gen.evaluation.benchmarks._rover_judge import capped
-from vgbench_gen.evaluation.benchmarks._rover_samples import is_empty
-from vgbench_gen.evaluation.benchmarks._rover_tables import agreement
-from vgbench_gen.evaluation.benchmarks.rover import EvaluationSample, ROVEREvaluator, Tasks
+from vgbench_gen.evaluation.benchmarks.rover import EvaluationSample, ROVEREvaluator, Tasks, judge_replies
+from vgbench_gen.evaluation.benchmarks.rover.judge import capped
+from vgbench_gen.evaluation.benchmarks.rover.judge_replies import read
+from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty
+from vgbench_gen.evaluation.benchmarks.rover.tables import agreement
 
 Capture = pytest.CaptureFixture[str]
 KEY = "reasoning_visual_score"
@@ -157,7 +156,7 @@ def test_words_of_a_judge_come_with_its_score() -> None:
 
 def test_the_published_parser_is_followed_with_its_faults() -> None:
     def said(text: str) -> Any:
-        return judge_scores.released(text, KEY).extracted
+        return judge_replies.released(text, KEY).extracted
 
     assert said('{"reasoning_visual_score": 4.9}') == 4
     assert said('{"reasoning_visual_score": true}') == 1

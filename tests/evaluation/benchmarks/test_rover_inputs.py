@@ -19,11 +19,13 @@ from tests.evaluation.benchmarks.test_rover import GOOD, KEY, grading, png, samp
 from vgbench_gen.backends.base import BackendError, Reply
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.evaluation.answers.judge_scores import read, released
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.benchmarks import _rover_journal, _rover_judge, rover
-from vgbench_gen.evaluation.benchmarks._rover_samples import is_empty, read_samples
+from vgbench_gen.evaluation.benchmarks import rover
 from vgbench_gen.evaluation.benchmarks.rover import EvaluationSample, ROVEREvaluator, Tasks
+from vgbench_gen.evaluation.benchmarks.rover import journal as rover_journal
+from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
+from vgbench_gen.evaluation.benchmarks.rover.judge_replies import read, released
+from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty, read_samples
 
 Capture = pytest.CaptureFixture[str]
 
@@ -106,8 +108,8 @@ def test_verdicts_of_other_judges_stay_in_the_file(tmp_path: Path, monkeypatch: 
         ROVEREvaluator(judge=first, repeat=1).evaluate_batch(samples, output_path=out)
         assert kept in out.read_bytes()
         assert len(lines_of(out)) == 6
-        told = _rover_judge.words()
-        monkeypatch.setattr(_rover_judge, "words", lambda: told.model_copy(update={"version": 99}))
+        told = rover_judge.words()
+        monkeypatch.setattr(rover_judge, "words", lambda: told.model_copy(update={"version": 99}))
         ROVEREvaluator(judge=first).evaluate_batch(samples, output_path=out)
         assert kept in out.read_bytes()
         monkeypatch.undo()
@@ -138,8 +140,8 @@ def test_judging_a_few_leaves_the_places_of_the_others(tmp_path: Path) -> None:
         judge.evaluate_batch(samples[2:], output_path=out)
         assert [(row["dimension"], row["reasoning_type"]) for row in lines_of(out)] == [("culture", "causal")] * 3
         # Lines of a run that was killed know it too.
-        journal = _rover_journal.Journal(out, _rover_journal.basis_of(f"vllm:{server.url}#judge"))
-        verdict = _rover_judge.Verdict("reasoning_visual", 3, "", "ok", "who")
+        journal = rover_journal.Journal(out, rover_journal.basis_of(f"vllm:{server.url}#judge"))
+        verdict = rover_judge.Verdict("reasoning_visual", 3, "", "ok", "who")
         journal.add("odd id", ("logic", "abstract"), "digest", verdict)
         journal.close()
         judge.evaluate_batch(samples[2:], output_path=out)

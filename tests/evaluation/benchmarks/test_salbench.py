@@ -19,13 +19,13 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 from tests.backends.server import Play, Seen, refusal, reply, serving
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.evaluation import label_tables
-from vgbench_gen.evaluation.answers import labels
-from vgbench_gen.evaluation.answers.labels import EMPTY, O3, P3, LabelReader
 from vgbench_gen.evaluation.answers.places import read
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.baselines import drawn_labels, open_baseline
-from vgbench_gen.evaluation.benchmarks._foreign import Foreign
+from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
+from vgbench_gen.evaluation.benchmarks.salbench import labels
+from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
+from vgbench_gen.evaluation.benchmarks.salbench.labels import EMPTY, O3, P3, LabelReader
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.layouts import breakdowns
 from vgbench_gen.evaluation.prompting import Asked, AskOptions
@@ -70,9 +70,9 @@ def write(folder: Path, configs: tuple[str, ...] = ("P3", "P3_box", "P3_box_img"
     return folder
 
 
-def opened(path: Path) -> Foreign:
+def opened(path: Path) -> ParquetSource:
     source = benchmarks["salbench"].open(path)
-    assert isinstance(source, Foreign)
+    assert isinstance(source, ParquetSource)
     return source
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from vgbench_gen.evaluation.answers import labels, units
+from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
 from vgbench_gen.evaluation.answers.units import Unit
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 
 _MAX_LINE = 300
 _PREFIX = re.compile(r"(?:final\s+)?answer\s*:\s*", re.IGNORECASE)

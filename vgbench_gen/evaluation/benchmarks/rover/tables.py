@@ -11,7 +11,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import stats
-from vgbench_gen.evaluation.benchmarks._rover_judge import EXTRAS, METRICS, hundred, key_of
+from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS, hundred, key_of
 
 Results = Sequence[Mapping[str, Any]]
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Message, Part, Settings, TextPart
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.evaluation.answers import judge_scores
-from vgbench_gen.evaluation.benchmarks import _rover_samples
-from vgbench_gen.evaluation.benchmarks._rover_samples import EvaluationSample
+from vgbench_gen.evaluation.benchmarks.rover import judge_replies
+from vgbench_gen.evaluation.benchmarks.rover import samples as rover_samples
+from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample
 from vgbench_gen.text.render import templates_root
 
 METRICS = ("reasoning_process", "reasoning_visual", "reasoning_alignment")
@@ -141,8 +141,8 @@ async def judged(
     Raises:
         BackendError: the budget is spent, the key is refused, or the work was cancelled.
     """
-    if metric == PROCESS and _rover_samples.is_empty(sample.think_output):
-        return Verdict(metric, judge_scores.LOW, "There is no written reasoning.", "no_reasoning_text")
+    if metric == PROCESS and rover_samples.is_empty(sample.think_output):
+        return Verdict(metric, judge_replies.LOW, "There is no written reasoning.", "no_reasoning_text")
     shown = [images[name] for name in SHOWN[metric] if name in images]
     parts: list[Part] = []
     for number, data in enumerate(shown, start=1):
@@ -161,7 +161,7 @@ async def judged(
                 raise
             return Verdict(metric, None, str(error), "api_error", who)
         who = reply.model or who
-        found = judge_scores.read(reply.text, key_of(metric))
+        found = judge_replies.read(reply.text, key_of(metric))
         if found.score is not None:
             return Verdict(metric, found.score, found.reasoning, "ok", who)
         if reply.text.strip():
@@ -195,13 +195,13 @@ def capped(alignment: int | None, visual: int | None) -> tuple[int | None, bool 
     """
     if alignment is None or visual is None:
         return alignment, None
-    most = min(visual + 1, judge_scores.HIGH)
+    most = min(visual + 1, judge_replies.HIGH)
     return min(alignment, most), alignment > most
 
 
 def hundred(score: float) -> float:
     """A score from 1 to 5 on the scale from 0 to 100."""
-    return (score - judge_scores.LOW) * 25.0
+    return (score - judge_replies.LOW) * 25.0
 
 
 async def judge_all(
@@ -224,10 +224,10 @@ async def judge_all(
     async def worker() -> None:
         for sample, metrics in waiting:  # shared: each sample goes to the worker that is free
             images, problems = await asyncio.to_thread(images_of, sample)
-            given = _rover_samples.digest(sample, images)
+            given = rover_samples.digest(sample, images)
             for metric in metrics:
                 bad = [problems[name] for name in SHOWN[metric] if name in problems]
-                if bad and not (metric == PROCESS and _rover_samples.is_empty(sample.think_output)):
+                if bad and not (metric == PROCESS and rover_samples.is_empty(sample.think_output)):
                     verdict = Verdict(metric, None, " ".join(bad), "bad_sample")
                 else:
                     verdict = await judged(backend, sample, metric, images, max_retries, repeat)
@@ -252,7 +252,7 @@ def images_of(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str, str
         if picture is None and name == "target_image":
             continue
         try:
-            images[name] = _rover_samples.encoded(picture, f"{sample.sample_id}, {name}")
+            images[name] = rover_samples.encoded(picture, f"{sample.sample_id}, {name}")
         except VGBenchError as error:
             problems[name] = str(error)
     return images, problems

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.evaluation.benchmarks import _rover_judge
-from vgbench_gen.evaluation.benchmarks._rover_judge import ALIGNMENT, EXTRAS, METRICS, Verdict, key_of, merged
+from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
+from vgbench_gen.evaluation.benchmarks.rover.judge import ALIGNMENT, EXTRAS, METRICS, Verdict, key_of, merged
 from vgbench_gen.store.files import dataset_error, replacing
 
 SCHEMA = 1
@@ -147,7 +147,7 @@ class Journal:
 
 def basis_of(judge: str, repeat: int = 0) -> Basis:
     """What verdicts of this judge rest on now."""
-    return Basis(judge, _rover_judge.words().version, repeat)
+    return Basis(judge, rover_judge.words().version, repeat)
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

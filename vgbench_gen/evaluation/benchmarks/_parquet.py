@@ -25,7 +25,7 @@ _SIGNS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "we
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ImagePlace:
     """One image: a cell of a parquet file, or the k-th image of a cell that holds a list. drawn: a box (xmin, ymin,
     xmax, ymax in pixels) to draw in red."""
 
@@ -37,7 +37,7 @@ class Where:
 
 
 @dataclass(slots=True)
-class Notes:
+class SkippedRows:
     """Rows that could not be asked about, by file and row."""
 
     bad: list[str] = field(default_factory=list)
@@ -47,8 +47,8 @@ class Notes:
         self.bad.append(f"{file.name}, row {row}: {problem}")
 
 
-class Foreign:
-    """Rows of a foreign benchmark; see `evaluation.base.Source`.
+class ParquetSource:
+    """The rows of a benchmark as it is published; see `evaluation.base.Source`.
 
     Args:
         benchmark: name in records.
@@ -63,12 +63,12 @@ class Foreign:
         benchmark: str,
         folder: Path,
         items: Sequence[Item],
-        images: Mapping[str, Where],
+        images: Mapping[str, ImagePlace],
         notes: Sequence[str] = (),
     ) -> None:
         self.benchmark, self.folder, self.items, self.notes = benchmark, folder, items, tuple(notes)
         self._images = images
-        self._cells = Cells()
+        self._cells = CellReader()
         self.fingerprint = stable_hash(
             benchmark, *(f"{item.id}\n{item.question}\n{item.answer}\n{' '.join(item.images)}" for item in items)
         )
@@ -93,15 +93,15 @@ class Foreign:
         data = encoded(self._cells.of(where.file, where.row, where.column), where.k)
         return data if where.drawn is None else boxed(data, where.drawn)
 
-    def again(self) -> Foreign:
+    def again(self) -> ParquetSource:
         """As `Source.again`."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._cells = Cells()
+        other._cells = CellReader()
         return other
 
 
-class Cells:
+class CellReader:
     """Single cells of parquet files; the last row group read of one column is in memory."""
 
     def __init__(self) -> None:
@@ -242,7 +242,7 @@ def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
         raise dataset_error(repository, f"no answer of the Hub ({str(error)[:120]})", "the dataset", remedy) from None
 
 
-def foreign_item(
+def make_item(
     item_id: str,
     *,
     benchmark: str,

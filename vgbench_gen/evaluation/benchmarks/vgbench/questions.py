@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Benchmark, Row, benchmarks
+from vgbench_gen.evaluation.base import Row
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
@@ -69,16 +68,3 @@ class Built:
     def again(self) -> Built:
         """As `Source.again`."""
         return Built(self._path)
-
-
-@benchmarks.register("vgbench")
-class VGBench(Benchmark):
-    """Built datasets."""
-
-    def open(self, path: Path, images: Path | None = None) -> Built:
-        """As `Benchmark.open`."""
-        if images is not None:
-            raise ConfigError(
-                f"--images {images}: found it with a built dataset, which holds its images. Leave it out."
-            )
-        return Built(path)

@@ -17,7 +17,7 @@ import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import stats
-from vgbench_gen.evaluation.answers import labels
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.prompting import SHOTS

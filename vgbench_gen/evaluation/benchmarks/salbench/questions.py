@@ -1,13 +1,4 @@
-"""SalBench: in which features does one object of many differ (`docs/protocols.md#salbench`; arXiv 2507.04741).
-
-`salbench-vlm/salbench` on the Hub, split `test`, six configurations: P3 (synthetic images, three features) and O3
-(natural ones, seven), each for detection, referring (`_box`: the object's box in the text) and visual referring
-(`_box_img`: drawn in red). Columns `image`, `question` (the complete prompt), `answer` ("Color, Size"), `image_id`.
-Where `question` is not there it is built from `bbox`, `num_distractors` and `object_category`, with the answer in
-`label` or `labels`; the box is drawn where `image_with_box` is not there. A box is [xmin, ymin, xmax, ymax] or has
-these names; values up to 1 are taken as shares of the image. That raw form was never published; it follows the plan of
-the benchmark's authors, and how many rows O3 has is only known once it is there.
-"""
+"""SalBench's questions from its parquet files, one file or folder per configuration."""
 
 from __future__ import annotations
 
@@ -20,10 +11,9 @@ from typing import Any
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.answers import labels
-from vgbench_gen.evaluation.base import Benchmark, benchmarks
-from vgbench_gen.evaluation.benchmarks import _foreign
-from vgbench_gen.evaluation.benchmarks._foreign import Foreign, Where, foreign_item
+from vgbench_gen.evaluation.benchmarks import _parquet as parquet
+from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource, make_item
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.importers._files import Place, RowError, column, optional
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import templates_root
@@ -55,32 +45,25 @@ def words() -> Words:
     return load_toml(templates_root() / "benchmarks" / "salbench.toml", Words)
 
 
-@benchmarks.register("salbench")
-class SalBench(Benchmark):
-    """SalBench from its parquet files: a folder with one subfolder or file per configuration, or one such file."""
-
-    prompt_set = "salbench"
-    short_tasks = SHORT
-
-    def open(self, path: Path, images: Path | None = None) -> Foreign:
-        """As `Benchmark.open`."""
-        place = _foreign.place_of(path, REPOSITORY, [f"{name}/test*" for name in CONFIGS])
-        files = [path] if path.is_file() else sorted(_files(place))
-        if not files:
-            expected = "parquet files in folders or with names like P3, P3_box, P3_box_img, O3, O3_box, O3_box_img"
-            raise dataset_error(path, "no configuration of SalBench", expected, f"Download {REPOSITORY} and name it.")
-        items: list[Item] = []
-        pictures: dict[str, Where] = {}
-        notes = _foreign.Notes()
-        counts: dict[str, int] = {}
-        for file in files:
-            config = config_of(file, place.folder)
-            start = counts.get(config, 0)
-            items += _rows(file, config, pictures, notes, start)
-            counts[config] = start + _foreign.row_count(file)
-        told = [f"{config}: {counts[config]} rows, {ROWS[config]} published" for config in counts
-                if config in ROWS and counts[config] != ROWS[config]]  # fmt: skip
-        return Foreign("SalBench", place.folder, items, pictures, (*told, *notes.bad))
+def open_questions(path: Path) -> ParquetSource:
+    """Open the configurations under a folder, in a file, or on the Hub; see `Benchmark.open`."""
+    place = parquet.place_of(path, REPOSITORY, [f"{name}/test*" for name in CONFIGS])
+    files = [path] if path.is_file() else sorted(_files(place))
+    if not files:
+        expected = "parquet files in folders or with names like P3, P3_box, P3_box_img, O3, O3_box, O3_box_img"
+        raise dataset_error(path, "no configuration of SalBench", expected, f"Download {REPOSITORY} and name it.")
+    items: list[Item] = []
+    pictures: dict[str, ImagePlace] = {}
+    notes = parquet.SkippedRows()
+    counts: dict[str, int] = {}
+    for file in files:
+        config = config_of(file, place.folder)
+        start = counts.get(config, 0)
+        items += _rows(file, config, pictures, notes, start)
+        counts[config] = start + parquet.row_count(file)
+    told = [f"{config}: {counts[config]} rows, {ROWS[config]} published" for config in counts
+            if config in ROWS and counts[config] != ROWS[config]]  # fmt: skip
+    return ParquetSource("SalBench", place.folder, items, pictures, (*told, *notes.bad))
 
 
 def config_of(file: Path, top: Path) -> str:
@@ -109,8 +92,10 @@ def _files(place: Place) -> Iterator[Path]:
 _LOWER = {config.casefold() for config in CONFIGS}
 
 
-def _rows(file: Path, config: str, pictures: dict[str, Where], notes: _foreign.Notes, start: int) -> Iterator[Item]:
-    for number, fields in _foreign.read_rows(file, ["image", ("answer", "label", "labels")]):
+def _rows(
+    file: Path, config: str, pictures: dict[str, ImagePlace], notes: parquet.SkippedRows, start: int
+) -> Iterator[Item]:
+    for number, fields in parquet.read_rows(file, ["image", ("answer", "label", "labels")]):
         try:
             yield _item(file, number, config, fields, pictures, start)
         except RowError as problem:
@@ -118,18 +103,18 @@ def _rows(file: Path, config: str, pictures: dict[str, Where], notes: _foreign.N
 
 
 def _item(
-    file: Path, number: int, config: str, fields: Mapping[str, Any], pictures: dict[str, Where], start: int
+    file: Path, number: int, config: str, fields: Mapping[str, Any], pictures: dict[str, ImagePlace], start: int
 ) -> Item:
     split, task = CONFIGS[config]
     question = optional(fields, "question")
-    where = Where(file, number, "image")
+    where = ImagePlace(file, number, "image")
     if isinstance(question, str) and question.strip():
         name = _name(fields, "image")
     else:
         question = _question(fields, split, task)
         name, where = _with_box(where, fields) if task == "visual_referring" else (_name(fields, "image"), where)
     image_id = str(optional(fields, "image_id", "sample_id") or f"{config}-{start + number}")
-    item = foreign_item(
+    item = make_item(
         f"salbench-{config}-{start + number}",
         benchmark=f"SalBench-{NAMES[split]}",
         task=task,
@@ -148,7 +133,7 @@ def _item(
 
 
 def _name(fields: Mapping[str, Any], key: str) -> str:
-    names = _foreign.names_of(fields.get(key))
+    names = parquet.names_of(fields.get(key))
     if len(names) != 1:
         raise RowError(key, f"{len(names)} images", "image_missing")
     return names[0]
@@ -184,13 +169,13 @@ def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
     return x1, y1, x2, y2
 
 
-def _with_box(where: Where, fields: Mapping[str, Any]) -> tuple[str, Where]:
+def _with_box(where: ImagePlace, fields: Mapping[str, Any]) -> tuple[str, ImagePlace]:
     """(name, place) of the image with the object's box: the row's own, else drawn."""
     if optional(fields, "image_with_box") is not None:
         return _name(fields, "image_with_box"), replace(where, column="image_with_box")
     box = _box(fields)
     if max(box) <= 1:
-        width, height = _foreign.size_px(_foreign.encoded(fields["image"]))
+        width, height = parquet.size_px(parquet.encoded(fields["image"]))
         box = (box[0] * width, box[1] * height, box[2] * width, box[3] * height)
     told = "-".join(f"{value:.1f}" for value in box)
     return f"{_name(fields, 'image').partition('.')[0]}-{told}.png", replace(where, drawn=box)

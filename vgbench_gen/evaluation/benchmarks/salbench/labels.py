@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from vgbench_gen.evaluation.answers.label_clauses import Clauses
 from vgbench_gen.evaluation.answers.official import Official
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+from vgbench_gen.evaluation.benchmarks.salbench.label_clauses import Clauses
 
 P3 = ("orientation", "color", "size")
 O3 = ("orientation", "color", "focus", "shape", "size", "location", "pattern")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from vgbench_gen.core.rng import bytes_digest, stable_hash
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Benchmark, Row, benchmarks
+from vgbench_gen.evaluation.base import Row
 from vgbench_gen.importers.published_items import PublishedItems, image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
 _READING = "1"  # another way of reading the rows makes another dataset of the same file
-_REMEDY = "Download the images of SpatialScore and name the folder that holds `dataset/` with --images."
+REMEDY = "Download the images of SpatialScore and name the folder that holds `dataset/` with --images."
 
 
 class Published:
@@ -69,7 +69,7 @@ class Published:
             file = next((path for path in image_files(self._folders, name) if path.is_file()), None)
             if file is None:
                 where = " or ".join(map(str, self._folders))
-                raise dataset_error(where, f"no file {name}", "the images of the questions", _REMEDY)
+                raise dataset_error(where, f"no file {name}", "the images of the questions", REMEDY)
             self._found[name] = file
         return self._found[name]
 
@@ -85,14 +85,3 @@ class Published:
     def again(self) -> Published:
         """As `Source.again`; all readers share the rows, which are never changed."""
         return self
-
-
-@benchmarks.register("spatialscore")
-class SpatialScore(Benchmark):
-    """The published JSON files, the hard subset among them."""
-
-    def open(self, path: Path, images: Path | None = None) -> Published:
-        """As `Benchmark.open`."""
-        if images is not None and not images.is_dir():
-            raise dataset_error(images, "no folder", "the folder of images", _REMEDY)
-        return Published(path, images)

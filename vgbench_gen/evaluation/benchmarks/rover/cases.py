@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vgbench_gen.evaluation.answers import judge_scores
 from vgbench_gen.evaluation.answers.outcomes import plain
-from vgbench_gen.evaluation.benchmarks._rover_judge import (
+from vgbench_gen.evaluation.benchmarks.rover import judge_replies
+from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
     EXTRAS,
     METRICS,
@@ -18,7 +18,7 @@ from vgbench_gen.evaluation.benchmarks._rover_judge import (
     hundred,
     key_of,
 )
-from vgbench_gen.evaluation.benchmarks._rover_samples import is_empty
+from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty
 from vgbench_gen.evaluation.scoring import CaseError
 
 BENCHMARK = "rover"
@@ -42,10 +42,10 @@ def line_out(name: str | int, question_type: str, response: str | None, think_ou
         return {"id": name} | _rules(_raw(response), think_output)
     if question_type not in QUESTION_TYPES:
         raise CaseError(f"question_type: found {question_type[:60]!r}; expected one of {', '.join(QUESTION_TYPES)}")
-    score = judge_scores.read(response, key_of(question_type)).score
-    published = _writable(judge_scores.released(response, key_of(question_type)).extracted)
+    score = judge_replies.read(response, key_of(question_type)).score
+    published = _writable(judge_replies.released(response, key_of(question_type)).extracted)
     number = published if isinstance(published, int | float) else None
-    outcome = "failed" if score is None else "right" if score == judge_scores.HIGH else "wrong"
+    outcome = "failed" if score is None else "right" if score == judge_replies.HIGH else "wrong"
     return {
         "id": name,
         "sane": {"extracted": score, "outcome": outcome, "score": score},
@@ -73,7 +73,7 @@ def _raw(response: str | None) -> dict[str, int | None]:
         names = (key_of(metric), metric, key_of(_SHORT[metric]), _SHORT[metric])
         value = next((given[name] for name in names if name in given), None)
         known += any(name in given for name in names)
-        found[metric] = judge_scores.whole(value)
+        found[metric] = judge_replies.whole(value)
         if value is not None and found[metric] is None:
             raise CaseError(
                 f"response: found {metric} = {str(value)[:40]}; expected a whole number from 1 to 5, or null"
@@ -87,10 +87,10 @@ def _raw(response: str | None) -> dict[str, int | None]:
 def _rules(raw: Mapping[str, int | None], think_output: str) -> dict[str, Any]:
     scores = dict(raw)
     if is_empty(think_output):
-        scores[PROCESS] = judge_scores.LOW
+        scores[PROCESS] = judge_replies.LOW
     scores[ALIGNMENT], _ = capped(raw[ALIGNMENT], raw[VISUAL])
     complete = all(score is not None for score in scores.values())
-    right = complete and all(score == judge_scores.HIGH for score in scores.values())
+    right = complete and all(score == judge_replies.HIGH for score in scores.values())
     return {
         "sane": {
             "extracted": scores,

@@ -1,0 +1,55 @@
+"""MMSI-Bench: spatial questions about several images (`docs/protocols.md#mmsi-bench`).
+
+`RunsenXu/MMSI-Bench` on the Hub, split `test`, 1,000 questions: `id`, `images` (encoded), `question_type` (11 of them,
+with an en dash in newer copies and a hyphen in older ones), `question` (its options inside: "Options: A: …, B: …"),
+`answer` (A to D), `thought` (the authors' reasoning, never shown to a model). Parquet; where it lies in the repository
+has changed, so any parquet file below the folder that has these columns is read.
+
+The functions with `msr_` in their names are those that task files of lmms-eval name; the shipped task files do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from vgbench_gen.evaluation.base import Benchmark, benchmarks
+from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
+from vgbench_gen.evaluation.benchmarks.mmsi.lmms_tasks import (
+    msr_aggregate_results,
+    msr_doc_to_text,
+    msr_doc_to_text_with_gen_prompt,
+    msr_doc_to_visual,
+    msr_process_results,
+)
+from vgbench_gen.evaluation.benchmarks.mmsi.questions import REPOSITORY, TYPES, open_questions, task_of
+
+__all__ = [
+    "MMSI",
+    "REPOSITORY",
+    "msr_aggregate_results",
+    "msr_doc_to_text",
+    "msr_doc_to_text_with_gen_prompt",
+    "msr_doc_to_visual",
+    "msr_process_results",
+    "task_of",
+]
+
+
+@benchmarks.register("mmsi")
+class MMSI(Benchmark):
+    """MMSI-Bench from its parquet files."""
+
+    prompt_set = "mmsi_official"
+    max_tokens = 2048
+    short_prompts: ClassVar[Mapping[str, str]] = {
+        "seed": "mmsi_seed",
+        "official": "mmsi_official",
+        "lmms_unig2u": "mmsi_lmms_unig2u",
+    }
+    short_tasks: ClassVar[Mapping[str, str]] = {f"mmsi_{task}": task for task in TYPES}
+
+    def open(self, path: Path, images: Path | None = None) -> ParquetSource:
+        """As `Benchmark.open`."""
+        return open_questions(path)

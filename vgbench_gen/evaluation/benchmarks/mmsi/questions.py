@@ -1,0 +1,153 @@
+"""MMSI-Bench's questions from its parquet files; options and their places are found inside the question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.benchmarks import _parquet as parquet
+from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource, make_item
+from vgbench_gen.importers._files import RowError, column
+from vgbench_gen.importers._files import text as text_of
+from vgbench_gen.importers._words import find_options
+from vgbench_gen.importers.base import ASKED
+from vgbench_gen.store.files import dataset_error
+
+REPOSITORY = "RunsenXu/MMSI-Bench"
+NAME = "MMSI-Bench"
+ROWS = 1000
+LETTERS = "ABCDEFGHIJ"
+# Task -> question type, as newer copies write it.
+TYPES = {
+    "positional_cam_cam": "Positional Relationship (Cam.–Cam.)",  # noqa: RUF001
+    "positional_obj_obj": "Positional Relationship (Obj.–Obj.)",  # noqa: RUF001
+    "positional_reg_reg": "Positional Relationship (Reg.–Reg.)",  # noqa: RUF001
+    "positional_cam_obj": "Positional Relationship (Cam.–Obj.)",  # noqa: RUF001
+    "positional_obj_reg": "Positional Relationship (Obj.–Reg.)",  # noqa: RUF001
+    "positional_cam_reg": "Positional Relationship (Cam.–Reg.)",  # noqa: RUF001
+    "attribute_meas": "Attribute (Meas.)",
+    "attribute_appr": "Attribute (Appr.)",
+    "motion_cam": "Motion (Cam.)",
+    "motion_obj": "Motion (Obj.)",
+    "msr": "MSR",
+}
+_HEAD = re.compile(r"options\s*[:：]", re.IGNORECASE)  # noqa: RUF001
+# A letter that begins an option: at the start or after a separator, and, where too few do, after any space.
+_MARK = r"[(（]?([A-J])[)）]?\s*(?:[.)）．、]\s+|[:：]\s*)"  # noqa: RUF001
+_AFTER_SEPARATOR = re.compile(rf"(?:(?<=[,;\n:，；：])|(?<=[,;\n:] )){_MARK}")  # noqa: RUF001
+_AFTER_SPACE = re.compile(rf"(?<=[\s,;:，；：]){_MARK}")  # noqa: RUF001
+
+
+def category(question_type: str) -> str:
+    """A question type as newer copies write it, whatever dash it came with."""
+    plain = _plain(question_type)
+    return next((known for known in TYPES.values() if _plain(known) == plain), question_type.strip())
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.casefold())
+
+
+def task_of(question_type: str) -> str:
+    """The task of a question type; a name made of it where it is none of the eleven."""
+    known = category(question_type)
+    named = re.sub(r"[^a-z0-9]+", "_", known.casefold()).strip("_")
+    return next((task for task, name in TYPES.items() if name == known), named)
+
+
+def open_questions(path: Path) -> ParquetSource:
+    """Open the questions under a folder, in a file, or on the Hub; see `Benchmark.open`."""
+    place = parquet.place_of(path, REPOSITORY, ["*.parquet", "**/*.parquet"])
+    files = [path] if path.is_file() else place.find("*.parquet", "data/*.parquet", "**/*.parquet")
+    items: list[Item] = []
+    pictures: dict[str, ImagePlace] = {}
+    notes = parquet.SkippedRows()
+    unparsed = 0
+    for file in files:
+        for number, fields in parquet.read_rows(file, ["images", "question_type", "question", "answer"]):
+            try:
+                item = _item(file, number, len(items), fields, pictures)
+            except RowError as problem:
+                notes.add(file, number, problem)
+                continue
+            items.append(item)
+            unparsed += not item.options
+    if not items:
+        raise dataset_error(path, "no question", f"{ROWS} of them", f"Download {REPOSITORY} and name its folder.")
+    told = [f"{len(items)} questions, {ROWS} published"] if len(items) != ROWS else []
+    if unparsed:
+        told.append(f"{unparsed} questions whose options cannot be told apart are asked in one order only")
+    return ParquetSource(NAME, place.folder, items, pictures, (*told, *notes.bad))
+
+
+def _item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictures: dict[str, ImagePlace]) -> Item:
+    question = text_of(fields, "question").strip()
+    answer = text_of(fields, "answer").strip().upper()
+    cell = column(fields, "images")
+    names = parquet.names_of(cell)
+    if not names:
+        raise RowError("images", "none", "image_missing")
+    options, at = options_of(question)
+    if options and answer in tuple("ABCD"[len(options) :]):
+        options, at = (), ()  # there are more than were found
+    letters = LETTERS[: len(options)] if options else "ABCD"
+    if answer not in tuple(letters):
+        raise RowError("answer", f"{answer[:20]!r}; expected one of {letters}")
+    kind = category(text_of(fields, "question_type"))
+    row_id = fields.get("id")
+    name = f"mmsi-{index if row_id is None else row_id}"
+    for k, one in enumerate(names):
+        pictures[one] = ImagePlace(file, number, "images", k)
+    return make_item(
+        name,
+        benchmark=NAME,
+        task=task_of(kind),
+        question_type="multi-choice",
+        question=question,
+        answer=answer,
+        images=names,
+        source=NAME,
+        scene_id=name,
+        options=options,
+        category=kind,
+        index=index,
+        evidence={ASKED: {"text": question, "options_at": [list(span) for span in at]}},
+    )
+
+
+def options_of(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+    """(texts, [start, end) in the question) of its options; none where they cannot be told apart.
+
+    The published ones stand behind "Options:", on one line or several, with commas between.
+    """
+    heads = list(_HEAD.finditer(question))
+    if not heads:
+        words = find_options(question)
+        return words.options, words.options_at
+    start = heads[-1].end()
+    found = (_in_order(pattern.finditer(question, start)) for pattern in (_AFTER_SEPARATOR, _AFTER_SPACE))
+    ordered = max(found, key=len)  # the first of equals
+    if len(ordered) < 2:
+        return (), ()
+    spans = []
+    for mark, after in zip(ordered, [*ordered[1:], None], strict=True):
+        end = len(question) if after is None else after.start()
+        text = question[mark.end() : end]
+        left = len(text) - len(text.lstrip())
+        kept = text.strip().rstrip(",;，；").rstrip()  # noqa: RUF001
+        spans.append((mark.end() + left, mark.end() + left + len(kept)))
+    if any(first >= last for first, last in spans):
+        return (), ()
+    return tuple(question[first:last] for first, last in spans), tuple(spans)
+
+
+def _in_order(marks: Iterable[re.Match[str]]) -> list[re.Match[str]]:
+    """The marks that run A, B, C, …; a letter that comes out of its turn belongs to an option's text."""
+    found: list[re.Match[str]] = []
+    for mark in marks:
+        if mark.group(1) == LETTERS[len(found) : len(found) + 1]:
+            found.append(mark)
+    return found

@@ -1,0 +1,42 @@
+"""ROVER: does a model's reasoning, in words and in the image that it makes, hold (`docs/protocols.md#rover`)?
+
+`cheryyunl/ROVER` on the Hub, configuration `ROVER-IG`, split `train` (arXiv 2511.01163): `id`, `dimension` (a class
+label), `reasoning_type`, `prompt`, `target_description`, `keywords`, `image`, `target_image` (may be null).
+
+Two steps. `vgbench eval DATA --benchmark rover --model SPEC` lets a model that can make images answer: `gen_{id}.png`
+and `gen_{id}.txt` in a folder beside its replies. A judge then grades them from 1 to 5: `vgbench judge rover`, or from
+Python with the names below, which are those of the benchmark's users.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vgbench_gen.evaluation.base import Benchmark, benchmarks
+from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, evaluate_batch, evaluate_single_sample
+from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS
+from vgbench_gen.evaluation.benchmarks.rover.questions import Tasks, open_tasks
+from vgbench_gen.evaluation.benchmarks.rover.samples import DIMENSIONS, REASONING_TYPES, EvaluationSample
+
+__all__ = [
+    "DIMENSIONS",
+    "EXTRAS",
+    "METRICS",
+    "REASONING_TYPES",
+    "EvaluationSample",
+    "ROVEREvaluator",
+    "Tasks",
+    "evaluate_batch",
+    "evaluate_single_sample",
+]
+
+
+@benchmarks.register("rover")
+class Rover(Benchmark):
+    """ROVER's image generation tasks from their parquet files."""
+
+    prompt_set = "rover"
+
+    def open(self, path: Path, images: Path | None = None) -> Tasks:
+        """As `Benchmark.open`."""
+        return open_tasks(path)

@@ -1,0 +1,140 @@
+"""ROVER's image generation tasks from their parquet files, and what a model made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.backends.base import Reply
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.benchmarks import _parquet as parquet
+from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
+from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, as_png, think_output_of
+from vgbench_gen.importers._files import RowError, column, optional
+from vgbench_gen.importers._files import text as text_of
+from vgbench_gen.store import shards
+from vgbench_gen.store.files import dataset_error, write_bytes
+
+REPOSITORY = "cheryyunl/ROVER"
+
+
+class Tasks(ParquetSource):
+    """ROVER's tasks; a model's images and words are kept as the benchmark wants them."""
+
+    def keep(self, item: Item, reply: Reply, folder: Path) -> str:
+        """As `evaluation.base.Keeps`: `gen_{id}.png` and `gen_{id}.txt`, the words also where there is no image."""
+        task = item.evidence["id"]
+        picture, problem = folder / f"gen_{task}.png", "the reply holds no image"
+        write_bytes(folder / f"gen_{task}.txt", reply.text.encode("utf-8", "replace"))
+        if reply.images:
+            try:
+                write_bytes(picture, as_png(reply.images[0], "the reply"))
+                return ""
+            except DatasetError as error:
+                problem = str(error)
+        picture.unlink(missing_ok=True)  # it came with other words
+        return f"no_image: {problem}"
+
+    def samples(self, folder: Path) -> Iterator[EvaluationSample]:
+        """What a model made of the tasks, from the folder of `keep`; tasks without an image are left out."""
+        for item in self.items:
+            task, told = item.evidence["id"], item.evidence
+            picture = folder / f"gen_{task}.png"
+            if picture.is_file():
+                target = self.image_named(told["target_image"]) if told["target_image"] else None
+                yield EvaluationSample(
+                    sample_id=task,
+                    original_image=self.image(item, 0),
+                    generated_image=picture,
+                    target_image=target,
+                    prompt=item.question,
+                    dimension=told["dimension"],
+                    reasoning_type=told["reasoning_type"],
+                    keywords=told["keywords"],
+                    target_description=told["target_description"],
+                    think_output=think_output_of(folder, task),
+                )
+
+
+def open_tasks(path: Path) -> Tasks:
+    """Open the tasks under a folder, in a file, or on the Hub; see `Benchmark.open`."""
+    place = parquet.place_of(path, REPOSITORY, ["ROVER-IG/*"])
+    if path.is_file():
+        files = [path]
+    else:
+        files = place.find("ROVER-IG/*.parquet", "**/ROVER-IG/*.parquet", "*.parquet", "data/*.parquet")
+    items: list[Item] = []
+    pictures: dict[str, ImagePlace] = {}
+    notes = parquet.SkippedRows()
+    for file in files:
+        labels = _class_labels(file)
+        for number, fields in parquet.read_rows(file, ["id", "prompt", "image"]):
+            try:
+                items.append(_item(file, number, len(items), fields, labels, pictures))
+            except RowError as problem:
+                notes.add(file, number, problem)
+    if not items:
+        raise dataset_error(path, "no task", "tasks of ROVER", f"Download {REPOSITORY} and name its folder.")
+    return Tasks("ROVER", place.folder, items, pictures, notes.bad)
+
+
+def _item(
+    file: Path,
+    number: int,
+    index: int,
+    fields: Mapping[str, Any],
+    labels: Sequence[str],
+    pictures: dict[str, ImagePlace],
+) -> Item:
+    task = text_of(fields, "id")
+    if "/" in task or "\\" in task or task.startswith("."):
+        raise RowError("id", f"{task[:60]!r}, which is no name of a file")
+    names = parquet.names_of(column(fields, "image"))
+    targets = parquet.names_of(fields.get("target_image"))
+    dimension = optional(fields, "dimension")
+    if isinstance(dimension, int):
+        dimension = labels[dimension] if 0 <= dimension < len(labels) else ""
+    told = {
+        name: value if isinstance(value := optional(fields, name), str) else ""
+        for name in ("reasoning_type", "keywords", "target_description")
+    }
+    place = EvaluationSample(
+        task, b"", b"", dimension=str(dimension or ""), reasoning_type=told["reasoning_type"]
+    ).place
+    pictures[names[0]] = ImagePlace(file, number, "image")
+    if targets:
+        pictures[targets[0]] = ImagePlace(file, number, "target_image")
+    return parquet.make_item(
+        f"rover-{task}",
+        benchmark="ROVER",
+        task=place[0] or "unknown",
+        question_type="image",
+        question=text_of(fields, "prompt"),
+        answer="",
+        images=names[:1],
+        source=place[0] or "unknown",
+        scene_id=task,
+        category=place[1],
+        index=index,
+        evidence={
+            "id": task,
+            **told,
+            "dimension": place[0],
+            "reasoning_type": place[1],
+            "target_image": targets[0] if targets else "",
+        },
+    )
+
+
+def _class_labels(file: Path) -> list[str]:
+    """Names of the class label `dimension`, which the Hub's files keep in their metadata; empty where it is text."""
+    with shards.open_parquet(file) as opened:
+        metadata = opened.schema_arrow.metadata or {}
+    try:
+        features = json.loads(metadata.get(b"huggingface", b"{}"))["info"]["features"]
+        return [str(name) for name in features["dimension"]["names"]]
+    except (ValueError, KeyError, TypeError):
+        return []

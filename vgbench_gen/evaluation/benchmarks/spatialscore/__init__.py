@@ -1,0 +1,20 @@
+"""SpatialScore as it is published: one JSON list of rows, and a folder of images that their paths lead to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vgbench_gen.evaluation.base import Benchmark, benchmarks
+from vgbench_gen.evaluation.benchmarks.spatialscore.questions import REMEDY, Published
+from vgbench_gen.store.files import dataset_error
+
+
+@benchmarks.register("spatialscore")
+class SpatialScore(Benchmark):
+    """The published JSON files, the hard subset among them."""
+
+    def open(self, path: Path, images: Path | None = None) -> Published:
+        """As `Benchmark.open`."""
+        if images is not None and not images.is_dir():
+            raise dataset_error(images, "no folder", "the folder of images", REMEDY)
+        return Published(path, images)
