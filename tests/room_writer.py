@@ -16,8 +16,8 @@ from vgbench_gen.core.types import Camera, OrientedBox
 from vgbench_gen.geometry.boxes import clip_rect, moved, project_rect
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import invert
-from vgbench_gen.samples.encode import millimetres, png, tar_member
-from vgbench_gen.samples.write_ca1m import camera_from_level
+from vgbench_gen.samples.encode import add_tar_member, convert_to_millimetres, encode_png
+from vgbench_gen.samples.write_ca1m import compute_camera_from_level
 
 
 def write_ca1m(root: Path, room: RoomScene, video: str = "90000001") -> Path:
@@ -28,20 +28,20 @@ def write_ca1m(root: Path, room: RoomScene, video: str = "90000001") -> Path:
         head = f"{video}/{1_000_000_000 + 100_000_000 * int(frame.id)}"
         camera, depth_camera = frame.camera, frame.depth_camera
         sensor = resized(camera, camera.width // 4, camera.height // 4)
-        depth_mm = millimetres(frame.depth_m())
+        depth_mm = convert_to_millimetres(frame.depth_m())
         sensor_mm = cv2.resize(depth_mm, sensor.size, interpolation=cv2.INTER_NEAREST)
         objects = [_instance(o.instance_id, o.label, moved(o.box, invert(T), "camera"), camera) for o in room.objects]
         members |= {
-            f"{head}.wide/image.png": png(frame.color()),
+            f"{head}.wide/image.png": encode_png(frame.color()),
             f"{head}.wide/image/K.json": _json(camera.K),
             f"{head}._wide/image/size": _json(np.array(camera.size)),
-            f"{head}.wide/depth.png": png(sensor_mm),
+            f"{head}.wide/depth.png": encode_png(sensor_mm),
             f"{head}.wide/depth/K.json": _json(sensor.K),
             f"{head}._wide/depth/size": _json(np.array(sensor.size)),
-            f"{head}.wide/T_gravity.json": _json(camera_from_level(T)),
+            f"{head}.wide/T_gravity.json": _json(compute_camera_from_level(T)),
             f"{head}.wide/instances.json": json.dumps([o for o in objects if o is not None]).encode(),
             f"{head}.gt/RT.json": _json(T),
-            f"{head}.gt/depth.png": png(depth_mm),
+            f"{head}.gt/depth.png": encode_png(depth_mm),
             f"{head}.gt/depth/K.json": _json(depth_camera.K),
             f"{head}._gt/depth/size": _json(np.array(depth_camera.size)),
         }
@@ -51,7 +51,7 @@ def write_ca1m(root: Path, room: RoomScene, video: str = "90000001") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:") as archive:
         for name, data in members.items():
-            tar_member(archive, name, data)
+            add_tar_member(archive, name, data)
     return path
 
 
@@ -66,9 +66,9 @@ def write_wildrgbd(root: Path, room: RoomScene, category: str = "box", name: str
         depth = cv2.resize(frame.depth_m(), frame.camera.size, interpolation=cv2.INTER_NEAREST)
         mask = np.zeros(depth.shape, np.uint8)
         mask[depth.shape[0] // 3 : -depth.shape[0] // 3, depth.shape[1] // 3 : -depth.shape[1] // 3] = 255
-        (folder / "rgb" / f"{number:05d}.png").write_bytes(png(frame.color()))
-        (folder / "depth" / f"{number:05d}.png").write_bytes(png(millimetres(depth)))
-        (folder / "masks" / f"{number:05d}.png").write_bytes(png(mask))
+        (folder / "rgb" / f"{number:05d}.png").write_bytes(encode_png(frame.color()))
+        (folder / "depth" / f"{number:05d}.png").write_bytes(encode_png(convert_to_millimetres(depth)))
+        (folder / "masks" / f"{number:05d}.png").write_bytes(encode_png(mask))
         pose = first_from_world @ frame.world_from_camera
         lines.append(" ".join([str(number), *(f"{value:.12g}" for value in pose.ravel())]))
     camera = room.frames[0].camera

@@ -23,7 +23,7 @@ def write_scans(root: Path) -> None:
     write_ca1m(root, room_scene(seed=1, frames=7, width=240, height=180))
     scene = write_wildrgbd(root, room_scene(seed=2, frames=5, width=200, height=150, dataset="wildrgbd"))
     for path in sorted((scene / "rgb").glob("*.png")):
-        path.with_suffix(".jpg").write_bytes(encode.jpeg(decode(path.read_bytes())))
+        path.with_suffix(".jpg").write_bytes(encode.encode_jpeg(decode(path.read_bytes())))
         path.unlink()
 
 

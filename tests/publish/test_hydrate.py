@@ -198,7 +198,7 @@ def test_other_pictures_are_not_taken(home: Path, tmp_path: Path) -> None:
     assert "looks different" in next(iter(report.different["wildrgbd/box/scenes_000"].values()))
     assert report.bases["other"] == 2
 
-    smaller = encode.jpeg(pictures.decode(data)[:-2, :-2])
+    smaller = encode.encode_jpeg(pictures.decode(data)[:-2, :-2])
     for path in folder.iterdir():
         path.write_bytes(smaller)
     resized = hydrate(home / "published", raw / "wildrgbd", tmp_path / "resized")

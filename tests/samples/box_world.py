@@ -10,7 +10,7 @@ import trimesh
 
 from tests.scene_factory import looking_at
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray, OrientedBox
-from vgbench_gen.samples.base import Look, SampleObject, SampleSpec, Surface, Take
+from vgbench_gen.samples.base import Capture, RenderedView, SampleObject, SampleSpec, Surface
 
 # (label, centre, sides, yaw); the room's own walls look inwards.
 ROOM = ("wall", (3.0, 2.5, 1.3), (6.0, 5.0, 2.6), 0.0)
@@ -39,14 +39,14 @@ class BoxWorld:
             for i, ((label, *_), box) in enumerate(zip(solids, boxes, strict=True), 1)
         )
 
-    def look(self, camera: Camera, world_from_camera: FloatArray) -> Look:
+    def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         depth, instance, cosine, points = self._cast(camera, world_from_camera)
         waves = np.sin(points @ np.array([[9.0, 1.0, 5.0], [2.0, 11.0, 3.0], [4.0, 6.0, 13.0]]))
         # Fine in brightness, coarse in colour, like most things, so that compression keeps it and motion blur does not.
         fine = np.sin(points @ np.array([[31.0], [37.0], [43.0]]))
         color = 130 + 15 * waves + 35 * fine + 15 * np.array([[1, -1, 0.5]]) * (instance[..., None] % 3)
         color = np.where(depth[..., None] > 0, color * (0.6 + 0.4 * cosine[..., None]), 0)
-        return Look(np.clip(color, 0, 255).astype(np.uint8), depth, instance)
+        return RenderedView(np.clip(color, 0, 255).astype(np.uint8), depth, instance)
 
     def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         return self._cast(camera, world_from_camera)[:3]
@@ -99,7 +99,7 @@ class BoxWorld:
         return depth, instance, np.where(hit, cosine, 0.0).astype(np.float64), points
 
 
-def box_take(spec: SampleSpec) -> Take:
+def box_take(spec: SampleSpec) -> Capture:
     """A walk along an arc; one lost and one blurred frame; every second scene is portrait where that can be."""
     width, height = {
         "ca1m": (256, 192),
@@ -118,4 +118,4 @@ def box_take(spec: SampleSpec) -> Take:
     lost = frozenset({spec.frames - 1}) if spec.dataset != "wildrgbd" else frozenset()
     focus = next(o.instance_id for o in world.objects if o.label == "box") if spec.dataset == "wildrgbd" else 0
     times = np.arange(spec.frames) / 3.0
-    return Take(world, camera, np.array(poses), times, lost, frozenset({1}), focus, "box" if focus else "", "room")
+    return Capture(world, camera, np.array(poses), times, lost, frozenset({1}), focus, "box" if focus else "", "room")

@@ -1,8 +1,8 @@
-"""Truth of a sample scene from the take it was written from: the renderer, its poses and its boxes, and numpy.
+"""Truth of a sample scene from the capture it was written from: the renderer, its poses and its boxes, and numpy.
 
 Nothing here comes from what was written to disk, from a loader, or from the rooms that compute answers; only the
-renderer itself (`World.look`, `World.depth`) and plain data types are used. Frames of the world differ between a take
-and its files, so everything is said in camera frames. Pixel (0, 0) is the centre of the top-left pixel.
+renderer itself (`World.look`, `World.depth`) and plain data types are used. Frames of the world differ between a
+capture and its files, so everything is said in camera frames. Pixel (0, 0) is the centre of the top-left pixel.
 
 A picture mirrored left to right shows a mirrored world: what the renderer saw is turned column by column, points change
 the sign of their x before anything is computed from them.
@@ -21,10 +21,10 @@ import scipy.ndimage
 from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.samples.base import SampleObject, Surface, Take
+from vgbench_gen.samples.base import Capture, SampleObject, Surface
 
 LONG_SIDE_PX = 1024  # delivered images are shrunk to it
-UPTIME_S = 1000.0  # of the device when a take starts, in the files that stamp their frames
+UPTIME_S = 1000.0  # of the device when a capture starts, in the files that stamp their frames
 SHELL = ("wall", "floor", "ceiling", "baseboard")  # nobody frames these; doors and windows are things
 MESH_EDGE_M = 0.1
 TRIMMED = 0.01
@@ -35,12 +35,12 @@ _MATCH_WIDTH = 256  # pictures are compared with the renderer's at this width
 
 @dataclass(eq=False)
 class ExactFrame:
-    """One view of a take. camera: of the delivered picture, or of that one mirrored left to right.
+    """One view of a capture. camera: of the delivered picture, or of that one mirrored left to right.
 
     straight: the view that this one is the mirror image of, or None where nothing is mirrored.
     """
 
-    take: Take
+    capture: Capture
     number: int
     camera: Camera
     straight: ExactFrame | None = None
@@ -48,7 +48,7 @@ class ExactFrame:
     @property
     def pose(self) -> FloatArray:
         """(4, 4) world_from_camera of the camera that took the picture, before any mirroring."""
-        return np.asarray(self.take.world_from_camera[self.number])
+        return np.asarray(self.capture.world_from_camera[self.number])
 
     @cached_property
     def cast(self) -> tuple[DepthArray, np.ndarray]:
@@ -56,7 +56,7 @@ class ExactFrame:
         if self.straight is not None:
             depth, instance = self.straight.cast
             return depth[:, ::-1], instance[:, ::-1]
-        depth, instance, _ = self.take.world.depth(self.camera, self.pose)
+        depth, instance, _ = self.capture.world.depth(self.camera, self.pose)
         return depth, instance
 
     @cached_property
@@ -84,12 +84,12 @@ class ExactFrame:
         return np.column_stack([K[0, 0] * points_m[:, 0] / z + K[0, 2], K[1, 1] * points_m[:, 1] / z + K[1, 2]])
 
     def in_camera(self, points_m: FloatArray) -> FloatArray:
-        """(N, 3) world points of the take in this camera."""
+        """(N, 3) world points of the capture in this camera."""
         found: FloatArray = (points_m - self.pose[:3, 3]) @ self.pose[:3, :3]
         return found if self.straight is None else found @ _MIRROR
 
     def in_world(self, points_m: FloatArray) -> FloatArray:
-        """(N, 3) points of this camera in the world of the take."""
+        """(N, 3) points of this camera in the world of the capture."""
         seen = points_m if self.straight is None else points_m @ _MIRROR
         return np.asarray(seen @ self.pose[:3, :3].T + self.pose[:3, 3])
 
@@ -103,7 +103,7 @@ class ExactFrame:
     def boxes(self) -> list[tuple[SampleObject, FloatArray]]:
         """Things in front of the camera, each with the (8, 3) corners of its box in this camera."""
         found = []
-        for item in self.take.world.objects:
+        for item in self.capture.world.objects:
             corners = self.in_camera(item.box.center_m + (_SIGNS * item.box.size_m) @ item.box.rotation.T)
             if item.label not in SHELL and (corners[:, 2] > 0.05).all():
                 found.append((item, corners))
@@ -132,27 +132,29 @@ class ExactFrame:
 
 @dataclass(eq=False)
 class ExactScene:
-    """A take under the names that its frames have in the files and in items.
+    """A capture under the names that its frames have in the files and in items.
 
     photographs: names of the files that the frames were written to, in order, where names do not tell their number.
     """
 
-    take: Take
+    capture: Capture
     dataset: str
     photographs: Sequence[str] = ()
     _frames: dict[str, ExactFrame] = field(default_factory=dict)
 
     def frame(self, frame_id: str, camera: Camera | None = None) -> ExactFrame:
-        """camera: of the delivered picture where the take's own, shrunk, is not it (a lens whose distortion the loader
-        takes out with a camera of its choice)."""
+        """camera: of the delivered picture where the capture's own, shrunk, is not it (a lens whose distortion the
+        loader takes out with a camera of its choice)."""
         if frame_id not in self._frames:
-            self._frames[frame_id] = ExactFrame(self.take, self.number(frame_id), camera or delivered(self.take.camera))
+            self._frames[frame_id] = ExactFrame(
+                self.capture, self.number(frame_id), camera or delivered(self.capture.camera)
+            )
         return self._frames[frame_id]
 
     @cached_property
     def surface(self) -> Surface:
         """The mesh that datasets annotate."""
-        return self.take.world.surface(MESH_EDGE_M)
+        return self.capture.world.surface(MESH_EDGE_M)
 
     def cut_off_m(self, item: SampleObject) -> float:
         """How far, along the worst side of its box, a thing reaches beyond all but `TRIMMED` of its mesh's points at
@@ -170,7 +172,7 @@ class ExactScene:
         if self.photographs:
             return self.photographs.index(frame_id)
         if self.dataset == "ca1m":
-            stamps = [round((UPTIME_S + float(t)) * 1e9) for t in self.take.timestamps_s]
+            stamps = [round((UPTIME_S + float(t)) * 1e9) for t in self.capture.timestamps_s]
             return stamps.index(int(frame_id))
         return int(frame_id.removeprefix("frame_"))
 
@@ -204,9 +206,9 @@ def seen_alike(picture: ColorArray, camera: Camera, frame: ExactFrame) -> tuple[
     size = _size(camera, scale)
     small = cropped(camera, (0, 0, *camera.size), size)
     if frame.straight is None:
-        looked = frame.take.world.look(small, frame.pose).color
+        looked = frame.capture.world.look(small, frame.pose).color
     else:
-        looked = np.ascontiguousarray(frame.take.world.look(flipped(small), frame.pose).color[:, ::-1])
+        looked = np.ascontiguousarray(frame.capture.world.look(flipped(small), frame.pose).color[:, ::-1])
     a, b = (_plain(cv2.resize(image, size, interpolation=cv2.INTER_AREA)) for image in (picture, looked))
     correlation = float((a * b).mean() / np.sqrt((a * a).mean() * (b * b).mean()))
     (du, dv), _ = cv2.phaseCorrelate(a, b, cv2.createHanningWindow(size, cv2.CV_64F))

@@ -13,8 +13,8 @@ import pytest
 from tests.samples.box_world import BoxWorld, box_take
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.samples.base import Look, SampleSpec, Take
-from vgbench_gen.samples.make import FULL, SMALL, default_specs, make, scene_path
+from vgbench_gen.samples.base import Capture, RenderedView, SampleSpec
+from vgbench_gen.samples.make import FULL, SMALL, get_scene_path, list_default_specs, make_samples
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.licence import licence_of
 from vgbench_gen.store.provenance import BuildLocked
@@ -27,11 +27,11 @@ def files(out: Path) -> dict[str, bytes]:
 
 
 def some(counts: dict[str, int] | None = None, seed: int = 0, frames: int = 4) -> list[SampleSpec]:
-    return default_specs(COUNTS if counts is None else counts, seed, frames)
+    return list_default_specs(COUNTS if counts is None else counts, seed, frames)
 
 
 def test_the_whole_set() -> None:
-    specs = default_specs(FULL)
+    specs = list_default_specs(FULL)
     assert {name: sum(s.dataset == name for s in specs) for name in FULL} == FULL
     assert sum(FULL.values()) == 68
     assert len({(s.dataset, s.scene_id) for s in specs}) == 68
@@ -46,46 +46,46 @@ def test_the_whole_set() -> None:
     # Rescans of one room are on one side of a split.
     rooms = {(s.scene_id[:9], s.split) for s in specs if s.dataset == "scannet"}
     assert len(rooms) == 10
-    assert set(default_specs(SMALL)) < set(specs)
+    assert set(list_default_specs(SMALL)) < set(specs)
 
 
 @pytest.mark.parametrize(("counts", "frames"), [({"kitti": 1}, 30), ({"ca1m": 1}, 3), ({"ca1m": 901}, 30)])
 def test_senseless_wishes_are_refused(counts: dict[str, int], frames: int) -> None:
     with pytest.raises(ConfigError):
-        default_specs(counts, frames=frames)
+        list_default_specs(counts, frames=frames)
 
 
 def test_the_same_bytes_from_one_process_and_two_in_any_order(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
-    made = make(some(), one, film=box_take)
+    made = make_samples(some(), one, film=box_take)
     assert [m.spec for m in made] == some()
     assert all(m.seconds > 0 and m.size_bytes > 1000 for m in made)
-    make(list(reversed(some())), two, workers=2, film=box_take)
+    make_samples(list(reversed(some())), two, workers=2, film=box_take)
     assert files(one) == files(two)
-    other = make(some(seed=1), tmp_path / "other", film=box_take)
+    other = make_samples(some(seed=1), tmp_path / "other", film=box_take)
     assert Path(other[0].path).read_bytes() != Path(made[0].path).read_bytes()
 
 
 def test_videos_have_the_same_bytes_twice(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        make(some({"scannetpp": 1}), tmp_path / name, film=box_take)
+        make_samples(some({"scannetpp": 1}), tmp_path / name, film=box_take)
     assert files(tmp_path / "one") == files(tmp_path / "two")
     assert sum(name.endswith(".mkv") for name in files(tmp_path / "one")) == 2
 
 
 def test_a_second_run_makes_what_is_missing_and_lists_it(tmp_path: Path) -> None:
-    make(some({"ca1m": 1, "wildrgbd": 1}), tmp_path / "grown", film=box_take)
-    first = scene_path(tmp_path / "grown", some()[0])
+    make_samples(some({"ca1m": 1, "wildrgbd": 1}), tmp_path / "grown", film=box_take)
+    first = get_scene_path(tmp_path / "grown", some()[0])
     stamp = first.stat().st_mtime_ns
     told: list[tuple[str, int, int]] = []
-    grown = make(some(), tmp_path / "grown", 1, lambda m, d, t: told.append((m.spec.scene_id, d, t)), box_take)
+    grown = make_samples(some(), tmp_path / "grown", 1, lambda m, d, t: told.append((m.spec.scene_id, d, t)), box_take)
     assert [m.seconds > 0 for m in grown] == [False, True, False, True]
     assert first.stat().st_mtime_ns == stamp
     assert [(done, total) for _, done, total in told] == [(2, 4), (2, 4), (3, 4), (4, 4)]
-    make(some(), tmp_path / "whole", film=box_take)
+    make_samples(some(), tmp_path / "whole", film=box_take)
     assert files(tmp_path / "grown") == files(tmp_path / "whole")
     # Asking for less takes nothing away.
-    make(some({"ca1m": 1}), tmp_path / "grown", film=box_take)
+    make_samples(some({"ca1m": 1}), tmp_path / "grown", film=box_take)
     assert files(tmp_path / "grown") == files(tmp_path / "whole")
 
 
@@ -94,23 +94,23 @@ class TiredWorld(BoxWorld):
 
     looks = 0
 
-    def look(self, camera: Camera, world_from_camera: FloatArray) -> Look:
+    def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         self.looks += 1
         if self.looks == 3:
             raise RuntimeError("tired")
         return super().look(camera, world_from_camera)
 
 
-def tired_take(spec: SampleSpec) -> Take:
-    take = box_take(spec)
-    return replace(take, world=TiredWorld()) if spec.number == 1 else take
+def tired_capture(spec: SampleSpec) -> Capture:
+    capture = box_take(spec)
+    return replace(capture, world=TiredWorld()) if spec.number == 1 else capture
 
 
 @pytest.mark.parametrize("dataset", ["ca1m", "scannet", "scannetpp", "wildrgbd"])
 def test_a_broken_run_leaves_no_half_scene(tmp_path: Path, dataset: str) -> None:
     specs = some({dataset: 2})
     with pytest.raises(RuntimeError, match="tired"):
-        make(specs, tmp_path, film=tired_take)
+        make_samples(specs, tmp_path, film=tired_capture)
     assert [ref.scene_id for ref in discover(tmp_path)] == [specs[0].scene_id]
     assert not [name for name in files(tmp_path) if ".tmp" in name]
 
@@ -120,7 +120,7 @@ import os, signal
 from pathlib import Path
 from tests.samples import test_make
 from tests.samples.box_world import box_take
-from vgbench_gen.samples.make import make
+from vgbench_gen.samples.make import make_samples
 class Deadly(test_make.TiredWorld):
     def look(self, camera, pose):
         try:
@@ -128,7 +128,7 @@ class Deadly(test_make.TiredWorld):
         except RuntimeError:
             os.kill(os.getpid(), signal.SIGKILL)
 test_make.TiredWorld = Deadly
-make(test_make.some(), Path({out!r}), film=test_make.tired_take)
+make_samples(test_make.some(), Path({out!r}), film=test_make.tired_capture)
 """
 
 
@@ -140,25 +140,25 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert done.returncode == -9
     assert [name for name in files(out) if ".tmp" in name]  # it died amid a scene
     assert {ref.scene_id for ref in discover(out)} < {spec.scene_id for spec in some()}
-    make(some(), out, film=box_take)
-    make(some(), whole, film=box_take)
+    make_samples(some(), out, film=box_take)
+    make_samples(some(), whole, film=box_take)
     assert files(out) == files(whole)
 
 
 def test_other_settings_are_not_mixed_in(tmp_path: Path) -> None:
-    make(some({"ca1m": 1}), tmp_path, film=box_take)
+    make_samples(some({"ca1m": 1}), tmp_path, film=box_take)
     before = files(tmp_path)
     for other in (some({"ca1m": 1}, seed=5), some({"ca1m": 1}, frames=5)):
         with pytest.raises(ConfigError, match=r"made with (seed|frames) \d+; expected .*delete"):
-            make(other, tmp_path, film=box_take)
+            make_samples(other, tmp_path, film=box_take)
     marker = tmp_path / "samples-ca1m" / "SAMPLES.json"
     stated = json.loads(marker.read_text())
     marker.write_text(json.dumps(stated | {"settings": stated["settings"] | {"version": 0}}))
     with pytest.raises(ConfigError, match="made with version 0"):
-        make(some({"ca1m": 1}), tmp_path, film=box_take)
+        make_samples(some({"ca1m": 1}), tmp_path, film=box_take)
     marker.write_text("{")
     with pytest.raises(ConfigError, match="damaged"):
-        make(some({"ca1m": 1}), tmp_path, film=box_take)
+        make_samples(some({"ca1m": 1}), tmp_path, film=box_take)
     marker.write_bytes(before["samples-ca1m/SAMPLES.json"])
     assert files(tmp_path) == before
 
@@ -168,24 +168,24 @@ def test_what_others_put_there_stays(tmp_path: Path) -> None:
     foreign.parent.mkdir()
     foreign.write_bytes(b"theirs")
     with pytest.raises(ConfigError, match=r"no SAMPLES\.json"):
-        make(some({"ca1m": 1}), tmp_path, film=box_take)
+        make_samples(some({"ca1m": 1}), tmp_path, film=box_take)
     assert files(tmp_path) == {"samples-ca1m/ca1m-val-42898570.tar": b"theirs"}
     foreign.unlink()
-    make(some({"ca1m": 1}), tmp_path, film=box_take)
-    theirs = scene_path(tmp_path, some()[1])
+    make_samples(some({"ca1m": 1}), tmp_path, film=box_take)
+    theirs = get_scene_path(tmp_path, some()[1])
     theirs.write_bytes(b"theirs")
     with pytest.raises(ConfigError, match=r"does not name"):
-        make(some({"ca1m": 2}), tmp_path, film=box_take)
+        make_samples(some({"ca1m": 2}), tmp_path, film=box_take)
     assert theirs.read_bytes() == b"theirs"
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
-    def film(spec: SampleSpec) -> Take:
+    def film(spec: SampleSpec) -> Capture:
         with pytest.raises(BuildLocked):
-            make([spec], tmp_path, film=box_take)
+            make_samples([spec], tmp_path, film=box_take)
         return box_take(spec)
 
-    make(some({"ca1m": 1}), tmp_path, film=film)
+    make_samples(some({"ca1m": 1}), tmp_path, film=film)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"licence": 7}', '{"licence": "Do what\\nyou like"}'])

@@ -32,9 +32,9 @@ from tests.samples.exact_truth import (
 from vgbench_gen import build, load
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.pipeline.recipe import load_recipe
-from vgbench_gen.samples.base import SampleObject, SampleSpec, Take
-from vgbench_gen.samples.make import default_specs, make
-from vgbench_gen.samples.takes import make_take
+from vgbench_gen.samples.base import Capture, SampleObject, SampleSpec
+from vgbench_gen.samples.captures import make_capture
+from vgbench_gen.samples.make import list_default_specs, make_samples
 
 # What printing alone moves: half of the last digit.
 PRINTED_M = 0.005
@@ -318,16 +318,16 @@ class World:
 
     raw: Path
     out: Path
-    takes: dict[tuple[str, str], Take] = field(default_factory=dict)
+    takes: dict[tuple[str, str], Capture] = field(default_factory=dict)
 
     def made(self, specs: Sequence[SampleSpec], scale: float, facts: int) -> World:
         """scale: of the cameras, over those of the samples. facts: of one task and scene."""
         for spec in specs:
-            take = make_take(spec)
-            size = [round(side * scale) for side in take.camera.size]
-            camera = cropped(take.camera, (0, 0, *take.camera.size), size)
-            self.takes[spec.dataset, spec.scene_id] = replace(take, camera=camera)
-        make(specs, self.raw, film=lambda spec: self.takes[spec.dataset, spec.scene_id])
+            capture = make_capture(spec)
+            size = [round(side * scale) for side in capture.camera.size]
+            camera = cropped(capture.camera, (0, 0, *capture.camera.size), size)
+            self.takes[spec.dataset, spec.scene_id] = replace(capture, camera=camera)
+        make_samples(specs, self.raw, film=lambda spec: self.takes[spec.dataset, spec.scene_id])
         # Half of the choices and open-ended items in pairs, so that every task is asked from its other side too.
         changed = {"facts_per_scene": facts, "pairs": 0.5}
         build(load_recipe("default").model_copy(update=changed), self.raw, self.out)
@@ -337,7 +337,7 @@ class World:
         """(items per "task/form/source", "task/ask/" and "task/side/", problems, errors over what is allowed per
         "task/source")."""
         data = load(self.out)
-        scenes = {key: ExactScene(take, key[0], self._photographs(key[1])) for key, take in self.takes.items()}
+        scenes = {key: ExactScene(capture, key[0], self._photographs(key[1])) for key, capture in self.takes.items()}
         base = lru_cache(24)(self._base)
         true_bases: set[str] = set()
         counts: Counter[str] = Counter()
@@ -390,7 +390,7 @@ def report(problems: Sequence[str], counts: Counter[str]) -> str:
 
 
 def test_answers_are_true(tmp_path: Path) -> None:
-    specs = default_specs({"ca1m": 1, "wildrgbd": 1}, seed=4, frames=14)
+    specs = list_default_specs({"ca1m": 1, "wildrgbd": 1}, seed=4, frames=14)
     counts, problems, _ = World(tmp_path / "raw", tmp_path / "out").made(specs, 0.5, 6).check()
     assert not problems, report(problems, counts)
     assert not missing(counts, ("ca1m", "wildrgbd"))
@@ -400,7 +400,7 @@ def test_answers_are_true(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_answers_are_true_in_every_layout(tmp_path: Path) -> None:
     chosen = {"ca1m": (0, 1), "scannet": (0,), "scannetpp": (0, 1), "wildrgbd": (0,)}  # ScanNet++: a phone and a camera
-    everything = default_specs({name: max(numbers) + 1 for name, numbers in chosen.items()}, seed=4, frames=20)
+    everything = list_default_specs({name: max(numbers) + 1 for name, numbers in chosen.items()}, seed=4, frames=20)
     specs = [spec for spec in everything if spec.number in chosen[spec.dataset]]
     counts, problems, _ = World(tmp_path / "raw", tmp_path / "out").made(specs, 1.0, 24).check()
     assert not problems, report(problems, counts)

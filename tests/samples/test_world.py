@@ -10,7 +10,7 @@ import numpy as np
 import open3d
 import pytest
 
-from tests.samples.take_scene import TakeScene
+from tests.samples.capture_scene import CaptureScene
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, FloatArray
@@ -19,10 +19,10 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.samples.arrange import Placed
-from vgbench_gen.samples.base import SampleSpec, Take
+from vgbench_gen.samples.base import Capture, SampleSpec
+from vgbench_gen.samples.captures import TURNTABLE, make_capture
 from vgbench_gen.samples.programs import PROGRAMS
 from vgbench_gen.samples.rooms import RoomPlan, plan_room
-from vgbench_gen.samples.takes import TURNTABLE, make_take
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import tasks
 
@@ -46,8 +46,8 @@ def plans() -> list[RoomPlan]:
 
 
 @cache
-def take() -> Take:
-    return make_take(TURNTABLE_SPEC)
+def capture() -> Capture:
+    return make_capture(TURNTABLE_SPEC)
 
 
 def solids(thing: Placed) -> tuple[FloatArray, np.ndarray]:
@@ -103,17 +103,17 @@ def near_pairs(plan: RoomPlan) -> list[tuple[Placed, Placed]]:
 
 
 def test_the_same_spec_gives_the_same_take() -> None:
-    again = make_take(TURNTABLE_SPEC)
-    assert np.array_equal(again.world_from_camera, take().world_from_camera)
-    assert again.camera.K.tolist() == take().camera.K.tolist()
-    a, b = (each.world.look(each.camera, each.world_from_camera[3]) for each in (take(), again))
+    again = make_capture(TURNTABLE_SPEC)
+    assert np.array_equal(again.world_from_camera, capture().world_from_camera)
+    assert again.camera.K.tolist() == capture().camera.K.tolist()
+    a, b = (each.world.look(each.camera, each.world_from_camera[3]) for each in (capture(), again))
     assert a.color.tobytes() == b.color.tobytes()
     assert a.depth_m.tobytes() == b.depth_m.tobytes()
     assert a.instance.tobytes() == b.instance.tobytes()
 
 
 def test_views_do_not_depend_on_earlier_views() -> None:
-    camera, poses, world = take().camera, take().world_from_camera, take().world
+    camera, poses, world = capture().camera, capture().world_from_camera, capture().world
     first = world.look(camera, poses[0]).color
     other = world.look(camera, poses[9]).color
     assert world.look(camera, poses[9]).color.tobytes() == other.tobytes()
@@ -127,8 +127,8 @@ def test_depth_is_where_the_triangles_are() -> None:
     )
     corners = np.concatenate([v[f] for v, f in (solids(thing) for thing in plan.placed)])
     owner = np.concatenate([np.full(len(solids(thing)[1]), k) for k, thing in enumerate(plan.placed, start=1)])
-    camera, pose = take().camera, take().world_from_camera[5]
-    look = take().world.look(camera, pose)
+    camera, pose = capture().camera, capture().world_from_camera[5]
+    look = capture().world.look(camera, pose)
     rng = np.random.default_rng(0)
     worst, agree = 0.0, 0
     for u, v in zip(rng.integers(0, camera.width, 40), rng.integers(0, camera.height, 40), strict=True):
@@ -138,7 +138,7 @@ def test_depth_is_where_the_triangles_are() -> None:
         agree += int(owner[face] == look.instance[v, u]) if np.isfinite(z) and face >= 0 else 1
     assert worst < 1e-3
     assert agree >= 39  # where two things touch, float32 may choose the other one
-    depth, instance, cosine = take().world.depth(camera, pose)
+    depth, instance, cosine = capture().world.depth(camera, pose)
     assert np.array_equal(depth, look.depth_m)
     assert np.array_equal(instance, look.instance)
     assert ((cosine >= 0) & (cosine <= 1 + 1e-6)).all()
@@ -220,17 +220,17 @@ def test_rooms_hold_many_kinds_of_things() -> None:
 
 
 def test_typical_views_have_hundreds_of_features_and_match() -> None:
-    camera = resized(take().camera, 480, 640)
+    camera = resized(capture().camera, 480, 640)
     sift, matcher = cv2.SIFT.create(nfeatures=1500), cv2.BFMatcher()
     found = []
-    for pose in take().world_from_camera[:3]:
-        grey = cv2.cvtColor(take().world.look(camera, pose).color, cv2.COLOR_RGB2GRAY)
+    for pose in capture().world_from_camera[:3]:
+        grey = cv2.cvtColor(capture().world.look(camera, pose).color, cv2.COLOR_RGB2GRAY)
         found.append(sift.detectAndCompute(grey, None))
     assert all(len(points) >= 300 for points, _ in found)
     pairs = matcher.knnMatch(found[0][1], found[1][1], k=2)
     good = [m for m, n in pairs if m.distance < 0.75 * n.distance]
-    depth = take().world.depth(camera, take().world_from_camera[0])[0]
-    second_from_first = np.linalg.inv(take().world_from_camera[1]) @ take().world_from_camera[0]
+    depth = capture().world.depth(camera, capture().world_from_camera[0])[0]
+    second_from_first = np.linalg.inv(capture().world_from_camera[1]) @ capture().world_from_camera[0]
     close = 0
     for match in good:
         u, v = found[0][0][match.queryIdx].pt
@@ -253,29 +253,29 @@ def test_the_turntable_thing_stands_on_the_highest_board_of_its_table() -> None:
 
 
 def test_the_focus_is_seen_from_all_around() -> None:
-    item = next(item for item in take().world.objects if item.instance_id == take().focus)
-    assert (item.label, take().focus_label) == ("kettle", "kettle")
+    item = next(item for item in capture().world.objects if item.instance_id == capture().focus)
+    assert (item.label, capture().focus_label) == ("kettle", "kettle")
     center = item.box.center_m
-    angles = np.degrees(np.unwrap(np.arctan2(*(take().world_from_camera[:, k, 3] - center[k] for k in (1, 0)))))
+    angles = np.degrees(np.unwrap(np.arctan2(*(capture().world_from_camera[:, k, 3] - center[k] for k in (1, 0)))))
     assert np.ptp(angles) >= 180
-    small = resized(take().camera, 120, 160)
-    shares = [(take().world.depth(small, pose)[1] == take().focus).mean() for pose in take().world_from_camera]
+    small = resized(capture().camera, 120, 160)
+    shares = [(capture().world.depth(small, pose)[1] == capture().focus).mean() for pose in capture().world_from_camera]
     assert min(shares) > 0.01
 
 
 def test_surface_is_fine_and_named() -> None:
-    surface = take().world.surface(0.25)
+    surface = capture().world.surface(0.25)
     corners = surface.vertices_m[surface.faces]
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max()
     assert longest <= 0.2500001
-    assert set(surface.instance.tolist()) == {item.instance_id for item in take().world.objects}
+    assert set(surface.instance.tolist()) == {item.instance_id for item in capture().world.objects}
     assert surface.color.shape == surface.vertices_m.shape
     assert surface.color.std() > 20
 
 
 def yields(name: str, scale: float) -> dict[str, int]:
     spec = SPECS[name]
-    scene = TakeScene(take() if spec is TURNTABLE_SPEC else make_take(spec), spec.dataset, scale)
+    scene = CaptureScene(capture() if spec is TURNTABLE_SPEC else make_capture(spec), spec.dataset, scale)
     view = SceneView(scene, Gates())
     counts = {}
     for task_name in ("relative_pose", "view_after_motion"):
@@ -299,11 +299,11 @@ def test_every_path_yields_pose_and_view_questions(name: str) -> None:
 
 def test_unknown_cameras_are_refused() -> None:
     with pytest.raises(ValueError, match="known: scannet"):
-        make_take(SampleSpec("matterport", "x", 0, 0))
+        make_capture(SampleSpec("matterport", "x", 0, 0))
 
 
 def test_cameras_stand_upright_within_the_room() -> None:
-    camera: Camera = take().camera
+    camera: Camera = capture().camera
     assert camera.height > camera.width
-    up = take().world_from_camera[:, :3, 1]
+    up = capture().world_from_camera[:, :3, 1]
     assert (up[:, 2] < -0.5).all()

@@ -10,7 +10,7 @@ import pytest
 from tests.samples.conftest import Opened
 from vgbench_gen.geometry.boxes import corners, moved
 from vgbench_gen.geometry.poses import invert
-from vgbench_gen.samples.encode import millimetres
+from vgbench_gen.samples.encode import convert_to_millimetres
 from vgbench_gen.scenes.ca1m import CA1MFrame
 
 Open = Callable[[str, int], Opened]
@@ -18,34 +18,34 @@ Open = Callable[[str, int], Opened]
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> None:
-    scene, spec, take, _ = opened("ca1m", number)
+    scene, spec, capture, _ = opened("ca1m", number)
     with scene:
         assert (scene.id, scene.issues) == (spec.scene_id, [])
-        assert len(scene.frames) == spec.frames - len(take.lost)
+        assert len(scene.frames) == spec.frames - len(capture.lost)
         first = scene.frames[0]
         # Everything is known up to the frame the scanner chose; from the first camera on nothing is free.
-        file_from_world = first.world_from_camera @ invert(take.world_from_camera[0])
+        file_from_world = first.world_from_camera @ invert(capture.world_from_camera[0])
         assert np.allclose(file_from_world[2, :3], (0, 0, 1), atol=1e-9)
         assert not np.allclose(file_from_world, np.eye(4), atol=0.1)
         for index, frame in enumerate(scene.frames):
             assert isinstance(frame, CA1MFrame)
-            pose = take.world_from_camera[index]
-            look = take.world.look(take.camera, pose)
+            pose = capture.world_from_camera[index]
+            look = capture.world.look(capture.camera, pose)
             assert np.allclose(frame.world_from_camera, file_from_world @ pose, atol=1e-9)
-            assert frame.camera.size == take.camera.size
-            assert np.array_equal(frame.camera.K, take.camera.K)
-            assert np.array_equal(frame.color(), look.color) == (index not in take.blurred)
-            exact, instance, _ = take.world.depth(frame.depth_camera, pose)
+            assert frame.camera.size == capture.camera.size
+            assert np.array_equal(frame.camera.K, capture.camera.K)
+            assert np.array_equal(frame.color(), look.color) == (index not in capture.blurred)
+            exact, instance, _ = capture.world.depth(frame.depth_camera, pose)
             read = frame.depth_m()
             assert np.abs(read - exact)[read > 0].max() < 6e-3  # laser noise and rounding to millimetres
-            window = next(o.instance_id for o in take.world.objects if o.label == "window")
+            window = next(o.instance_id for o in capture.world.objects if o.label == "window")
             assert not read[instance == window].any()
             assert 0.7 < (read > 0).mean() < 1
             sensor, camera = frame.sensor_depth_m(), frame.sensor_depth_camera
             assert sensor is not None
             assert camera is not None
-            assert camera.size == (take.camera.width // 4, take.camera.height // 4)
-            error = np.abs(sensor - take.world.depth(camera, pose)[0])[sensor > 0]
+            assert camera.size == (capture.camera.width // 4, capture.camera.height // 4)
+            error = np.abs(sensor - capture.world.depth(camera, pose)[0])[sensor > 0]
             assert 0.002 < np.median(error) < 0.02
             confidence = frame.sensor_confidence()
             assert confidence is not None
@@ -53,16 +53,16 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
 
 
 def test_boxes_labels_and_visible_parts(opened: Open) -> None:
-    scene, _, take, _ = opened("ca1m", 0)
+    scene, _, capture, _ = opened("ca1m", 0)
     with scene:
-        file_from_world = scene.frames[0].world_from_camera @ invert(take.world_from_camera[0])
-        assert [o.label for o in scene.objects] == [o.label for o in take.world.objects]
-        for item, truth in zip(scene.objects, take.world.objects, strict=True):
+        file_from_world = scene.frames[0].world_from_camera @ invert(capture.world_from_camera[0])
+        assert [o.label for o in scene.objects] == [o.label for o in capture.world.objects]
+        for item, truth in zip(scene.objects, capture.world.objects, strict=True):
             expected = corners(moved(truth.box, file_from_world, "world"))
             assert np.abs(np.sort(corners(item.box), 0) - np.sort(expected, 0)).max() < 1e-6
-        ids = {item.instance_id: truth for item, truth in zip(scene.objects, take.world.objects, strict=True)}
-        frame, pose = scene.frames[2], take.world_from_camera[2]
-        instance = take.world.look(take.camera, pose).instance
+        ids = {item.instance_id: truth for item, truth in zip(scene.objects, capture.world.objects, strict=True)}
+        frame, pose = scene.frames[2], capture.world_from_camera[2]
+        instance = capture.world.look(capture.camera, pose).instance
         seen = frame.objects()
         assert {"table", "box", "stool", "wall"} <= {o.label for o in seen}
         for view in seen:
@@ -90,4 +90,4 @@ def test_members_are_those_of_the_release(opened: Open) -> None:
     assert path.name == f"ca1m-train-{spec.scene_id}.tar"
     assert (path.parent / "data" / "train.txt").read_text().split() == [path.name]
     assert json.loads((path.parent / "SAMPLES.json").read_text())["licence"] == "cc0-1.0"
-    assert millimetres(np.array([[0.0, -1.0, 1.2344, 99.0, np.nan]])).tolist() == [[0, 0, 1234, 0, 0]]
+    assert convert_to_millimetres(np.array([[0.0, -1.0, 1.2344, 99.0, np.nan]])).tolist() == [[0, 0, 1234, 0, 0]]

@@ -7,7 +7,7 @@ import numpy as np
 from tests.samples.conftest import Opened
 from vgbench_gen.geometry.boxes import corners
 from vgbench_gen.geometry.projection import known
-from vgbench_gen.samples.base import Take
+from vgbench_gen.samples.base import Capture
 
 Open = Callable[[str, int], Opened]
 
@@ -16,32 +16,32 @@ def psnr(a: np.ndarray, b: np.ndarray) -> float:
     return float(10 * np.log10(255**2 / max(float(np.mean((a.astype(float) - b) ** 2)), 1e-9)))
 
 
-def check_likeness(psnr_of_frame: dict[int, float], take: Take) -> None:
+def check_likeness(psnr_of_frame: dict[int, float], capture: Capture) -> None:
     """Pictures are those of the world, up to compression; shaken ones are clearly less so."""
-    sharp = [value for number, value in psnr_of_frame.items() if number not in take.blurred]
-    shaken = [value for number, value in psnr_of_frame.items() if number in take.blurred]
+    sharp = [value for number, value in psnr_of_frame.items() if number not in capture.blurred]
+    shaken = [value for number, value in psnr_of_frame.items() if number in capture.blurred]
     assert min(sharp) > 30
     assert max(shaken, default=0.0) < min(sharp) - 2
 
 
 def test_what_is_written_is_what_the_loader_reads(opened: Open) -> None:
-    scene, spec, take, path = opened("scannet", 0)
+    scene, spec, capture, path = opened("scannet", 0)
     with scene:
         assert scene.total_frames == spec.frames
-        assert [(i.frame_id, i.reason) for i in scene.issues] == [(str(n), "lost_pose") for n in take.lost]
-        assert [f.id for f in scene.frames] == [str(n) for n in range(spec.frames) if n not in take.lost]
+        assert [(i.frame_id, i.reason) for i in scene.issues] == [(str(n), "lost_pose") for n in capture.lost]
+        assert [f.id for f in scene.frames] == [str(n) for n in range(spec.frames) if n not in capture.lost]
         likeness: dict[int, float] = {}
         for frame in scene.frames:
-            pose = take.world_from_camera[int(frame.id)]
+            pose = capture.world_from_camera[int(frame.id)]
             # The alignment brings the scan back to the world it was made in; poses are stored with 32 bits.
             assert np.allclose(frame.world_from_camera, pose, atol=1e-5)
-            assert np.allclose(frame.camera.K, take.camera.K, atol=1e-4)
-            likeness[int(frame.id)] = psnr(frame.color(), take.world.look(take.camera, pose).color)
-            read, exact = frame.depth_m(), take.world.depth(frame.depth_camera, pose)[0]
+            assert np.allclose(frame.camera.K, capture.camera.K, atol=1e-4)
+            likeness[int(frame.id)] = psnr(frame.color(), capture.world.look(capture.camera, pose).color)
+            read, exact = frame.depth_m(), capture.world.depth(frame.depth_camera, pose)[0]
             error = (read - exact)[known(read)]
             assert np.median(np.abs(error / exact[known(read)] ** 2)) < 2e-3
             assert 0.6 < known(read).mean() < 0.99
-        check_likeness(likeness, take)
+        check_likeness(likeness, capture)
         color, depth = scene.frames[0].camera, scene.frames[0].depth_camera
         assert depth.size == (640, 480)
         # Corner pixels lie on corner pixels, while the focal lengths follow the sizes.
@@ -53,10 +53,10 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open) -> None:
 
 
 def test_objects_come_from_the_annotated_mesh(opened: Open) -> None:
-    scene, _, take, _ = opened("scannet", 5)
+    scene, _, capture, _ = opened("scannet", 5)
     with scene:
-        assert [o.label for o in scene.objects] == [o.label for o in take.world.objects]
-        for item, truth in zip(scene.objects, take.world.objects, strict=True):
+        assert [o.label for o in scene.objects] == [o.label for o in capture.world.objects]
+        for item, truth in zip(scene.objects, capture.world.objects, strict=True):
             assert item.points_m is not None
             assert len(item.points_m) > 20
             gap = np.abs(corners(item.box)[:, None] - corners(truth.box)).max(axis=-1).min(axis=1)

@@ -16,26 +16,26 @@ Open = Callable[[str, int], Opened]
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> None:
-    scene, spec, take, path = opened("wildrgbd", number)
+    scene, spec, capture, path = opened("wildrgbd", number)
     assert isinstance(scene, WildRGBDScene)
     with scene:
         assert (scene.id, scene.object_type, scene.issues) == (spec.scene_id, "single", [])
         assert len(scene.frames) == spec.frames
         for index, frame in enumerate(scene.frames):
-            pose = take.world_from_camera[index]
-            look = take.world.look(take.camera, pose)
+            pose = capture.world_from_camera[index]
+            look = capture.world.look(capture.camera, pose)
             # The world starts at the first camera: gravity is lost on the way.
-            expected = invert(take.world_from_camera[0]) @ pose
+            expected = invert(capture.world_from_camera[0]) @ pose
             assert np.allclose(frame.world_from_camera, expected, atol=1e-8)
-            assert np.allclose(frame.camera.K, take.camera.K)
-            assert np.array_equal(frame.color(), look.color) == (index not in take.blurred)
+            assert np.allclose(frame.camera.K, capture.camera.K)
+            assert np.array_equal(frame.color(), look.color) == (index not in capture.blurred)
             mask = frame.object_mask()
             assert mask is not None
-            assert np.array_equal(mask, look.instance == take.focus)
+            assert np.array_equal(mask, look.instance == capture.focus)
             read = frame.depth_m()
             assert read.shape == look.depth_m.shape
             assert np.median(np.abs(read - look.depth_m)[known(read)]) < 0.02
     stored = json.loads((path / "metadata").read_text())
-    assert stored["K"] == [take.camera.fx, 0, 0, 0, take.camera.fy, 0, take.camera.cx, take.camera.cy, 1]
+    assert stored["K"] == [capture.camera.fx, 0, 0, 0, capture.camera.fy, 0, capture.camera.cx, capture.camera.cy, 1]
     lists = json.loads((path.parents[1] / "nvs_list.json").read_text())
     assert lists[spec.split] == [f"scenes/{path.name}"]

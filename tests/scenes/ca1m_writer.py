@@ -17,7 +17,7 @@ VIDEO = "42898570"
 LANDSCAPE, PORTRAIT = (64, 48), (48, 64)
 Array = npt.NDArray[Any]
 
-png, tiff = encode.png, encode.tiff
+png, tiff = encode.encode_png, encode.encode_tiff
 
 
 def K_for(size: tuple[int, int], scale: float = 1.0) -> list[list[float]]:
@@ -120,7 +120,7 @@ def write_tar(path: Path, content: dict[str, bytes], extra: list[tarfile.TarInfo
         for header in extra or []:
             archive.addfile(header)
         for name, data in content.items():
-            encode.tar_member(archive, name, data)
+            encode.add_tar_member(archive, name, data)
     return path
 
 

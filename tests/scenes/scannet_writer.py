@@ -18,7 +18,7 @@ DEPTH_K = np.array([[28.75, 0, 15.4, 0], [0, 29.25, 11.7, 0], [0, 0, 1, 0], [0, 
 ALIGNMENT = np.array([[0.6, -0.8, 0, 1.5], [0.8, 0.6, 0, -2.0], [0, 0, 1, 0.25], [0, 0, 0, 1]], np.float64)
 LOST = np.full((4, 4), -np.inf)
 
-png = encode.png
+png = encode.encode_png
 
 
 @dataclass
@@ -51,7 +51,7 @@ def pictures(count: int = 5, seed: int = 0) -> list[Picture]:
 
 def jpeg(rgb: npt.NDArray[np.uint8]) -> bytes:
     """JPEG of the best quality without chroma subsampling."""
-    return encode.jpeg(rgb, 100, full_chroma=True)
+    return encode.encode_jpeg(rgb, 100, full_chroma=True)
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Sens:
 
     def header(self) -> bytes:
         """Everything before the first record."""
-        return encode.sens_header(
+        return encode.encode_sens_header(
             name=self.name,
             color_K=self.color_K,
             depth_K=DEPTH_K,
@@ -95,9 +95,11 @@ class Sens:
         for number, frame in enumerate(self.frames):
             encoders = {0: lambda rgb: rgb.tobytes(), 1: lambda rgb: png(rgb), 2: jpeg}
             color = self.color_bytes.get(number, encoders.get(self.color_kind, jpeg)(frame.rgb))
-            packed = encode.sens_depth(frame.depth) if self.depth_kind == 1 else frame.depth.astype("<u2").tobytes()
+            packed = (
+                encode.encode_sens_depth(frame.depth) if self.depth_kind == 1 else frame.depth.astype("<u2").tobytes()
+            )
             depth, time_us = self.depth_bytes.get(number, packed), 1_000_000 + 33_333 * number
-            out.append(encode.sens_record(frame.pose, time_us, color, depth, self.color_counts.get(number)))
+            out.append(encode.encode_sens_record(frame.pose, time_us, color, depth, self.color_counts.get(number)))
         return out
 
     def bytes(self) -> bytes:
@@ -217,7 +219,7 @@ def write_posed_images(folder: Path, frames: list[Picture], *, depth_K: bool = T
 def write_mesh(path: Path, vertices: npt.NDArray[np.float64], faces: npt.NDArray[np.int64], form: str = "<") -> None:
     """PLY with colours, `form` "<" or ">" for binary of that byte order, "" for ASCII."""
     if form:
-        path.write_bytes(encode.ply(vertices, faces, np.zeros((len(vertices), 4), np.uint8), form))
+        path.write_bytes(encode.encode_ply(vertices, faces, np.zeros((len(vertices), 4), np.uint8), form))
         return
     head = f"ply\nformat ascii 1.0\ncomment test\nelement vertex {len(vertices)}\n"
     head += "".join(f"property float {axis}\n" for axis in "xyz")

@@ -18,7 +18,7 @@ from vgbench_gen.samples import encode
 
 Array = npt.NDArray[Any]
 
-depth_bin, colmap_line, camera_line = encode.depth_bin, encode.colmap_image, encode.colmap_camera
+depth_bin, colmap_line, camera_line = encode.encode_depth_bin, encode.format_colmap_image, encode.format_colmap_camera
 
 SCENE = "0a1b2c3d4e"
 SIZE = (320, 240)
@@ -120,14 +120,14 @@ def write_colmap(
 ) -> None:
     """cameras.txt, images.txt (second lines are `points`, blank by default) and an empty points3D.txt."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in encode.colmap_model(camera, poses, points, promised).items():
+    for name, text in encode.format_colmap_model(camera, poses, points, promised).items():
         (folder / name).write_text(text)
 
 
 def nerfstudio(poses: Mapping[str, Array], size: tuple[int, int], K: Array, **camera: Any) -> dict[str, Any]:
     """A transforms.json: OpenGL camera axes and a world with x, y swapped and z mirrored."""
     frames = [
-        {"file_path": name, "transform_matrix": encode.nerfstudio_matrix(pose).tolist(), "is_bad": False}
+        {"file_path": name, "transform_matrix": encode.convert_to_nerfstudio(pose).tolist(), "is_bad": False}
         for name, pose in poses.items()
     ]
     intrinsics = {"fl_x": K[0, 0], "fl_y": K[1, 1], "cx": K[0, 2] + 0.5, "cy": K[1, 2] + 0.5}

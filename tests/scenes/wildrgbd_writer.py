@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vgbench_gen.samples import encode
 
 SIZE = (40, 30)
-png = encode.png
+png = encode.encode_png
 
 K = np.array([[38.0, 0.0, 20.25], [0.0, 39.0, 13.75], [0.0, 0.0, 1.0]])
 

@@ -14,7 +14,7 @@ from vgbench_gen.cli._options import MAX_SEED, Workers, worker_count
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from vgbench_gen.samples.make import Made
+    from vgbench_gen.samples.make import MadeScene
 
 
 def register(app: typer.Typer) -> None:
@@ -49,17 +49,17 @@ def samples(
     if small and count:
         raise ConfigError("--small and --count both say how many scenes; give one of them.")
     counts = _counts(count) if count else makers.SMALL if small else makers.FULL
-    specs = makers.default_specs(counts, seed, frames)
+    specs = makers.list_default_specs(counts, seed, frames)
     if not specs:
         raise ConfigError("no scenes asked for; give --count DATASET=N with N of 1 or more.")
     started = time.perf_counter()
     with tqdm(total=len(specs), desc="samples", unit="scene", disable=None, file=sys.stderr) as bar:
 
-        def on_scene(made: Made, done: int, total: int) -> None:
+        def on_scene(made: MadeScene, done: int, total: int) -> None:
             bar.update(done - bar.n)
             bar.set_postfix_str(f"{made.spec.dataset} {made.spec.scene_id}", refresh=False)
 
-        found = makers.make(specs, out, worker_count(workers), on_scene)
+        found = makers.make_samples(specs, out, worker_count(workers), on_scene)
     _tell(found, out, time.perf_counter() - started)
 
 
@@ -73,8 +73,8 @@ def _counts(texts: list[str]) -> dict[str, int]:
     return counts
 
 
-def _tell(found: list[Made], out: Path, seconds: float) -> None:
-    groups: defaultdict[str, list[Made]] = defaultdict(list)
+def _tell(found: list[MadeScene], out: Path, seconds: float) -> None:
+    groups: defaultdict[str, list[MadeScene]] = defaultdict(list)
     for made in found:
         groups[made.spec.dataset].append(made)
     print(f"{'dataset':<10}{'scenes':>8}{'new':>6}{'MB':>9}{'s/scene':>10}")

@@ -34,7 +34,7 @@ class AnnotatedMesh:
         return found
 
 
-def annotated_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
+def segment_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
     """Mesh of a world moved to the frame of a file, cut into segments of one object, one place and one direction."""
     surface = world.surface(EDGE_M)
     owner = np.zeros(len(surface.vertices_m), np.int64)
@@ -58,7 +58,7 @@ def annotated_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
     return AnnotatedMesh(vertices, surface.faces, surface.color, segment, objects)
 
 
-def segments_file(mesh: AnnotatedMesh, scene_id: str) -> dict[str, Any]:
+def format_segments(mesh: AnnotatedMesh, scene_id: str) -> dict[str, Any]:
     """Content of `*.segs.json` (ScanNet) and `segments.json` (ScanNet++)."""
     params = {"kThresh": "0.0001", "segMinVerts": "20", "minPoints": "750", "maxPoints": "30000"}
     return {"params": params, "sceneId": scene_id, "segIndices": mesh.segment.tolist()}

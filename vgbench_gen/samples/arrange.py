@@ -251,7 +251,7 @@ class Room:
         if not inside or thing.z + thing.high_m[2] > h - 0.01:
             return False
         for other in self.placed:
-            if other is not ignore and id(other) not in self._loose and touching(thing, other, _GAP_M):
+            if other is not ignore and id(other) not in self._loose and are_touching(thing, other, _GAP_M):
                 return False
         for opening in self.openings:
             if opening.kind == "door" and self._blocks(thing, opening):
@@ -264,7 +264,7 @@ class Room:
         x, y = self.on_wall(door.wall, middle, 0.35)
         size = np.array([half, 0.35]) if door.wall % 2 == 0 else np.array([0.35, half])
         zone = np.array([[x, y]]) + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * size
-        return thing.z < door.top_m and outlines_meet(thing.outline(), zone)
+        return thing.z < door.top_m and do_outlines_overlap(thing.outline(), zone)
 
     def _before_opening(self, thing: Placed, wall: int, s: float, half: float, windows_too: bool) -> bool:
         for opening in self.openings:
@@ -276,14 +276,14 @@ class Room:
         return False
 
 
-def touching(a: Placed, b: Placed, gap_m: float) -> bool:
+def are_touching(a: Placed, b: Placed, gap_m: float) -> bool:
     """Whether two upright boxes come nearer than a gap."""
     if a.z + a.low_m[2] >= b.z + b.high_m[2] - 1e-4 or b.z + b.low_m[2] >= a.z + a.high_m[2] - 1e-4:
         return False
-    return outlines_meet(a.outline(gap_m / 2), b.outline(gap_m / 2))
+    return do_outlines_overlap(a.outline(gap_m / 2), b.outline(gap_m / 2))
 
 
-def outlines_meet(a: FloatArray, b: FloatArray) -> bool:
+def do_outlines_overlap(a: FloatArray, b: FloatArray) -> bool:
     """Whether two convex quadrilaterals (4, 2) overlap (separating axes)."""
     for shape in (a, b):
         for edge in np.roll(shape, -1, axis=0)[:2] - shape[:2]:

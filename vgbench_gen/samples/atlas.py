@@ -33,7 +33,7 @@ class Atlas:
                 image = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.uint8)
         # [x, y, width, height] of every level; levels that are too small repeat the last one.
         place = np.zeros((len(textures), LEVELS, 4), np.float32)
-        places, height = _packed([piece[2].shape for piece in pieces])
+        places, height = _pack_rows([piece[2].shape for piece in pieces])
         self.image = np.zeros((height, _WIDTH, 3), np.uint8)
         for (number, level, image), (x, y) in zip(pieces, places, strict=True):
             mode = cv2.BORDER_WRAP if textures[number].tiles else cv2.BORDER_REPLICATE
@@ -45,7 +45,7 @@ class Atlas:
         # [x, y, width, height] of a level and of the next.
         self._place: Float32 = np.concatenate([place, following], axis=2).reshape(-1, 8)
         self.size_px = np.array([[t.image.shape[1], t.image.shape[0]] for t in textures], dtype=np.float64)
-        self.mean = np.array([_linear_mean(t.image) for t in textures])
+        self.mean = np.array([_compute_linear_mean(t.image) for t in textures])
 
     def sample(self, texture: npt.NDArray[np.int32], uv: Float32, level: Float32) -> Float32:
         """(N, 3) float32 linear 0..1 of textures (N,) at uv (N, 2) and fractional levels (N,), trilinear."""
@@ -72,20 +72,20 @@ class Atlas:
         return np.asarray(cv2.LUT(found, _LINEAR), np.float32).reshape(-1, 3)[: len(at)]
 
 
-def linear(color: Float32) -> Float32:
+def linear_from_srgb(color: Float32) -> Float32:
     """sRGB 0..255 as linear 0..1 (power 2.2)."""
     return np.asarray(np.power(np.asarray(color, np.float32) * np.float32(1 / 255), np.float32(2.2)), np.float32)
 
 
-_LINEAR = linear(np.arange(256, dtype=np.float32))
+_LINEAR = linear_from_srgb(np.arange(256, dtype=np.float32))
 
 
-def _linear_mean(image: ColorArray) -> FloatArray:
+def _compute_linear_mean(image: ColorArray) -> FloatArray:
     small = np.asarray(cv2.resize(image, (16, 16), interpolation=cv2.INTER_AREA), np.float32)
-    return np.asarray(linear(small).reshape(-1, 3).mean(axis=0), dtype=np.float64)
+    return np.asarray(linear_from_srgb(small).reshape(-1, 3).mean(axis=0), dtype=np.float64)
 
 
-def _packed(shapes: Sequence[tuple[int, ...]]) -> tuple[list[tuple[int, int]], int]:
+def _pack_rows(shapes: Sequence[tuple[int, ...]]) -> tuple[list[tuple[int, int]], int]:
     """Top left corners of pictures in rows of falling height, and the height needed."""
     g = _GUTTER
     order = sorted(range(len(shapes)), key=lambda i: (-shapes[i][0], -shapes[i][1], i))

@@ -41,7 +41,7 @@ class Surface:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class RenderedView:
     """One rendered view.
 
     color: (H, W, 3) uint8 RGB. depth_m: (H, W) float32 exact z-depth, 0 where no surface is hit.
@@ -60,7 +60,7 @@ class World(Protocol):
     def objects(self) -> tuple[SampleObject, ...]:
         """Everything in it, structural things included, sorted by instance id."""
 
-    def look(self, camera: Camera, world_from_camera: FloatArray) -> Look:
+    def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """Render one view. The same view gives the same bytes, in whatever order views are asked for."""
 
     def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
@@ -72,14 +72,14 @@ class World(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Take:
+class Capture:
     """A hand-held recording of a world.
 
     world: what is filmed. camera: upright colour camera at delivered size; portrait when height > width.
     world_from_camera: (F, 4, 4) float64. timestamps_s: (F,) float64, increasing.
     lost: frames whose pose the recorder lost. blurred: frames to smear with motion.
     focus: instance of the turntable object (WildRGB-D), else 0.
-    room: name shared by takes of one room (a rescan).
+    room: name shared by captures of one room (a rescan).
     """
 
     world: World

@@ -17,12 +17,12 @@ _SYLLABLES = ("ba", "re", "no", "ti", "lo", "ma", "ver", "sol", "di", "ka", "fen
 FONTS = (cv2.FONT_HERSHEY_SIMPLEX, cv2.FONT_HERSHEY_DUPLEX, cv2.FONT_HERSHEY_TRIPLEX, cv2.FONT_HERSHEY_COMPLEX)
 
 
-def hue(rng: np.random.Generator, low: float = 0.7, high: float = 1.15) -> Rgb:
+def draw_hue(rng: np.random.Generator, low: float = 0.7, high: float = 1.15) -> Rgb:
     """A colour of `HUES`, darkened or lightened."""
     return shade(HUES[int(rng.integers(len(HUES)))], rng.uniform(low, high))
 
 
-def word(rng: np.random.Generator) -> str:
+def make_word(rng: np.random.Generator) -> str:
     """Something that looks like a word."""
     return "".join(_SYLLABLES[int(i)] for i in rng.integers(0, len(_SYLLABLES), int(rng.integers(2, 4))))
 
@@ -32,7 +32,7 @@ def write(image: ColorArray, text: str, at: tuple[int, int], height_px: float, c
     cv2.putText(image, text, at, font, height_px / 21, color, max(1, round(height_px / 12)), cv2.LINE_AA)
 
 
-def lines_of_text(
+def draw_text_lines(
     image: ColorArray, rng: np.random.Generator, rect: tuple[int, int, int, int], pitch_px: int, ink: Rgb
 ) -> None:
     """Fill (x1, y1, x2, y2) with lines that look like print."""
@@ -42,14 +42,14 @@ def lines_of_text(
         while x < end:
             length = int(rng.integers(2, 8) * pitch_px * 0.45)
             if pitch_px >= 12:
-                write(image, word(rng), (x, y), pitch_px * 0.55, ink)
+                write(image, make_word(rng), (x, y), pitch_px * 0.55, ink)
                 length = int(pitch_px * 2.4)
             else:
                 cv2.rectangle(image, (x, y - pitch_px // 2), (min(x + length, x2), y - 1), ink, -1)
             x += length + pitch_px // 2
 
 
-def leaf(image: ColorArray, rng: np.random.Generator, color: Rgb, wrap: bool) -> None:
+def draw_leaf(image: ColorArray, rng: np.random.Generator, color: Rgb, wrap: bool) -> None:
     """One leaf with its rib, anywhere; `wrap` lets it cross the border to the other side."""
     h, w = image.shape[:2]
     x, y = int(rng.integers(w)), int(rng.integers(h))
@@ -64,7 +64,7 @@ def leaf(image: ColorArray, rng: np.random.Generator, color: Rgb, wrap: bool) ->
             cv2.line(image, p, q, shade(tone, 0.6), 1, cv2.LINE_AA)
 
 
-def motifs(
+def draw_motifs(
     image: ColorArray, rng: np.random.Generator, rect: tuple[int, int, int, int], step: int, inks: tuple[Rgb, ...]
 ) -> None:
     """Rows of diamonds, rings or stars in (x1, y1, x2, y2), `step` pixels apart."""

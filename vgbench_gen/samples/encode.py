@@ -33,41 +33,43 @@ _TIFF_ADOBE_DEFLATE = 8
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
-def png(pixels: Array, level: int = 1) -> bytes:
+def encode_png(pixels: Array, level: int = 1) -> bytes:
     """PNG of RGB (H, W, 3) uint8 or grey (H, W) uint8 or uint16; `level` is zlib's, 0 to 9."""
     # Runs only: 5 % smaller on noisy pictures than fast matching, 4 % larger than level 6 in a sixth of its time.
     strategy = cv2.IMWRITE_PNG_STRATEGY_RLE if pixels.ndim == 3 else cv2.IMWRITE_PNG_STRATEGY_DEFAULT
-    return _encoded(".png", pixels, [cv2.IMWRITE_PNG_COMPRESSION, level, cv2.IMWRITE_PNG_STRATEGY, strategy])
+    return _encode_image(".png", pixels, [cv2.IMWRITE_PNG_COMPRESSION, level, cv2.IMWRITE_PNG_STRATEGY, strategy])
 
 
-def jpeg(rgb: Array, quality: int = 95, full_chroma: bool = False) -> bytes:
+def encode_jpeg(rgb: Array, quality: int = 95, full_chroma: bool = False) -> bytes:
     """JPEG of RGB (H, W, 3) uint8; `full_chroma` leaves colour at full resolution (4:4:4)."""
     flags = [cv2.IMWRITE_JPEG_QUALITY, quality]
     if full_chroma:
         flags += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
-    return _encoded(".jpg", rgb, flags)
+    return _encode_image(".jpg", rgb, flags)
 
 
-def tiff(pixels: Array) -> bytes:
+def encode_tiff(pixels: Array) -> bytes:
     """TIFF of one channel (H, W), deflated."""
-    return _encoded(".tiff", pixels, [cv2.IMWRITE_TIFF_COMPRESSION, _TIFF_ADOBE_DEFLATE, cv2.IMWRITE_TIFF_PREDICTOR, 1])
+    return _encode_image(
+        ".tiff", pixels, [cv2.IMWRITE_TIFF_COMPRESSION, _TIFF_ADOBE_DEFLATE, cv2.IMWRITE_TIFF_PREDICTOR, 1]
+    )
 
 
-def _encoded(suffix: str, pixels: Array, flags: Sequence[int]) -> bytes:
+def _encode_image(suffix: str, pixels: Array, flags: Sequence[int]) -> bytes:
     done, data = cv2.imencode(suffix, np.ascontiguousarray(pixels[..., ::-1] if pixels.ndim == 3 else pixels), flags)
     if not done:
         raise ValueError(f"cannot encode {pixels.dtype} {pixels.shape} as {suffix}")
     return data.tobytes()
 
 
-def millimetres(depth_m: Array) -> npt.NDArray[np.uint16]:
+def convert_to_millimetres(depth_m: Array) -> npt.NDArray[np.uint16]:
     """Depth (h, w) metres as whole millimetres; what is unknown or does not fit is 0."""
     finite = np.where(np.isfinite(depth_m), depth_m, 0.0)
     mm = np.rint(finite * 1000.0)
     return np.where((mm > 0) & (mm < 65536), mm, 0).astype(np.uint16)
 
 
-def json_bytes(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """JSON; arrays as nested lists."""
     return json.dumps(value, default=lambda item: item.tolist()).encode()
 
@@ -75,7 +77,7 @@ def json_bytes(value: Any) -> bytes:
 # -- ScanNet ----------------------------------------------------------------------------------------------------------
 
 
-def sens_header(
+def encode_sens_header(
     *,
     name: bytes,
     color_K: Array,
@@ -103,18 +105,18 @@ def sens_header(
     )
 
 
-def sens_record(pose: Array, time_us: int, color: bytes, depth: bytes, color_count: int | None = None) -> bytes:
+def encode_sens_record(pose: Array, time_us: int, color: bytes, depth: bytes, color_count: int | None = None) -> bytes:
     """One frame of a `.sens` file: camera-to-world pose (4, 4), both streams stamped alike as in the release."""
     counts = struct.pack("<QQQQ", time_us, time_us, len(color) if color_count is None else color_count, len(depth))
     return pose.astype("<f4").tobytes() + counts + color + depth
 
 
-def sens_depth(depth_mm: npt.NDArray[np.uint16]) -> bytes:
+def encode_sens_depth(depth_mm: npt.NDArray[np.uint16]) -> bytes:
     """Depth as the release stores it: zlib around little-endian 16-bit rows."""
     return zlib.compress(depth_mm.astype("<u2").tobytes())
 
 
-def ply(vertices: Array, faces: Array, color: Array, order: str = "<") -> bytes:
+def encode_ply(vertices: Array, faces: Array, color: Array, order: str = "<") -> bytes:
     """Binary PLY of a triangle mesh; `color` (V, 3) or (V, 4) uint8, `order` "<" or ">"."""
     channels = ("red", "green", "blue", "alpha")[: color.shape[1]]
     kind = {"<": "binary_little_endian", ">": "binary_big_endian"}[order]
@@ -132,35 +134,35 @@ def ply(vertices: Array, faces: Array, color: Array, order: str = "<") -> bytes:
 # -- ScanNet++ --------------------------------------------------------------------------------------------------------
 
 
-def depth_bin(frames_m: Sequence[Array], variant: str = "A") -> bytes:
+def encode_depth_bin(frames_m: Sequence[Array], variant: str = "A") -> bytes:
     """`depth.bin` of depths (192, 256) metres: variant A (LZ4, millimetres), B (deflate, float metres per frame),
     "B16" (as B, millimetres) or C (one deflate stream of float metres)."""
     if variant == "C":
-        return _deflated(b"".join(frame.astype("<f4").tobytes() for frame in frames_m))
+        return _deflate(b"".join(frame.astype("<f4").tobytes() for frame in frames_m))
     out = []
     for frame in frames_m:
         if variant == "B":
-            block = _deflated(frame.astype("<f4").tobytes())
+            block = _deflate(frame.astype("<f4").tobytes())
         elif variant == "B16":
-            block = _deflated(millimetres(frame).astype("<u2").tobytes())
+            block = _deflate(convert_to_millimetres(frame).astype("<u2").tobytes())
         else:
-            block = lz4.block.compress(millimetres(frame).astype("<u2").tobytes(), store_size=False)
+            block = lz4.block.compress(convert_to_millimetres(frame).astype("<u2").tobytes(), store_size=False)
         out.append(struct.pack("<I", len(block)) + block)
     return b"".join(out)
 
 
-def _deflated(data: bytes) -> bytes:
+def _deflate(data: bytes) -> bytes:
     packer = zlib.compressobj(6, zlib.DEFLATED, -15)
     return packer.compress(data) + packer.flush()
 
 
-def colmap_camera(model: str, size: tuple[int, int], K: Array, distortion: Sequence[float] = ()) -> str:
+def format_colmap_camera(model: str, size: tuple[int, int], K: Array, distortion: Sequence[float] = ()) -> str:
     """Line of cameras.txt; COLMAP counts pixels from the corner of the image."""
     params = [K[0, 0], K[1, 1], K[0, 2] + 0.5, K[1, 2] + 0.5, *distortion]
     return f"1 {model} {size[0]} {size[1]} " + " ".join(f"{value:.17g}" for value in params)
 
 
-def colmap_image(number: int, name: str, world_from_camera: Array, camera_id: int = 1) -> str:
+def format_colmap_image(number: int, name: str, world_from_camera: Array, camera_id: int = 1) -> str:
     """First line of one image in images.txt: quaternion (w first) and translation of camera_from_world."""
     camera_from_world = np.linalg.inv(np.asarray(world_from_camera, np.float64))
     quaternion = Rotation.from_matrix(camera_from_world[:3, :3]).as_quat(scalar_first=True)
@@ -168,7 +170,7 @@ def colmap_image(number: int, name: str, world_from_camera: Array, camera_id: in
     return " ".join([str(number), *(f"{value:.17g}" for value in numbers), str(camera_id), name])
 
 
-def colmap_model(
+def format_colmap_model(
     camera: str, poses: Mapping[str, Array], points: str = "", promised: int | None = None
 ) -> dict[str, str]:
     """Text of cameras.txt, images.txt and an empty points3D.txt by file name.
@@ -183,7 +185,7 @@ def colmap_model(
         f"# Number of images: {len(poses) if promised is None else promised}, mean observations per image: 0",
     ]
     for number, (name, pose) in enumerate(poses.items(), 1):
-        lines += [colmap_image(number, name, pose), points]
+        lines += [format_colmap_image(number, name, pose), points]
     cameras = ["# Camera list with one line of data per camera:", "#   CAMERA_ID, MODEL, WIDTH, HEIGHT, PARAMS[]"]
     cameras += ["# Number of cameras: 1", camera]
     points3d = ["# 3D point list with one line of data per point:"]
@@ -193,7 +195,7 @@ def colmap_model(
     return {name: "\n".join(content) + "\n" for name, content in named.items()}
 
 
-def nerfstudio_matrix(world_from_camera: Array) -> FloatArray:
+def convert_to_nerfstudio(world_from_camera: Array) -> FloatArray:
     """`transform_matrix` of a pose in the frame of the mesh: OpenGL camera axes, world with x, y swapped, z turned."""
     matrix: FloatArray = MESH_FROM_NERFSTUDIO @ world_from_camera @ _OPENCV_FROM_OPENGL
     return matrix
@@ -202,7 +204,7 @@ def nerfstudio_matrix(world_from_camera: Array) -> FloatArray:
 # -- CA-1M ------------------------------------------------------------------------------------------------------------
 
 
-def tar_member(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+def add_tar_member(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     """Add one file, readable by all, dated 1970."""
     header = tarfile.TarInfo(name)
     header.size, header.mode = len(data), 0o444

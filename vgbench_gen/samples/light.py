@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.samples.mesh import Mesh, edges_of, halved, side_lengths_m
+from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges, list_edges
 
 Float32 = npt.NDArray[np.float32]
 
@@ -92,34 +92,36 @@ class Tracer:
         return np.asarray(found.numpy(), dtype=np.float64)
 
 
-def baked(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Generator) -> tuple[Mesh, Float32]:
+def bake_light(mesh: Mesh, albedo: FloatArray, lights: Lights, rng: np.random.Generator) -> tuple[Mesh, Float32]:
     """(the mesh with more vertices along the edges of sunlight, (N, 3) float32 irradiance at its vertices).
 
     albedo: (T, 3) mean linear colour of each texture.
     """
     tracer = Tracer(mesh.vertices_m, mesh.faces)
     starts = mesh.vertices_m + _LIFT_M * mesh.normals
-    direct = _from_windows(tracer, starts, mesh.normals, lights.windows)
-    direct += _from_lamps(tracer, starts, mesh.normals, lights.lamps)
-    sun = _sun_share(tracer, starts, mesh.normals, lights)
+    direct = _compute_window_light(tracer, starts, mesh.normals, lights.windows)
+    direct += _compute_lamp_light(tracer, starts, mesh.normals, lights.lamps)
+    sun = _compute_sun_share(tracer, starts, mesh.normals, lights)
     color = albedo[mesh.texture].astype(np.float32)
-    rest = direct + _indirect(tracer, mesh, starts, color, direct + sun[:, None] * lights.sun_color, rng)
+    rest = direct + _compute_indirect_light(tracer, mesh, starts, color, direct + sun[:, None] * lights.sun_color, rng)
     if lights.sun is not None and sun.any():
         for _ in range(_SUN_ROUNDS):
             at_corners = sun[mesh.faces]
             step = np.abs(at_corners - np.roll(at_corners, -1, axis=1))
-            long = (step > _SUN_STEP) & (side_lengths_m(mesh) > _SUN_EDGE_M)
+            long = (step > _SUN_STEP) & (compute_side_lengths_m(mesh) > _SUN_EDGE_M)
             if not long.any():
                 break
-            mesh, ends = halved(mesh, long)
+            mesh, ends = halve_edges(mesh, long)
             added = slice(len(sun), None)
             starts = mesh.vertices_m[added] + _LIFT_M * mesh.normals[added]
-            sun = np.concatenate([sun, _sun_share(tracer, starts, mesh.normals[added], lights)])
+            sun = np.concatenate([sun, _compute_sun_share(tracer, starts, mesh.normals[added], lights)])
             rest = np.concatenate([rest, rest[ends].mean(axis=1)])
     return mesh, (rest + sun[:, None] * lights.sun_color).astype(np.float32)
 
 
-def _from_windows(tracer: Tracer, starts: FloatArray, normals: FloatArray, windows: Sequence[Window]) -> FloatArray:
+def _compute_window_light(
+    tracer: Tracer, starts: FloatArray, normals: FloatArray, windows: Sequence[Window]
+) -> FloatArray:
     total = np.zeros((len(starts), 3))
     for window in windows:
         sides = np.linalg.norm(window.half_m, axis=1)
@@ -141,7 +143,7 @@ def _from_windows(tracer: Tracer, starts: FloatArray, normals: FloatArray, windo
     return total
 
 
-def _from_lamps(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: Sequence[Lamp]) -> FloatArray:
+def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: Sequence[Lamp]) -> FloatArray:
     total = np.zeros((len(starts), 3))
     for lamp in lamps:
         for k in range(3):
@@ -159,7 +161,7 @@ def _from_lamps(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: 
     return total
 
 
-def _sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, lights: Lights) -> FloatArray:
+def _compute_sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, lights: Lights) -> FloatArray:
     """(N,) share of the sun's disc that is seen, times the cosine."""
     share = np.zeros(len(starts))
     if lights.sun is None:
@@ -178,13 +180,13 @@ def _sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, lights: 
     return share
 
 
-def _indirect(
+def _compute_indirect_light(
     tracer: Tracer, mesh: Mesh, starts: FloatArray, color: Float32, direct: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """(N, 3) irradiance from other surfaces."""
-    group, first = _groups(mesh)
-    hits = _hemisphere_hits(tracer, starts[first], mesh.normals[first], rng)
-    edges = edges_of(mesh)
+    group, first = _group_vertices(mesh)
+    hits = _cast_hemisphere_rays(tracer, starts[first], mesh.normals[first], rng)
+    edges = list_edges(mesh)
     gathered = np.zeros((len(starts), 3), np.float32)
     for _ in range(_BOUNCES):
         given = color * (direct + gathered).astype(np.float32)
@@ -194,11 +196,11 @@ def _indirect(
         for low in range(0, len(first), _CHUNK):
             rows = slice(low, min(low + _CHUNK, len(first)))
             share[rows] = by_face[hits[rows]].mean(axis=1)
-        gathered = _smoothed(_smoothed(share[group], edges), edges)
+        gathered = _smooth_over_edges(_smooth_over_edges(share[group], edges), edges)
     return gathered.astype(np.float64)
 
 
-def _groups(mesh: Mesh) -> tuple[IntArray, IntArray]:
+def _group_vertices(mesh: Mesh) -> tuple[IntArray, IntArray]:
     """(group of each vertex (N,), one vertex of each group)."""
     cell = np.floor(mesh.vertices_m / _GROUP_M).astype(np.int64) + 2048
     side = np.rint(mesh.normals * 1.4).astype(np.int64) + 2
@@ -208,7 +210,7 @@ def _groups(mesh: Mesh) -> tuple[IntArray, IntArray]:
     return np.asarray(group), np.asarray(first)
 
 
-def _hemisphere_hits(
+def _cast_hemisphere_rays(
     tracer: Tracer, starts: FloatArray, normals: FloatArray, rng: np.random.Generator
 ) -> npt.NDArray[np.int32]:
     """(N, R) triangles hit by rays spread over the hemispheres by the cosine law, -1 where none."""
@@ -233,7 +235,7 @@ def _hemisphere_hits(
     return hits
 
 
-def _smoothed(values: Float32, edges: IntArray) -> Float32:
+def _smooth_over_edges(values: Float32, edges: IntArray) -> Float32:
     total, weight = values.copy(), np.ones(len(values), np.float32)
     for a, b in ((0, 1), (1, 0)):
         for c in range(3):

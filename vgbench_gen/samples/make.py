@@ -26,7 +26,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.rng import stable_hash
-from vgbench_gen.samples.base import SampleSpec, Take
+from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE
 from vgbench_gen.store.files import clean_temporary, replacing, sync, sync_all, temporary_name, write_bytes
@@ -59,7 +59,7 @@ _LAYOUTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadeScene:
     """One scene that is there. seconds: of the process that made it, 0 where it was there before."""
 
     spec: SampleSpec
@@ -68,11 +68,11 @@ class Made:
     seconds: float
 
 
-OnScene = Callable[[Made, int, int], None]
-Film = Callable[[SampleSpec], Take]
+OnScene = Callable[[MadeScene, int, int], None]
+Film = Callable[[SampleSpec], Capture]
 
 
-def default_specs(counts: Mapping[str, int], seed: int = 0, frames: int = FRAMES) -> list[SampleSpec]:
+def list_default_specs(counts: Mapping[str, int], seed: int = 0, frames: int = FRAMES) -> list[SampleSpec]:
     """The first scenes of each dataset; of more scenes, fewer are a part.
 
     Raises:
@@ -85,10 +85,10 @@ def default_specs(counts: Mapping[str, int], seed: int = 0, frames: int = FRAMES
         raise ConfigError(f"{frames} frames per scene; give 4 to 1000.")
     if any(not 0 <= count <= 900 for count in counts.values()):
         raise ConfigError(f"{max(counts.values())} scenes of one dataset; give 0 to 900.")
-    return [_spec(name, number, seed, frames) for name in sorted(counts) for number in range(counts[name])]
+    return [_make_spec(name, number, seed, frames) for name in sorted(counts) for number in range(counts[name])]
 
 
-def _spec(dataset: str, number: int, seed: int, frames: int) -> SampleSpec:
+def _make_spec(dataset: str, number: int, seed: int, frames: int) -> SampleSpec:
     if dataset == "scannet":
         space, rescan = _SCANNET_SCANS[number % 7]
         space += 5 * (number // 7)
@@ -108,18 +108,18 @@ def _spec(dataset: str, number: int, seed: int, frames: int) -> SampleSpec:
     return SampleSpec(dataset, name, seed, number, frames, split=split)
 
 
-def make(
+def make_samples(
     specs: Sequence[SampleSpec],
     out: Path,
     workers: int = 1,
     on_scene: OnScene | None = None,
     film: Film | None = None,
-) -> list[Made]:
+) -> list[MadeScene]:
     """Make the scenes that are not there yet; returns all of them, in the order asked.
 
     Args:
         specs: of one seed and one number of frames. on_scene: told of each scene, how many are there, how many in all.
-        film: makes the worlds and paths, here or in another process; default: `samples.takes.make_take`.
+        film: makes the worlds and paths, here or in another process; default: `samples.captures.make_capture`.
 
     Raises:
         ConfigError: the folder of a dataset is not ours, was made with other settings, or videos cannot be written.
@@ -129,50 +129,50 @@ def make(
     of_dataset: dict[str, list[SampleSpec]] = {}
     for spec in specs:
         of_dataset.setdefault(spec.dataset, []).append(spec)
-    done: dict[SampleSpec, Made] = {}
+    done: dict[SampleSpec, MadeScene] = {}
     with ExitStack() as locks:
         for dataset, wanted in sorted(of_dataset.items()):
-            folder = dataset_folder(out, dataset)
+            folder = get_dataset_folder(out, dataset)
             _check_origin(folder)
             locks.enter_context(BuildLock(folder))
             clean_temporary(folder)
-            _announce(folder, dataset, wanted)
+            _write_marker_and_lists(folder, dataset, wanted)
         for spec in specs:
-            path = scene_path(out, spec)
+            path = get_scene_path(out, spec)
             if path.exists():
-                done[spec] = Made(spec, path, _size_bytes(path), 0.0)
+                done[spec] = MadeScene(spec, path, _measure_size_bytes(path), 0.0)
         missing = sorted((s for s in specs if s not in done), key=lambda s: (-_COST[s.dataset] * s.frames, s.number))
         if any(spec.dataset == "scannetpp" and spec.camera_kind == "iphone" for spec in missing):
             from vgbench_gen.samples.video import check_encoder
 
             check_encoder()
         for made in list(done.values()):
-            _tell(on_scene, made, len(specs) - len(missing), len(specs))
-        for made in _run([(spec, out, film) for spec in missing], workers):
+            _report_progress(on_scene, made, len(specs) - len(missing), len(specs))
+        for made in _run_jobs([(spec, out, film) for spec in missing], workers):
             done[made.spec] = made
-            _tell(on_scene, made, len(done), len(specs))
+            _report_progress(on_scene, made, len(done), len(specs))
     return [done[spec] for spec in specs]
 
 
-def dataset_folder(out: Path, dataset: str) -> Path:
+def get_dataset_folder(out: Path, dataset: str) -> Path:
     """Where the samples of a dataset go."""
     return out / f"samples-{dataset}"
 
 
-def scene_path(out: Path, spec: SampleSpec) -> Path:
+def get_scene_path(out: Path, spec: SampleSpec) -> Path:
     """The file or folder of one scene."""
-    return dataset_folder(out, spec.dataset) / _layout(spec.dataset).path(spec)
+    return get_dataset_folder(out, spec.dataset) / _get_layout(spec.dataset).path(spec)
 
 
-def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> Made:
-    """Make one scene, whole or not at all. Args: see `make`."""
+def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeScene:
+    """Make one scene, whole or not at all. Args: see `make_samples`."""
     started = time.perf_counter()
-    path = scene_path(out, spec)
+    path = get_scene_path(out, spec)
     temporary = temporary_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _layout(spec.dataset).write((film or _film)(spec), spec, temporary)
-        _sync(temporary)
+        _get_layout(spec.dataset).write((film or _render_capture)(spec), spec, temporary)
+        _sync_to_disk(temporary)
         temporary.rename(path)
         sync(path.parent)
     except BaseException:
@@ -180,16 +180,16 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> Made:
             shutil.rmtree(temporary)
         temporary.unlink(missing_ok=True)
         raise
-    return Made(spec, path, _size_bytes(path), time.perf_counter() - started)
+    return MadeScene(spec, path, _measure_size_bytes(path), time.perf_counter() - started)
 
 
-def _film(spec: SampleSpec) -> Take:
-    from vgbench_gen.samples.takes import make_take
+def _render_capture(spec: SampleSpec) -> Capture:
+    from vgbench_gen.samples.captures import make_capture
 
-    return make_take(spec)
+    return make_capture(spec)
 
 
-def _layout(dataset: str) -> Layout:
+def _get_layout(dataset: str) -> Layout:
     module, name = _LAYOUTS[dataset]
     layout: Layout = getattr(importlib.import_module(f"vgbench_gen.samples.{module}"), name)()
     return layout
@@ -209,7 +209,7 @@ def _check_origin(folder: Path) -> None:
         )
 
 
-def _announce(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> None:
+def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> None:
     """Write `SAMPLES.json` and the lists, which name all scenes asked for so far, before the first scene."""
     settings = {"version": SAMPLES_VERSION, "seed": wanted[0].seed, "frames": wanted[0].frames}
     known: dict[str, Any] = {}
@@ -226,7 +226,7 @@ def _announce(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> None:
             )
         known = found["scenes"]
     for spec in wanted:
-        path = folder / _layout(dataset).path(spec)
+        path = folder / _get_layout(dataset).path(spec)
         if spec.scene_id not in known and path.exists():
             raise ConfigError(
                 f"{path}: found a scene that {SAMPLES_FILE} does not name; expected an empty place. Move it away, or "
@@ -244,7 +244,7 @@ def _announce(folder: Path, dataset: str, wanted: Sequence[SampleSpec]) -> None:
         "scenes": dict(sorted(scenes.items())),
     }
     write_bytes(folder / SAMPLES_FILE, (json.dumps(content, indent=1) + "\n").encode())
-    for name, data in _layout(dataset).lists(specs).items():
+    for name, data in _get_layout(dataset).lists(specs).items():
         with replacing(folder / name) as temporary:
             temporary.write_bytes(data)
 
@@ -261,13 +261,13 @@ def _read_marker(folder: Path) -> dict[str, Any]:
     )
 
 
-def _size_bytes(path: Path) -> int:
+def _measure_size_bytes(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
-def _sync(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
     if path.is_file():
         sync(path)
         return
@@ -277,14 +277,14 @@ def _sync(path: Path) -> None:
 # -- processes --------------------------------------------------------------------------------------------------------
 
 
-def _run(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int) -> Iterator[Made]:
+def _run_jobs(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int) -> Iterator[MadeScene]:
     """Scenes as they are finished. Workers are spawned: Open3D's and OpenCV's threads do not survive a fork."""
     if workers <= 1 or len(jobs) <= 1:
         for job in jobs:
             yield make_scene(*job)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_quiet_worker) as pool:
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_silence_worker) as pool:
         waiting = [pool.submit(make_scene, *job) for job in jobs]
         try:
             for finished in as_completed(waiting):
@@ -299,12 +299,12 @@ def _run(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int) -> 
             raise
 
 
-def _quiet_worker() -> None:
+def _silence_worker() -> None:
     import cv2
 
     cv2.setNumThreads(1)
 
 
-def _tell(on_scene: OnScene | None, made: Made, done: int, total: int) -> None:
+def _report_progress(on_scene: OnScene | None, made: MadeScene, done: int, total: int) -> None:
     if on_scene is not None:
         on_scene(made, done, total)

@@ -41,7 +41,7 @@ class Mesh:
         return self.texture[self.faces[:, 0]]
 
 
-def joined(parts: Sequence[tuple[int, Part, float]]) -> Mesh:
+def join_parts(parts: Sequence[tuple[int, Part, float]]) -> Mesh:
     """One mesh of (instance, part in world coordinates, longest edge in metres)."""
     textures: list[Texture] = []
     number: dict[int, int] = {}
@@ -68,7 +68,7 @@ def joined(parts: Sequence[tuple[int, Part, float]]) -> Mesh:
     return Mesh(v, n_, uv, inst.astype(np.int64), tex.astype(np.int64), edge, faces.astype(np.int64), textures)
 
 
-def halved(mesh: Mesh, long: BoolArray) -> tuple[Mesh, IntArray]:
+def halve_edges(mesh: Mesh, long: BoolArray) -> tuple[Mesh, IntArray]:
     """The mesh with the marked sides cut in half, and (K, 2) the ends of those whose middles are the new vertices.
 
     long: (M, 3) of the sides 0-1, 1-2, 2-0 of each face; both faces of a side must agree.
@@ -95,27 +95,27 @@ def halved(mesh: Mesh, long: BoolArray) -> tuple[Mesh, IntArray]:
     return grown, ends
 
 
-def side_lengths_m(mesh: Mesh) -> FloatArray:
+def compute_side_lengths_m(mesh: Mesh) -> FloatArray:
     """(M, 3) lengths of the sides 0-1, 1-2, 2-0 of each face."""
     corners = mesh.vertices_m[mesh.faces]
     return np.stack([np.linalg.norm(corners[:, k] - corners[:, (k + 1) % 3], axis=1) for k in range(3)], axis=1)
 
 
-def edges_of(mesh: Mesh) -> IntArray:
+def list_edges(mesh: Mesh) -> IntArray:
     """(E, 2) vertex pairs, each once."""
     f, count = mesh.faces, len(mesh.vertices_m)
     keys = [np.minimum(f[:, a], f[:, b]) * count + np.maximum(f[:, a], f[:, b]) for a, b in ((0, 1), (1, 2), (2, 0))]
     return np.stack(np.divmod(np.unique(np.concatenate(keys)), count), axis=1)
 
 
-def refined(mesh: Mesh, rounds: int = 8) -> Mesh:
+def refine_mesh(mesh: Mesh, rounds: int = 8) -> Mesh:
     """Split until no edge is longer than wanted."""
     for _ in range(rounds):
         wanted = mesh.edge_m[mesh.faces]
-        long = side_lengths_m(mesh) > np.minimum(wanted, np.roll(wanted, -1, axis=1))
+        long = compute_side_lengths_m(mesh) > np.minimum(wanted, np.roll(wanted, -1, axis=1))
         if not long.any():
             break
-        mesh, _ = halved(mesh, long)
+        mesh, _ = halve_edges(mesh, long)
     return mesh
 
 

@@ -6,13 +6,13 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.samples.drawing import hue, leaf, lines_of_text, word, write
-from vgbench_gen.samples.fields import colored, fbm, mix, resized, shade, unit
+from vgbench_gen.samples.drawing import draw_hue, draw_leaf, draw_text_lines, make_word, write
+from vgbench_gen.samples.fields import color_by_scale, make_fractal_noise, mix, resize_field, scale_to_unit, shade
 
 
 def landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Hills under a sun."""
-    low, high = hue(rng, 0.9, 1.3), mix(hue(rng, 0.8, 1.2), (140, 180, 220), 0.5)
+    low, high = draw_hue(rng, 0.9, 1.3), mix(draw_hue(rng, 0.8, 1.2), (140, 180, 220), 0.5)
     image = (
         np.linspace(0, 1, h)[:, None, None] * np.array(low) + np.linspace(1, 0, h)[:, None, None] * np.array(high)
     ).repeat(w, axis=1)
@@ -28,7 +28,7 @@ def landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
             for j in range(6)
         )
         points = np.concatenate([np.stack([x, ridge], axis=1), [[w, h], [0, h]]]).round().astype(np.int32)
-        cv2.fillPoly(image, [points], shade(hue(rng), 1.0 - 0.14 * k), cv2.LINE_AA)
+        cv2.fillPoly(image, [points], shade(draw_hue(rng), 1.0 - 0.14 * k), cv2.LINE_AA)
     for _ in range(30):
         at = (int(rng.integers(w)), int(rng.integers(h // 2, h)))
         cv2.ellipse(
@@ -38,7 +38,7 @@ def landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
             0,
             0,
             360,
-            hue(rng, 0.3, 0.8),
+            draw_hue(rng, 0.3, 0.8),
             -1,
             cv2.LINE_AA,
         )
@@ -47,17 +47,17 @@ def landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
 
 def abstract(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Veils of colour with lines and dots."""
-    field = unit(fbm(rng, 3, 4) + 0.8 * fbm(rng, 2, 2))
-    image = colored(resized(field, w, h), [hue(rng) for _ in range(6)])
+    field = scale_to_unit(make_fractal_noise(rng, 3, 4) + 0.8 * make_fractal_noise(rng, 2, 2))
+    image = color_by_scale(resize_field(field, w, h), [draw_hue(rng) for _ in range(6)])
     for _ in range(int(rng.integers(12, 40))):
         p, q = ((int(rng.integers(w)), int(rng.integers(h))) for _ in range(2))
-        cv2.line(image, p, q, hue(rng, 0.3, 1.3), int(rng.integers(1, 9)), cv2.LINE_AA)
+        cv2.line(image, p, q, draw_hue(rng, 0.3, 1.3), int(rng.integers(1, 9)), cv2.LINE_AA)
     for _ in range(60):
         cv2.circle(
             image,
             (int(rng.integers(w)), int(rng.integers(h))),
             int(rng.integers(1, 7)),
-            hue(rng, 0.3, 1.3),
+            draw_hue(rng, 0.3, 1.3),
             -1,
             cv2.LINE_AA,
         )
@@ -66,23 +66,23 @@ def abstract(rng: np.random.Generator, w: int, h: int) -> ColorArray:
 
 def geometric(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Circles, bars and triangles."""
-    image = np.full((h, w, 3), hue(rng, 1.0, 1.3), np.uint8)
+    image = np.full((h, w, 3), draw_hue(rng, 1.0, 1.3), np.uint8)
     for _ in range(int(rng.integers(14, 40))):
         x, y, size = int(rng.integers(w)), int(rng.integers(h)), int(rng.integers(w // 16, w // 4))
         shape = int(rng.integers(3))
         if shape == 0:
-            cv2.circle(image, (x, y), size // 2, hue(rng), -1, cv2.LINE_AA)
+            cv2.circle(image, (x, y), size // 2, draw_hue(rng), -1, cv2.LINE_AA)
         elif shape == 1:
-            cv2.rectangle(image, (x, y), (x + size, y + int(rng.integers(6, size + 7))), hue(rng), -1)
+            cv2.rectangle(image, (x, y), (x + size, y + int(rng.integers(6, size + 7))), draw_hue(rng), -1)
         else:
             points = np.array([[x, y], *(np.array([x, y]) + rng.integers(-size, size, (2, 2)))], np.int32)
-            cv2.fillPoly(image, [points], hue(rng), cv2.LINE_AA)
+            cv2.fillPoly(image, [points], draw_hue(rng), cv2.LINE_AA)
     return image
 
 
 def poster(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """A picture with a title and small print."""
-    base = hue(rng, 0.9, 1.3)
+    base = draw_hue(rng, 0.9, 1.3)
     ink = shade(base, 0.25) if sum(base) > 360 else mix(base, (248, 240, 220), 0.85)
     image = np.full((h, w, 3), base, np.uint8)
     top = round(0.5 * h)
@@ -90,9 +90,16 @@ def poster(rng: np.random.Generator, w: int, h: int) -> ColorArray:
         geometric(rng, 200, 160) if rng.random() < 0.5 else landscape(rng, 200, 160),
         (w - 2 * round(0.06 * w), top - round(0.05 * h)),
     )
-    write(image, word(rng).upper(), (round(0.06 * w), round(0.66 * h)), 0.12 * w, ink, cv2.FONT_HERSHEY_TRIPLEX)
-    write(image, f"{word(rng)} {word(rng)}", (round(0.06 * w), round(0.76 * h)), 0.06 * w, ink, cv2.FONT_HERSHEY_DUPLEX)
-    lines_of_text(image, rng, (round(0.06 * w), round(0.79 * h), w - round(0.06 * w), h - 6), 13, ink)
+    write(image, make_word(rng).upper(), (round(0.06 * w), round(0.66 * h)), 0.12 * w, ink, cv2.FONT_HERSHEY_TRIPLEX)
+    write(
+        image,
+        f"{make_word(rng)} {make_word(rng)}",
+        (round(0.06 * w), round(0.76 * h)),
+        0.06 * w,
+        ink,
+        cv2.FONT_HERSHEY_DUPLEX,
+    )
+    draw_text_lines(image, rng, (round(0.06 * w), round(0.79 * h), w - round(0.06 * w), h - 6), 13, ink)
     return image
 
 
@@ -100,15 +107,15 @@ def botanical(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Pressed leaves with a name."""
     image = np.full((h, w, 3), (234, 226, 206), np.uint8)
     for _ in range(46):
-        leaf(image, rng, mix(hue(rng, 0.5, 1.0), (80, 120, 70), 0.6), wrap=False)
-    write(image, word(rng).title(), (w // 3, h - 10), 16, (70, 60, 50), cv2.FONT_HERSHEY_COMPLEX)
+        draw_leaf(image, rng, mix(draw_hue(rng, 0.5, 1.0), (80, 120, 70), 0.6), wrap=False)
+    write(image, make_word(rng).title(), (w // 3, h - 10), 16, (70, 60, 50), cv2.FONT_HERSHEY_COMPLEX)
     return image
 
 
 def chart(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Land and sea with a grid and towns."""
-    land = resized(fbm(rng, 3, 6), w, h)
-    image = colored(
+    land = resize_field(make_fractal_noise(rng, 3, 6), w, h)
+    image = color_by_scale(
         land, [(96, 140, 176), (130, 172, 196), (206, 206, 160), (186, 176, 120), (150, 130, 96), (230, 226, 220)]
     )
     image[np.abs(land - 0.42) < 0.012] = (60, 70, 80)
@@ -117,5 +124,5 @@ def chart(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     for _ in range(18):
         at = (int(rng.integers(w - 50)), int(rng.integers(12, h)))
         cv2.circle(image, at, 3, (150, 30, 30), -1, cv2.LINE_AA)
-        write(image, word(rng).title(), (at[0] + 4, at[1]), 10, (40, 36, 40))
+        write(image, make_word(rng).title(), (at[0] + 4, at[1]), 10, (40, 36, 40))
     return image

@@ -64,8 +64,8 @@ class Model:
     solids: int = 0
 
     def add(self, mesh: trimesh.Trimesh, texture: Texture, **how: object) -> Model:
-        """Add one closed solid; see `mapped` for `how`."""
-        part = mapped(mesh, texture, **how)  # type: ignore[arg-type]
+        """Add one closed solid; see `map_texture` for `how`."""
+        part = map_texture(mesh, texture, **how)  # type: ignore[arg-type]
         part.solid = self.solids
         self.solids += 1
         self.parts.append(part)
@@ -89,10 +89,10 @@ class Model:
         coarse: sides that nobody sees.
         """
         axis = int(np.argmax(size)) if along is None else along
-        place = _turn(turn_deg)
+        place = _make_yaw_rotation(turn_deg)
         for name, k, sign in _SIDES:
             used = (sides or {}).get(name, texture)
-            part = _side(np.array(size), k, sign, used, axis, region if name == "-y" else None)
+            part = _make_side(np.array(size), k, sign, used, axis, region if name == "-y" else None)
             part.solid, part.coarse = self.solids, name in coarse
             part.vertices_m = (part.vertices_m + np.array([0, 0, size[2] / 2])) @ place.T + np.array(base)
             part.normals = part.normals @ place.T
@@ -143,11 +143,13 @@ class Model:
         turn_deg: Vec3 = (0, 0, 0),
     ) -> Model:
         """A rounded cuboid; `puff` raises the middle of its top by that many metres."""
-        mesh = _rounded(size, min(round_m, 0.49 * min(size)))
+        mesh = _make_rounded_box(size, min(round_m, 0.49 * min(size)))
         if puff:
             inside = np.clip(1 - (2 * mesh.vertices[:, :2] / np.array(size[:2])) ** 2, 0, 1).prod(axis=1)
             mesh.vertices[:, 2] += puff * inside * (mesh.vertices[:, 2] > 0)
-        mesh.vertices = (mesh.vertices + np.array([0, 0, size[2] / 2])) @ _turn(turn_deg).T + np.array(base)
+        mesh.vertices = (mesh.vertices + np.array([0, 0, size[2] / 2])) @ _make_yaw_rotation(turn_deg).T + np.array(
+            base
+        )
         return self.add(mesh, texture, smooth=True)
 
     def prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
@@ -178,7 +180,7 @@ class Model:
 
     def include(self, other: Model, at: Vec3, yaw_deg: float = 0.0) -> Model:
         """Make another model's parts (a book, a cushion) parts of this one."""
-        turn = _turn((0, 0, yaw_deg))
+        turn = _make_yaw_rotation((0, 0, yaw_deg))
         for part in other.parts:
             moved = Part(
                 part.vertices_m @ turn.T + np.array(at), part.normals @ turn.T, part.uv, part.faces, part.texture
@@ -194,7 +196,7 @@ class Model:
         return self
 
 
-def mapped(
+def map_texture(
     mesh: trimesh.Trimesh,
     texture: Texture,
     smooth: bool = False,
@@ -220,9 +222,9 @@ def mapped(
         round_ = (mean[faces] * normals).sum(axis=-1) > _SMOOTH_DOT
         normals = np.where(round_[..., None], mean[faces], normals)
     if cylindrical:
-        uv = _wrapped(corners, face_normals, texture, axis_xy)
+        uv = _map_round_axis(corners, face_normals, texture, axis_xy)
     else:
-        uv = _by_side(corners, face_normals, texture, along, region, mesh.bounds)
+        uv = _map_by_side(corners, face_normals, texture, along, region, mesh.bounds)
     rows = np.concatenate([corners.reshape(-1, 3), normals.reshape(-1, 3), uv.reshape(-1, 2)], axis=1)
     _, first, inverse = np.unique(np.round(rows, 6), axis=0, return_index=True, return_inverse=True)
     kept = rows[first]
@@ -233,7 +235,7 @@ def mapped(
 _UNIT_BOX = trimesh.creation.box(extents=(1, 1, 1))
 
 
-def _side(
+def _make_side(
     size: FloatArray,
     axis: int,
     sign: int,
@@ -248,11 +250,11 @@ def _side(
     normals = np.zeros((4, 3))
     normals[:, axis] = sign
     bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
-    uv = _by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
+    uv = _map_by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
     return Part(vertices, normals, uv, local.reshape(-1, 3).astype(np.int64), texture)
 
 
-def _by_side(
+def _map_by_side(
     corners: FloatArray,
     face_normals: FloatArray,
     texture: Texture,
@@ -283,7 +285,7 @@ def _by_side(
     return uv if texture.tiles else np.clip(uv, _RIM, 1 - _RIM)
 
 
-def _wrapped(
+def _map_round_axis(
     corners: FloatArray, face_normals: FloatArray, texture: Texture, axis_xy: tuple[float, float]
 ) -> FloatArray:
     offset = corners[..., :2] - np.array(axis_xy)
@@ -315,7 +317,7 @@ _MEDIUM_BOX = _UNIT_BOX.subdivide().subdivide()
 _FINE_BOX = _MEDIUM_BOX.subdivide()
 
 
-def _rounded(size: Vec3, radius: float) -> trimesh.Trimesh:
+def _make_rounded_box(size: Vec3, radius: float) -> trimesh.Trimesh:
     """Rounded cuboid centred at the origin."""
     box = _FINE_BOX if max(size) > 0.3 else _MEDIUM_BOX
     half = np.array(size) / 2
@@ -331,7 +333,7 @@ def _rounded(size: Vec3, radius: float) -> trimesh.Trimesh:
     return trimesh.Trimesh(vertices, box.faces, process=False)
 
 
-def _turn(degrees: Vec3) -> FloatArray:
+def _make_yaw_rotation(degrees: Vec3) -> FloatArray:
     rx, ry, rz = np.radians(degrees)
     about_x = np.array([[1, 0, 0], [0, np.cos(rx), -np.sin(rx)], [0, np.sin(rx), np.cos(rx)]])
     about_y = np.array([[np.cos(ry), 0, np.sin(ry)], [0, 1, 0], [-np.sin(ry), 0, np.cos(ry)]])

@@ -27,14 +27,14 @@ Clearance = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class FilmingTarget:
     """Something worth filming: centre (3,), size (largest side), metres."""
 
     center_m: FloatArray
     size_m: float
 
 
-def looking(eyes: FloatArray, targets: FloatArray, turns_deg: FloatArray) -> FloatArray:
+def make_looking_poses(eyes: FloatArray, targets: FloatArray, turns_deg: FloatArray) -> FloatArray:
     """(F, 4, 4) world_from_camera at `eyes` (F, 3) looking at `targets` (F, 3), upright, then turned by yaw, pitch and
     roll (F, 3) in degrees."""
     forward = targets - eyes
@@ -48,7 +48,7 @@ def looking(eyes: FloatArray, targets: FloatArray, turns_deg: FloatArray) -> Flo
     return poses
 
 
-def smooth_noise(rng: np.random.Generator, frames: int, columns: int) -> FloatArray:
+def make_slow_noise(rng: np.random.Generator, frames: int, columns: int) -> FloatArray:
     """(F, C) slow noise of standard deviation about 1: a few sines with random phases."""
     t = np.linspace(0, 1, frames)[:, None]
     total = np.zeros((frames, columns))
@@ -57,11 +57,11 @@ def smooth_noise(rng: np.random.Generator, frames: int, columns: int) -> FloatAr
     return np.asarray(total * np.sqrt(2 / 3))
 
 
-def walk(
+def make_walk(
     rng: np.random.Generator,
     frames: int,
     camera: Camera,
-    targets: list[Target],
+    targets: list[FilmingTarget],
     size_m: tuple[float, float, float],
     clearance: Clearance,
 ) -> FloatArray:
@@ -73,7 +73,7 @@ def walk(
     best: tuple[float, FloatArray] | None = None
     for relaxed in (False, True):
         for _ in range(_CANDIDATES):
-            poses = _arc(rng, frames, targets, size_m)
+            poses = _draw_arc(rng, frames, targets, size_m)
             eyes = poses[:, :3, 3]
             steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1)
             if steps.max() > 2 * _STEP_M[1] or (np.median(steps) < _STEP_M[0] and not relaxed):
@@ -82,7 +82,7 @@ def walk(
             inside = (eyes[:, :2] > margin).all() and (eyes[:, :2] < np.array(size_m[:2]) - margin).all()
             if not inside:
                 continue
-            score = _score(poses, camera, targets)
+            score = _score_path(poses, camera, targets)
             if best is not None and score <= best[0]:
                 continue
             if clearance(eyes).min() < (_CLEAR_M if not relaxed else 0.12):
@@ -93,7 +93,7 @@ def walk(
     raise RuntimeError("no free path through the room")
 
 
-def orbit(
+def make_orbit(
     rng: np.random.Generator, frames: int, center_m: FloatArray, radius_m: float, clearance: Clearance
 ) -> FloatArray:
     """(F, 4, 4) poses on an arc of more than half a circle round a thing and back again, higher or lower."""
@@ -105,8 +105,8 @@ def orbit(
         low, high = rng.uniform(20, 28), rng.uniform(38, 46)
         turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
         ease = np.convolve(np.pad(turn, 2, mode="edge"), np.ones(5) / 5, mode="valid")
-        lift = np.radians(low + (high - low) * ease + 2.5 * smooth_noise(rng, frames, 1)[:, 0])
-        radius = radius_m * (1 + 0.1 * smooth_noise(rng, frames, 1)[:, 0])
+        lift = np.radians(low + (high - low) * ease + 2.5 * make_slow_noise(rng, frames, 1)[:, 0])
+        radius = radius_m * (1 + 0.1 * make_slow_noise(rng, frames, 1)[:, 0])
         eyes = center_m + np.stack(
             [radius * np.cos(lift) * np.cos(angle), radius * np.cos(lift) * np.sin(angle), radius * np.sin(lift)],
             axis=1,
@@ -114,9 +114,9 @@ def orbit(
         free = float(clearance(eyes).min())
         if best is not None and free <= best[0]:
             continue
-        aim = center_m + 0.05 * radius_m * smooth_noise(rng, frames, 3)
-        turns = smooth_noise(rng, frames, 3) * np.array([1.6, 1.6, 2.0])
-        poses = looking(eyes, aim, turns)
+        aim = center_m + 0.05 * radius_m * make_slow_noise(rng, frames, 3)
+        turns = make_slow_noise(rng, frames, 3) * np.array([1.6, 1.6, 2.0])
+        poses = make_looking_poses(eyes, aim, turns)
         best = (free, poses)
         if free > 0.25:
             break
@@ -124,8 +124,8 @@ def orbit(
     return best[1]
 
 
-def _arc(
-    rng: np.random.Generator, frames: int, targets: list[Target], size_m: tuple[float, float, float]
+def _draw_arc(
+    rng: np.random.Generator, frames: int, targets: list[FilmingTarget], size_m: tuple[float, float, float]
 ) -> FloatArray:
     w, d, _ = size_m
     centers = np.stack([target.center_m for target in targets])
@@ -141,7 +141,7 @@ def _arc(
     turn = np.concatenate([np.zeros(out), np.ones(frames - out)])
     ease = np.convolve(np.pad(turn, 3, mode="edge"), np.ones(7) / 7, mode="valid")
     radius = np.exp(
-        np.log(there) + np.log(back / there) * ease + rng.uniform(0, 0.2) * smooth_noise(rng, frames, 1)[:, 0]
+        np.log(there) + np.log(back / there) * ease + rng.uniform(0, 0.2) * make_slow_noise(rng, frames, 1)[:, 0]
     )
     half, other = (rng.uniform(0.5, 1.5) for _ in range(2))
     angle = facing + np.concatenate([np.linspace(-half, half, out), np.linspace(other, -other, frames - out)])
@@ -150,14 +150,14 @@ def _arc(
         low, high = high, low
     height = low + (high - low) * ease
     eyes = np.stack([aim[0] + radius * np.cos(angle), aim[1] + radius * np.sin(angle), height], axis=1)
-    eyes += smooth_noise(rng, frames, 3) * np.array([0.05, 0.05, 0.04])
+    eyes += make_slow_noise(rng, frames, 3) * np.array([0.05, 0.05, 0.04])
     drift = np.append(rng.uniform(-0.7, 0.7, 2), 0.0)
-    gaze = aim + drift * (ease[:, None] - 0.5) + smooth_noise(rng, frames, 3) * np.array([0.16, 0.16, 0.1])
-    turns = smooth_noise(rng, frames, 3) * np.array([2.0, 1.6, 1.6])
-    return looking(eyes, gaze, turns)
+    gaze = aim + drift * (ease[:, None] - 0.5) + make_slow_noise(rng, frames, 3) * np.array([0.16, 0.16, 0.1])
+    turns = make_slow_noise(rng, frames, 3) * np.array([2.0, 1.6, 1.6])
+    return make_looking_poses(eyes, gaze, turns)
 
 
-def _score(poses: FloatArray, camera: Camera, targets: list[Target]) -> float:
+def _score_path(poses: FloatArray, camera: Camera, targets: list[FilmingTarget]) -> float:
     """Mean number of things well in view, with little gain from the same ones again at the same distance."""
     centers = np.stack([target.center_m for target in targets])
     seen = np.einsum("fji,fnj->fni", poses[:, :3, :3], centers[None] - poses[:, None, :3, 3])

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from vgbench_gen.core.rng import bytes_digest, rng_for
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
-from vgbench_gen.samples.atlas import Atlas, linear
-from vgbench_gen.samples.base import Look, SampleObject, Surface
+from vgbench_gen.samples.atlas import Atlas, linear_from_srgb
+from vgbench_gen.samples.base import RenderedView, SampleObject, Surface
 from vgbench_gen.samples.light import Tracer
-from vgbench_gen.samples.mesh import Mesh, refined
+from vgbench_gen.samples.mesh import Mesh, refine_mesh
 
 Float32 = npt.NDArray[np.float32]
 
@@ -84,7 +84,7 @@ class RoomWorld:
         # Thing and direction of each face in one number: where neighbours differ, there is an edge.
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
         self._face_key = ((self._face_instance * 7 + side[:, 0]) * 7 + side[:, 1]) * 7 + side[:, 2]
-        self._tone = _tone_curve()
+        self._tone = _make_tone_curve()
 
     @property
     def objects(self) -> tuple[SampleObject, ...]:
@@ -93,12 +93,12 @@ class RoomWorld:
 
     def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """See `World`."""
-        rays = _rays(camera, world_from_camera)
+        rays = _make_pixel_rays(camera, world_from_camera)
         t, face, _ = self._tracer.cast(rays)
         hit = face >= 0
         return np.where(hit, t, 0).astype(np.float32), self._instances(face), self._cosine(rays, face)
 
-    def look(self, camera: Camera, world_from_camera: FloatArray) -> Look:
+    def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """See `World`."""
         shape = (camera.height, camera.width)
         t, face = np.empty(shape, np.float32), np.empty(shape, np.int64)
@@ -107,7 +107,7 @@ class RoomWorld:
         step = max(1, _BAND_PX // camera.width)
         for low in range(0, camera.height, step):
             rows = slice(low, min(low + step, camera.height))
-            rays = _rays(camera, world_from_camera, rows)
+            rays = _make_pixel_rays(camera, world_from_camera, rows)
             t[rows], face[rows], weights = self._tracer.cast(rays)
             shaded = self._shaded(
                 camera, rays.reshape(-1, 6), t[rows].ravel(), face[rows].ravel(), weights.reshape(-1, 2)
@@ -118,11 +118,11 @@ class RoomWorld:
             few = slice(low, low + _BAND_PX)
             mean: Float32 = np.zeros((len(v[few]), 3), np.float32)
             for du, dv in _SUBSAMPLES:
-                more = _rays_at(camera, world_from_camera, u[few] + du, v[few] + dv)
+                more = _make_rays_at(camera, world_from_camera, u[few] + du, v[few] + dv)
                 mean += np.minimum(self._shaded(camera, more, *self._tracer.cast(more)), 6)
             color[v[few], u[few]] = mean / len(_SUBSAMPLES)
         depth = np.where(face >= 0, t, 0).astype(np.float32)
-        return Look(self._developed(camera, world_from_camera, color), depth, self._instances(face))
+        return RenderedView(self._developed(camera, world_from_camera, color), depth, self._instances(face))
 
     def surface(self, edge_m: float = 0.05) -> Surface:
         """See `World`."""
@@ -132,7 +132,7 @@ class RoomWorld:
         start = 0
         # Thing by thing: edges never join two of them, and the whole at once would need much memory.
         for item in self._objects:
-            fine = _one_thing(
+            fine = _refine_instance(
                 mesh, self._light, np.flatnonzero(seen & (self._face_instance == item.instance_id)), edge_m
             )
             # Colours come from the texture seen at the size of the edges.
@@ -201,7 +201,7 @@ class RoomWorld:
             cv2.remap(self._outside, x[k : k + 30000], y[k : k + 30000], cv2.INTER_LINEAR, None, cv2.BORDER_REPLICATE)
             for k in range(0, len(x), 30000)
         ]
-        return linear(np.concatenate(chunks).reshape(-1, 3).astype(np.float32)) * np.float32(_OUTSIDE)
+        return linear_from_srgb(np.concatenate(chunks).reshape(-1, 3).astype(np.float32)) * np.float32(_OUTSIDE)
 
     def _developed(self, camera: Camera, world_from_camera: FloatArray, color: Float32) -> ColorArray:
         """Vignette, tone curve, noise, 8 bits."""
@@ -233,7 +233,7 @@ class RoomWorld:
         return np.asarray(np.take(self._tone, index.astype(np.uint16), mode="clip"))
 
 
-def _one_thing(mesh: Mesh, light: Float32, rows: IntArray, edge_m: float) -> Mesh:
+def _refine_instance(mesh: Mesh, light: Float32, rows: IntArray, edge_m: float) -> Mesh:
     """Some faces of a mesh with edges of at most `edge_m`; `normals` has the light in its last three columns."""
     used, faces = np.unique(mesh.faces[rows], return_inverse=True)
     part = Mesh(
@@ -246,10 +246,10 @@ def _one_thing(mesh: Mesh, light: Float32, rows: IntArray, edge_m: float) -> Mes
         np.asarray(faces).reshape(-1, 3),
         [],
     )
-    return refined(part, rounds=12)
+    return refine_mesh(part, rounds=12)
 
 
-def _tone_curve() -> ColorArray:
+def _make_tone_curve() -> ColorArray:
     """sRGB of linear values (i / 4095)^2 * 16: straight in the shadows, with a soft shoulder."""
     x = (np.arange(4096) / 4095) ** 2 * 16
     # Filmic curve of J. Hable (Uncharted 2, GDC 2010) in K. Narkowicz's ACES fit, scaled so that 0.18 stays 0.18.
@@ -258,7 +258,7 @@ def _tone_curve() -> ColorArray:
     return np.clip(255 * np.clip(y, 0, 1) ** (1 / 2.2) + 0.5, 0, 255).astype(np.uint8)
 
 
-def _rays(camera: Camera, world_from_camera: FloatArray, rows: slice = slice(None)) -> Float32:
+def _make_pixel_rays(camera: Camera, world_from_camera: FloatArray, rows: slice = slice(None)) -> Float32:
     """(H, W, 6) centre and direction of the pixels of some rows; the direction has z = 1 in the camera, so that its
     multiples are z-depth."""
     turn, center = world_from_camera[:3, :3], world_from_camera[:3, 3]
@@ -271,8 +271,10 @@ def _rays(camera: Camera, world_from_camera: FloatArray, rows: slice = slice(Non
     return rays
 
 
-def _rays_at(camera: Camera, world_from_camera: FloatArray, u_px: npt.NDArray[Any], v_px: npt.NDArray[Any]) -> Float32:
-    """(N, 6) as `_rays`, of pixels (N,) and (N,)."""
+def _make_rays_at(
+    camera: Camera, world_from_camera: FloatArray, u_px: npt.NDArray[Any], v_px: npt.NDArray[Any]
+) -> Float32:
+    """(N, 6) as `_make_pixel_rays`, of pixels (N,) and (N,)."""
     turn, center = world_from_camera[:3, :3], world_from_camera[:3, 3]
     x, y = (u_px - camera.cx) / camera.fx, (v_px - camera.cy) / camera.fy
     rays = np.empty((len(x), 6), np.float32)

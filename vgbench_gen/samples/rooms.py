@@ -16,8 +16,8 @@ from vgbench_gen.samples.atlas import Atlas
 from vgbench_gen.samples.base import SampleObject
 from vgbench_gen.samples.furnisher import Furnisher
 from vgbench_gen.samples.furniture.style import Style, make_style
-from vgbench_gen.samples.light import Lamp, Lights, Window, baked
-from vgbench_gen.samples.mesh import joined, refined
+from vgbench_gen.samples.light import Lamp, Lights, Window, bake_light
+from vgbench_gen.samples.mesh import join_parts, refine_mesh
 from vgbench_gen.samples.parts import Model
 from vgbench_gen.samples.programs import PROGRAMS
 from vgbench_gen.samples.render import RoomWorld
@@ -54,7 +54,7 @@ class RoomPlan:
         found = []
         for number, thing in enumerate(self.placed, start=1):
             points = np.concatenate([part.vertices_m for part in thing.parts()])
-            box = upright_box(points, thing.yaw_deg)
+            box = fit_upright_box(points, thing.yaw_deg)
             found.append(SampleObject(number, thing.model.label, box, thing.structural))
         return found
 
@@ -70,7 +70,7 @@ class BuiltRoom:
 def build_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> BuiltRoom:
     """The room that `seed` and `key` name, lit; see `plan_room`."""
     plan = plan_room(seed, key, kind, focus_kind)
-    return BuiltRoom(_lit(plan), plan)
+    return BuiltRoom(_light_room(plan), plan)
 
 
 def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> RoomPlan:
@@ -87,21 +87,21 @@ def plan_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> Room
     w, d = (long, short) if rng.random() < 0.5 else (short, long)
     size = (w, d, float(rng.uniform(2.45, 2.8)))
     main = int(rng.integers(4))
-    openings = _openings(rng, size, main)
-    look = shell.make_look(rng, kind)
-    building, windows, sunny = shell.build(rng, size, openings, look)
+    openings = _draw_openings(rng, size, main)
+    look = shell.draw_materials(rng, kind)
+    building, windows, sunny = shell.build_shell(rng, size, openings, look)
     room = Room(rng, size, openings)
     room.placed += [piece for piece in building if not piece.structural]
     style = make_style(rng)
     furnisher = Furnisher(room, style, rng, main, seed, key)
-    focus = _centrepiece(furnisher, focus_kind) if focus_kind else None
+    focus = _place_centrepiece(furnisher, focus_kind) if focus_kind else None
     PROGRAMS[kind](furnisher)
     things = [thing for thing in room.placed if thing.model.label != _RESERVED]
-    placed = [piece for piece in building if piece.structural] + things + [_ceiling_lamp(rng, size, style)]
+    placed = [piece for piece in building if piece.structural] + things + [_place_ceiling_lamp(rng, size, style)]
     return RoomPlan(seed, key, kind, size, main, openings, placed, focus, windows, sunny, rng)
 
 
-def upright_box(points: FloatArray, yaw_deg: float) -> OrientedBox:
+def fit_upright_box(points: FloatArray, yaw_deg: float) -> OrientedBox:
     """Smallest upright box around points (N, 3): at the given yaw unless another has a clearly smaller footprint."""
     hull = points[ConvexHull(points[:, :2]).vertices, :2]
     sides = np.roll(hull, -1, axis=0) - hull
@@ -117,7 +117,7 @@ def upright_box(points: FloatArray, yaw_deg: float) -> OrientedBox:
     return OrientedBox(rotation @ ((low + high) / 2), high - low, rotation)
 
 
-def _lit(plan: RoomPlan) -> RoomWorld:
+def _light_room(plan: RoomPlan) -> RoomWorld:
     rng, lamps = plan.rng, []
     evening = bool(rng.random() < 0.25)
     for thing in plan.placed:
@@ -125,15 +125,15 @@ def _lit(plan: RoomPlan) -> RoomWorld:
             center, radius, power = thing.model.lamp
             lamps.append(Lamp(thing.to_room(np.array(center)), radius, power * _WARM * (1.5 if evening else 0.5)))
     parts = [(n, part, thing.edge_m) for n, thing in enumerate(plan.placed, start=1) for part in thing.parts()]
-    mesh = refined(joined(parts))
+    mesh = refine_mesh(join_parts(parts))
     del parts
     atlas = Atlas(mesh.textures)
     sun, strength = None, 0.0
     if plan.sunny and not evening and rng.random() < 0.75:
-        sun, strength = _sun(rng, plan.openings), float(rng.uniform(5, 9))
+        sun, strength = _draw_sun_direction(rng, plan.openings), float(rng.uniform(5, 9))
     day = 0.35 if evening else 1.0
     dimmed = [Window(w.center_m, w.half_m, w.normal, w.radiance * day) for w in plan.windows]
-    mesh, light = baked(mesh, atlas.mean, Lights(dimmed, lamps, sun, strength * _SUN), rng)
+    mesh, light = bake_light(mesh, atlas.mean, Lights(dimmed, lamps, sun, strength * _SUN), rng)
     seen = mesh.edge_m < 10
     shown = np.maximum((light * atlas.mean[mesh.texture]).mean(axis=1)[seen], 1e-4)
     exposure = _MIDDLE_GREY / float(np.percentile(shown, 60))
@@ -141,7 +141,7 @@ def _lit(plan: RoomPlan) -> RoomWorld:
     return RoomWorld(mesh, light, atlas, plan.objects(), art.outside(rng), plan.seed, plan.key, exposure, tint)
 
 
-def _centrepiece(f: Furnisher, kind: str) -> Placed:
+def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
     """The thing on a table, or on the floor where it is large, with room to walk round it."""
     room, rng = f.room, f.rng
     w, d, _ = room.size_m
@@ -171,7 +171,7 @@ def _centrepiece(f: Furnisher, kind: str) -> Placed:
     return thing
 
 
-def _openings(rng: np.random.Generator, size: tuple[float, float, float], main: int) -> tuple[Opening, ...]:
+def _draw_openings(rng: np.random.Generator, size: tuple[float, float, float], main: int) -> tuple[Opening, ...]:
     """One door, one or two windows; never a door in the main wall."""
     walls = [(main + 1) % 4, (main + 2) % 4, (main + 3) % 4]
     door_wall = walls[int(rng.integers(3))]
@@ -188,7 +188,7 @@ def _openings(rng: np.random.Generator, size: tuple[float, float, float], main: 
     return tuple(made)
 
 
-def _sun(rng: np.random.Generator, openings: Sequence[Opening]) -> FloatArray:
+def _draw_sun_direction(rng: np.random.Generator, openings: Sequence[Opening]) -> FloatArray:
     """Unit vector towards a sun that shines through one of the windows."""
     windows = [o for o in openings if o.kind == "window"]
     wall = windows[int(rng.integers(len(windows)))].wall
@@ -197,7 +197,7 @@ def _sun(rng: np.random.Generator, openings: Sequence[Opening]) -> FloatArray:
     return np.array([np.cos(azimuth) * np.cos(height), np.sin(azimuth) * np.cos(height), np.sin(height)])
 
 
-def _ceiling_lamp(rng: np.random.Generator, size: tuple[float, float, float], style: Style) -> Placed:
+def _place_ceiling_lamp(rng: np.random.Generator, size: tuple[float, float, float], style: Style) -> Placed:
     model, drop = Model("ceiling lamp"), float(rng.uniform(0.15, 0.5))
     r = float(rng.uniform(0.13, 0.3))
     model.lathe([(0, 0), (r, 0), (0.75 * r, 0.16), (0, 0.18)], (0, 0, 0), style.shade, 28)

@@ -1,7 +1,7 @@
 """The iPhone half of a ScanNet++ sample: videos, depth stream, poses, COLMAP model (`docs/formats.md#iphone-streams`).
 
 Colour, masks and sensor depth lie on one grid, that of the phone's slightly distorting lens, in sensor orientation:
-a portrait take is stored lying on its side, as the phone does.
+a portrait capture is stored lying on its side, as the phone does.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import quarter_turned, resized, turned_pose
 from vgbench_gen.geometry.poses import make_pose
-from vgbench_gen.samples.base import SampleSpec, Take
-from vgbench_gen.samples.encode import colmap_camera, colmap_model, depth_bin, json_bytes
-from vgbench_gen.samples.layout import FIRST_UPTIME_S, exposed, generator
+from vgbench_gen.samples.base import Capture, SampleSpec
+from vgbench_gen.samples.encode import encode_depth_bin, encode_json, format_colmap_camera, format_colmap_model
+from vgbench_gen.samples.layout import FIRST_UPTIME_S, expose_frame, make_rng
 from vgbench_gen.samples.lenses import LensImage
-from vgbench_gen.samples.sensors import LIDAR_SIZE, lidar
-from vgbench_gen.samples.video import video_writer
+from vgbench_gen.samples.sensors import LIDAR_SIZE, simulate_lidar
+from vgbench_gen.samples.video import open_video
 
 # Video of a moving phone is softer than its number of pixels; what it lacks need not be rendered.
 _PINHOLE_SHARE = 0.7
@@ -31,40 +31,42 @@ _FINER = 2.0
 _OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 
 
-def write_iphone(take: Take, spec: SampleSpec, file_from_world: FloatArray, folder: Path) -> None:
+def write_iphone(capture: Capture, spec: SampleSpec, file_from_world: FloatArray, folder: Path) -> None:
     """Everything below `iphone/`. file_from_world: (4, 4), where the mesh was put."""
-    camera, poses = take.camera, take.world_from_camera
+    camera, poses = capture.camera, capture.world_from_camera
     if camera.height > camera.width:
         camera, poses = quarter_turned(camera, 1), turned_pose(poses, 1)
-    k1, k2, p1, p2 = np.round(generator(spec, "lens").uniform(_DISTORTION_LOW, _DISTORTION_HIGH), 6).tolist()
+    k1, k2, p1, p2 = np.round(make_rng(spec, "lens").uniform(_DISTORTION_LOW, _DISTORTION_HIGH), 6).tolist()
     lens = LensImage("OPENCV", camera, (k1, k2, p1, p2), _PINHOLE_SHARE)
     depth_lens = LensImage("OPENCV", resized(camera, *LIDAR_SIZE), lens.distortion, _FINER)
     depths: list[DepthArray] = []
-    with video_writer(folder / "rgb.mkv", camera.size, _FPS, _CRF) as append:
+    with open_video(folder / "rgb.mkv", camera.size, _FPS, _CRF) as append:
         for number, pose in enumerate(poses):
-            append(exposed(lens.color(take.world.look(lens.pinhole, pose).color), camera, take, spec, number))
-            exact, _, cosine = take.world.depth(depth_lens.pinhole, pose)
+            append(
+                expose_frame(lens.color(capture.world.look(lens.pinhole, pose).color), camera, capture, spec, number)
+            )
+            exact, _, cosine = capture.world.depth(depth_lens.pinhole, pose)
             seen = depth_lens.nearest(exact), depth_lens.nearest(cosine.astype(np.float32))
-            depths.append(lidar(*seen, generator(spec, "depth", number))[0])
+            depths.append(simulate_lidar(*seen, make_rng(spec, "depth", number))[0])
     white = np.full((camera.height, camera.width, 3), 255, np.uint8)
-    with video_writer(folder / "rgb_mask.mkv", camera.size, _FPS, _MASK_CRF) as append:
+    with open_video(folder / "rgb_mask.mkv", camera.size, _FPS, _MASK_CRF) as append:
         for _ in poses:
             append(white)
-    (folder / "depth.bin").write_bytes(depth_bin(depths, "A"))
+    (folder / "depth.bin").write_bytes(encode_depth_bin(depths, "A"))
     names = [f"frame_{number:06d}" for number in range(len(poses))]
     kept = {
         name: file_from_world @ pose
         for i, (name, pose) in enumerate(zip(names, poses, strict=True))
-        if i not in take.lost
+        if i not in capture.lost
     }
-    times = FIRST_UPTIME_S + take.timestamps_s
+    times = FIRST_UPTIME_S + capture.timestamps_s
     records = {name: _record(camera, pose, kept, float(times[int(name[-6:])])) for name, pose in kept.items()}
-    (folder / "pose_intrinsic_imu.json").write_bytes(json_bytes(records))
+    (folder / "pose_intrinsic_imu.json").write_bytes(encode_json(records))
     exif = {name: {"PixelXDimension": camera.width, "PixelYDimension": camera.height} for name in names}
-    (folder / "exif.json").write_bytes(json_bytes(exif))
-    line = colmap_camera("OPENCV", camera.size, camera.K, lens.distortion)
+    (folder / "exif.json").write_bytes(encode_json(exif))
+    line = format_colmap_camera("OPENCV", camera.size, camera.K, lens.distortion)
     (folder / "colmap").mkdir()
-    for name, text in colmap_model(line, {f"{key}.jpg": pose for key, pose in kept.items()}).items():
+    for name, text in format_colmap_model(line, {f"{key}.jpg": pose for key, pose in kept.items()}).items():
         (folder / "colmap" / name).write_text(text)
 
 

@@ -28,7 +28,9 @@ _SHADOW_SLACK_PX = 0.5
 _STEP = 0.05  # neighbours that differ by more than this share of the nearer one are no surface
 
 
-def structured_light(depth_m: DepthArray, cosine: FloatArray, camera: Camera, rng: np.random.Generator) -> DepthArray:
+def simulate_structured_light(
+    depth_m: DepthArray, cosine: FloatArray, camera: Camera, rng: np.random.Generator
+) -> DepthArray:
     """Depth (h, w) metres as a structured-light sensor gives it, 0 = unknown.
 
     Args:
@@ -38,12 +40,12 @@ def structured_light(depth_m: DepthArray, cosine: FloatArray, camera: Camera, rn
     z = np.where(known, depth_m, 1.0).astype(np.float64)
     low, high = STRUCTURED_LIGHT_RANGE_M
     # Towards the end of the range more and more pixels come back empty, in patches.
-    patches = np.clip(smooth_noise(rng, depth_m.shape, 6.0), -2.0, 2.0)
+    patches = np.clip(make_smooth_noise(rng, depth_m.shape, 6.0), -2.0, 2.0)
     fades = (z - 0.85 * high) / (0.15 * high) + 0.25 * patches > 0.75
     grazing = cosine < 0.16 + 0.06 * patches
-    shadow = in_shadow(z, known, camera, _BASELINE_M)
+    shadow = find_shadow(z, known, camera, _BASELINE_M)
     # The matching window of the sensor needs a surface around it, and loses single pixels anywhere.
-    rim = near_step(z, known, 1)
+    rim = find_near_step(z, known, 1)
     lost = rng.random(depth_m.shape) < 0.002
     # The window is a few pixels wide, so neighbours share part of their error.
     error = cv2.GaussianBlur(rng.standard_normal(depth_m.shape), (0, 0), 0.6)
@@ -53,7 +55,7 @@ def structured_light(depth_m: DepthArray, cosine: FloatArray, camera: Camera, rn
     return np.where(good, measured, 0.0).astype(np.float32)
 
 
-def lidar(
+def simulate_lidar(
     depth_m: DepthArray, cosine: FloatArray, rng: np.random.Generator
 ) -> tuple[DepthArray, npt.NDArray[np.float32]]:
     """Depth (h, w) metres of a phone's LiDAR after its maker's smoothing, and its confidence: 0, 0.5 or 1.
@@ -66,17 +68,17 @@ def lidar(
     # The few hundred laser spots are spread over the picture along its edges, imperfectly: steps become short ramps.
     weight = cv2.GaussianBlur(known.astype(np.float64), (0, 0), 0.9)
     soft = cv2.GaussianBlur(z, (0, 0), 0.9) / np.maximum(weight, 1e-6)
-    measured = soft + (_LIDAR_WAVY_M + _LIDAR_WAVY * z) * smooth_noise(rng, z.shape, 12.0)
+    measured = soft + (_LIDAR_WAVY_M + _LIDAR_WAVY * z) * make_smooth_noise(rng, z.shape, 12.0)
     measured += _LIDAR_FINE * z * rng.standard_normal(z.shape)
     low, high = LIDAR_RANGE_M
     good = known & (measured >= low) & (measured <= high)
-    rim = near_step(np.where(known, z, 1.0), known, 2)
+    rim = find_near_step(np.where(known, z, 1.0), known, 2)
     confidence = np.where(rim | (cosine < 0.2) | (z > 4.0), 0.5, 1.0)
     confidence[~good | (rim & (z > 3.0))] = 0.0
     return np.where(good, measured, 0.0).astype(np.float32), confidence.astype(np.float32)
 
 
-def enlarged(depth_m: DepthArray, size: tuple[int, int]) -> DepthArray:
+def enlarge_depth(depth_m: DepthArray, size: tuple[int, int]) -> DepthArray:
     """LiDAR depth at the size of the colour picture, as recorders store it: interpolated, so edges bleed."""
     known = (depth_m > 0).astype(np.float32)
     weight = cv2.resize(known, size, interpolation=cv2.INTER_LINEAR)
@@ -84,13 +86,13 @@ def enlarged(depth_m: DepthArray, size: tuple[int, int]) -> DepthArray:
     return np.where(weight > 0.5, summed / np.maximum(weight, 1e-6), 0.0).astype(np.float32)
 
 
-def laser(depth_m: DepthArray, hidden: BoolArray, rng: np.random.Generator) -> DepthArray:
+def simulate_laser(depth_m: DepthArray, hidden: BoolArray, rng: np.random.Generator) -> DepthArray:
     """Depth (h, w) metres rendered from a stationary laser scan: clean, empty where `hidden`."""
     measured = depth_m + _LASER_ERROR_M * rng.standard_normal(depth_m.shape)
     return np.where((depth_m > 0) & ~hidden, measured, 0.0).astype(np.float32)
 
 
-def in_shadow(z: FloatArray, known: BoolArray, camera: Camera, baseline_m: float) -> BoolArray:
+def find_shadow(z: FloatArray, known: BoolArray, camera: Camera, baseline_m: float) -> BoolArray:
     """Pixels that a projector `baseline_m` to the right of the camera does not reach.
 
     In the projector's picture a point of column u stands at u - f b / z. Along a row these must go on increasing; a
@@ -102,7 +104,7 @@ def in_shadow(z: FloatArray, known: BoolArray, camera: Camera, baseline_m: float
     return np.asarray(known & (there > nearest + _SHADOW_SLACK_PX))
 
 
-def near_step(z: FloatArray, known: BoolArray, reach_px: int) -> BoolArray:
+def find_near_step(z: FloatArray, known: BoolArray, reach_px: int) -> BoolArray:
     """Pixels within `reach_px` of a step in depth or of an unknown pixel."""
     # Neighbouring pixels of one slanted plane differ too: the second difference takes the slope out.
     step = np.zeros(z.shape, bool)
@@ -117,7 +119,7 @@ def near_step(z: FloatArray, known: BoolArray, reach_px: int) -> BoolArray:
     return np.asarray(cv2.dilate(step.astype(np.uint8), np.ones((side, side), np.uint8)) > 0)
 
 
-def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...], scale_px: float) -> FloatArray:
+def make_smooth_noise(rng: np.random.Generator, shape: tuple[int, ...], scale_px: float) -> FloatArray:
     """(h, w) noise of about unit variance that changes over some `scale_px` pixels."""
     height, width = shape[0], shape[1]
     coarse = rng.standard_normal((int(height / scale_px) + 3, int(width / scale_px) + 3))
@@ -126,7 +128,7 @@ def smooth_noise(rng: np.random.Generator, shape: tuple[int, ...], scale_px: flo
     return np.asarray(1.5 * mixed, np.float64)
 
 
-def smeared(color: npt.NDArray[np.uint8], camera: Camera, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def smear_motion(color: npt.NDArray[np.uint8], camera: Camera, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """A picture (H, W, 3) uint8 as taken while the camera turned by about a degree.
 
     Turning moves pixels by K R K^-1, whatever their depth, so the mean of a few turned pictures is the exposure.

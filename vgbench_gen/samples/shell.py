@@ -20,7 +20,7 @@ _EDGE_M = 0.16
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class ShellMaterials:
     """Materials of the building. walls: one per wall. wall_m: their thickness. sill_m: depth of window sills."""
 
     floor: Texture
@@ -34,7 +34,7 @@ class Look:
     sill_m: float
 
 
-def make_look(rng: np.random.Generator, kind: str) -> Look:
+def draw_materials(rng: np.random.Generator, kind: str) -> ShellMaterials:
     """Draw the building's materials as they suit a kind of room."""
     pale: tuple[Rgb, ...] = (
         *((226, 220, 206), (214, 220, 222), (222, 214, 196), (206, 214, 202), (230, 226, 220), (214, 204, 196)),
@@ -54,7 +54,7 @@ def make_look(rng: np.random.Generator, kind: str) -> Look:
     elif accent_kind < 0.85:
         accent = textures.planks(rng, "white oak")
     else:
-        accent = textures.plaster(rng, mix(drawing.hue(rng, 0.8, 1.1), base, 0.3))
+        accent = textures.plaster(rng, mix(drawing.draw_hue(rng, 0.8, 1.1), base, 0.3))
     walls = [paint] * 4
     walls[int(rng.integers(4))] = accent
     if rng.random() < 0.4:
@@ -76,21 +76,21 @@ def make_look(rng: np.random.Generator, kind: str) -> Look:
             if pick < 0.38
             else textures.planks(rng)
         )
-    return Look(
+    return ShellMaterials(
         floor,
         textures.plaster(rng, (228, 227, 222)),
         tuple(walls),
         textures.painted_wood(rng, (224, 222, 214)),
         textures.painted_wood(rng, (222, 220, 212)) if rng.random() < 0.5 else textures.wood(rng),
-        textures.fabric(rng, mix(drawing.hue(rng, 0.9, 1.2), (220, 214, 204), 0.45)),
+        textures.fabric(rng, mix(drawing.draw_hue(rng, 0.9, 1.2), (220, 214, 204), 0.45)),
         textures.metal(rng),
         float(rng.uniform(0.14, 0.28)),
         float(rng.uniform(0.05, 0.13)),
     )
 
 
-def build(
-    rng: np.random.Generator, size_m: tuple[float, float, float], openings: tuple[Opening, ...], look: Look
+def build_shell(
+    rng: np.random.Generator, size_m: tuple[float, float, float], openings: tuple[Opening, ...], look: ShellMaterials
 ) -> tuple[list[Placed], list[Window], bool]:
     """(pieces of the building, windows as lights, whether the sun comes in)."""
     w, d, h = size_m
@@ -107,26 +107,28 @@ def build(
     )
     add(Model("ceiling").box((w, d, 0.1), (w / 2, d / 2, h), look.ceiling, coarse=(*hidden, "+z")), 0.22)
     for wall in range(4):
-        add(_wall(size_m, wall, [o for o in openings if o.wall == wall], look.walls[wall], look.wall_m))
-        add(_baseboard(size_m, wall, [o for o in openings if o.wall == wall and o.kind == "door"], look.trim), 0.4)
+        add(_build_wall(size_m, wall, [o for o in openings if o.wall == wall], look.walls[wall], look.wall_m))
+        add(
+            _build_baseboard(size_m, wall, [o for o in openings if o.wall == wall and o.kind == "door"], look.trim), 0.4
+        )
     windows, sunny = [], False
     for opening in openings:
         if opening.kind == "door":
-            add(_door(size_m, opening, look))
+            add(_build_door(size_m, opening, look))
             continue
-        add(_window(size_m, opening, look))
+        add(_build_window(size_m, opening, look))
         blinds = bool(rng.random() < 0.25)
         if blinds:
-            add(_blinds(size_m, opening, look), 0.3, structural=False)
+            add(_build_blinds(size_m, opening, look), 0.3, structural=False)
         elif rng.random() < 0.75:
             for side in (-1, 1):
-                add(_curtain(rng, size_m, opening, side, look), 0.3, structural=False)
+                add(_build_curtain(rng, size_m, opening, side, look), 0.3, structural=False)
         sunny |= not blinds
-        windows.append(_light(size_m, opening, 0.55 if blinds else 1.0))
+        windows.append(_make_window_light(size_m, opening, 0.55 if blinds else 1.0))
     return made, windows, sunny
 
 
-def _frame(size_m: tuple[float, float, float], wall: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _get_wall_frame(size_m: tuple[float, float, float], wall: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Start of a wall, unit vector along it, inward normal."""
     w, d, _ = size_m
     start = np.array([[0, 0, 0], [w, 0, 0], [0, d, 0], [0, 0, 0]], dtype=np.float64)[wall]
@@ -135,7 +137,7 @@ def _frame(size_m: tuple[float, float, float], wall: int) -> tuple[FloatArray, F
     return start, along, inward
 
 
-def _slab(
+def _add_slab(
     model: Model,
     size_m: tuple[float, float, float],
     wall: int,
@@ -146,7 +148,7 @@ def _slab(
     upright: bool = False,
 ) -> None:
     """A box on a wall: (along1, along2, z1, z2) and from `off[0]` to `off[1]` before its face; `upright`: grain."""
-    start, along, inward = _frame(size_m, wall)
+    start, along, inward = _get_wall_frame(size_m, wall)
     a1, a2, z1, z2 = span
     middle = start + along * (a1 + a2) / 2 + inward * (off[0] + off[1]) / 2
     across, deep = a2 - a1, off[1] - off[0]
@@ -154,7 +156,7 @@ def _slab(
     model.box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=2 if upright else wall % 2)
 
 
-def _wall(
+def _build_wall(
     size_m: tuple[float, float, float], wall: int, openings: list[Opening], texture: Texture, wall_m: float
 ) -> Model:
     model, h, length = Model("wall"), size_m[2], size_m[wall % 2]
@@ -163,76 +165,84 @@ def _wall(
     ends = ("-x", "+x") if wall % 2 == 0 else ("-y", "+y")
     at = 0.0
     for o in sorted(openings, key=lambda o: o.low_m):
-        _slab(model, size_m, wall, (at, o.low_m, 0, h), (-wall_m, 0), texture, hidden)
+        _add_slab(model, size_m, wall, (at, o.low_m, 0, h), (-wall_m, 0), texture, hidden)
         if o.bottom_m > 0:
-            _slab(model, size_m, wall, (o.low_m, o.high_m, 0, o.bottom_m), (-wall_m, 0), texture, (outer, "-z", *ends))
-        _slab(model, size_m, wall, (o.low_m, o.high_m, o.top_m, h), (-wall_m, 0), texture, (outer, "+z", *ends))
+            _add_slab(
+                model, size_m, wall, (o.low_m, o.high_m, 0, o.bottom_m), (-wall_m, 0), texture, (outer, "-z", *ends)
+            )
+        _add_slab(model, size_m, wall, (o.low_m, o.high_m, o.top_m, h), (-wall_m, 0), texture, (outer, "+z", *ends))
         at = o.high_m
-    _slab(model, size_m, wall, (at, length, 0, h), (-wall_m, 0), texture, hidden)
+    _add_slab(model, size_m, wall, (at, length, 0, h), (-wall_m, 0), texture, hidden)
     return model
 
 
-def _baseboard(size_m: tuple[float, float, float], wall: int, doors: list[Opening], texture: Texture) -> Model:
+def _build_baseboard(size_m: tuple[float, float, float], wall: int, doors: list[Opening], texture: Texture) -> Model:
     model, at = Model("baseboard"), 0.013 if wall % 2 else 0.0
     end = size_m[wall % 2] - at
     for door in sorted(doors, key=lambda o: o.low_m):
-        _slab(model, size_m, wall, (at, door.low_m - 0.07, 0, 0.08), (0, 0.012), texture)
+        _add_slab(model, size_m, wall, (at, door.low_m - 0.07, 0, 0.08), (0, 0.012), texture)
         at = door.high_m + 0.07
-    _slab(model, size_m, wall, (at, end, 0, 0.08), (0, 0.012), texture)
+    _add_slab(model, size_m, wall, (at, end, 0, 0.08), (0, 0.012), texture)
     return model
 
 
-def _door(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model:
+def _build_door(size_m: tuple[float, float, float], o: Opening, look: ShellMaterials) -> Model:
     model, a1, a2, top = Model("door"), o.low_m, o.high_m, o.top_m
-    _slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, 0.004, top - 0.03), (-0.09, -0.05), look.door, upright=True)
-    _slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, -0.02, 0.004), (-look.wall_m, 0.0), look.trim)
+    _add_slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, 0.004, top - 0.03), (-0.09, -0.05), look.door, upright=True)
+    _add_slab(model, size_m, o.wall, (a1 + 0.03, a2 - 0.03, -0.02, 0.004), (-look.wall_m, 0.0), look.trim)
     for low, high, z1, z2 in ((0.14, 0.86, 0.15, 0.42), (0.14, 0.86, 0.52, 0.92)):
         wide, tall = a2 - a1, top
         span = (a1 + low * wide, a1 + high * wide, z1 * tall, z2 * tall)
-        _slab(model, size_m, o.wall, span, (-0.05, -0.04), look.door, upright=True)
+        _add_slab(model, size_m, o.wall, span, (-0.05, -0.04), look.door, upright=True)
     for span in ((a1 - 0.07, a1, 0, top + 0.07), (a2, a2 + 0.07, 0, top + 0.07), (a1, a2, top, top + 0.07)):
-        _slab(model, size_m, o.wall, span, (0, 0.015), look.trim)
+        _add_slab(model, size_m, o.wall, span, (0, 0.015), look.trim)
     for span in ((a1, a1 + 0.03, 0, top), (a2 - 0.03, a2, 0, top), (a1 + 0.03, a2 - 0.03, top - 0.03, top)):
-        _slab(model, size_m, o.wall, span, (-look.wall_m, 0), look.trim)
-    _slab(model, size_m, o.wall, (a1 + 0.07, a1 + 0.19, 1.0, 1.02), (-0.03, -0.015), look.brass)
-    _slab(model, size_m, o.wall, (a1 + 0.06, a1 + 0.1, 0.94, 1.08), (-0.05, -0.038), look.brass)
+        _add_slab(model, size_m, o.wall, span, (-look.wall_m, 0), look.trim)
+    _add_slab(model, size_m, o.wall, (a1 + 0.07, a1 + 0.19, 1.0, 1.02), (-0.03, -0.015), look.brass)
+    _add_slab(model, size_m, o.wall, (a1 + 0.06, a1 + 0.1, 0.94, 1.08), (-0.05, -0.038), look.brass)
     return model
 
 
-def _window(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model:
+def _build_window(size_m: tuple[float, float, float], o: Opening, look: ShellMaterials) -> Model:
     model, a1, a2, z1, z2 = Model("window"), o.low_m, o.high_m, o.bottom_m, o.top_m
     bar = 0.05
     panes = max(1, round((a2 - a1) / 0.75))
     for k in range(panes + 1):
         s = a1 + (a2 - a1 - bar) * k / panes
-        _slab(model, size_m, o.wall, (s, s + bar, z1, z2), (-0.13, -0.07), look.trim)
+        _add_slab(model, size_m, o.wall, (s, s + bar, z1, z2), (-0.13, -0.07), look.trim)
     for z in (z1, z1 + 0.62 * (z2 - z1), z2 - bar):
         for k in range(panes):
             s = a1 + (a2 - a1 - bar) * k / panes
             e = a1 + (a2 - a1 - bar) * (k + 1) / panes
-            _slab(model, size_m, o.wall, (s + bar, e, z, z + bar), (-0.13, -0.07), look.trim)
-    _slab(model, size_m, o.wall, (a1 - 0.05, a2 + 0.05, z1 - 0.03, z1), (0.0, look.sill_m), look.trim)
+            _add_slab(model, size_m, o.wall, (s + bar, e, z, z + bar), (-0.13, -0.07), look.trim)
+    _add_slab(model, size_m, o.wall, (a1 - 0.05, a2 + 0.05, z1 - 0.03, z1), (0.0, look.sill_m), look.trim)
     for span in ((a1 - 0.06, a1, z1, z2 + 0.06), (a2, a2 + 0.06, z1, z2 + 0.06), (a1, a2, z2, z2 + 0.06)):
-        _slab(model, size_m, o.wall, span, (0, 0.012), look.trim)
+        _add_slab(model, size_m, o.wall, span, (0, 0.012), look.trim)
     return model
 
 
-def _blinds(size_m: tuple[float, float, float], o: Opening, look: Look) -> Model:
+def _build_blinds(size_m: tuple[float, float, float], o: Opening, look: ShellMaterials) -> Model:
     model = Model("blinds")
-    _slab(model, size_m, o.wall, (o.low_m + 0.01, o.high_m - 0.01, o.top_m - 0.06, o.top_m), (-0.06, -0.015), look.trim)
+    _add_slab(
+        model, size_m, o.wall, (o.low_m + 0.01, o.high_m - 0.01, o.top_m - 0.06, o.top_m), (-0.06, -0.015), look.trim
+    )
     count = int((o.top_m - o.bottom_m - 0.08) / 0.045)
     glowing = Texture(look.trim.image, look.trim.size_m, glow=0.5)
     for k in range(count):
         z = o.top_m - 0.06 - 0.045 * (k + 1)
-        _slab(model, size_m, o.wall, (o.low_m + 0.01, o.high_m - 0.01, z, z + 0.04), (-0.045 - 0.004, -0.045), glowing)
+        _add_slab(
+            model, size_m, o.wall, (o.low_m + 0.01, o.high_m - 0.01, z, z + 0.04), (-0.045 - 0.004, -0.045), glowing
+        )
     return model
 
 
-def _curtain(rng: np.random.Generator, size_m: tuple[float, float, float], o: Opening, side: int, look: Look) -> Model:
+def _build_curtain(
+    rng: np.random.Generator, size_m: tuple[float, float, float], o: Opening, side: int, look: ShellMaterials
+) -> Model:
     wide, over, deep = rng.uniform(0.26, 0.5), rng.uniform(0.16, 0.28), rng.uniform(0.016, 0.042)
     low, high = (o.low_m - over, o.low_m - over + wide) if side < 0 else (o.high_m + over - wide, o.high_m + over)
     low, high = max(low, 0.03), min(high, size_m[o.wall % 2] - 0.03)
-    start, along, inward = _frame(size_m, o.wall)
+    start, along, inward = _get_wall_frame(size_m, o.wall)
     s = np.linspace(low, high, 29)
     off = look.sill_m + 0.006 + deep  # hangs before the sill
     fold = off + deep * np.sin(np.arange(29) * 2 * np.pi / 4.6 + rng.uniform(0, 6))
@@ -262,8 +272,8 @@ def _curtain(rng: np.random.Generator, size_m: tuple[float, float, float], o: Op
     return model.rod((left[0], left[1], rod), (right[0], right[1], rod), 0.012, look.brass)
 
 
-def _light(size_m: tuple[float, float, float], o: Opening, strength: float) -> Window:
-    start, along, inward = _frame(size_m, o.wall)
+def _make_window_light(size_m: tuple[float, float, float], o: Opening, strength: float) -> Window:
+    start, along, inward = _get_wall_frame(size_m, o.wall)
     middle = start + along * (o.low_m + o.high_m) / 2 + inward * 0.01
     middle[2] = (o.bottom_m + o.top_m) / 2
     half = np.stack([along * (o.high_m - o.low_m) / 2, np.array([0, 0, (o.top_m - o.bottom_m) / 2])])

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.samples.fields import SIZE_PX, VARIANTS, Rgb, colored, mix, modulated, named, shade
+from vgbench_gen.samples.fields import SIZE_PX, VARIANTS, Rgb, color_by_scale, load_field, mix, modulate_color, shade
 
 WOODS: dict[str, tuple[Rgb, Rgb]] = {
     "oak": ((142, 101, 60), (203, 163, 112)),
@@ -39,22 +39,22 @@ class Texture:
     glow: float = 0.0
 
 
-def _variant(rng: np.random.Generator) -> int:
+def _draw_variant(rng: np.random.Generator) -> int:
     return int(rng.integers(VARIANTS))
 
 
 def plain(rng: np.random.Generator, color: Rgb, gloss: float = 0.25) -> Texture:
     """Plastic, lacquer or enamel: nearly even, with faint grain and wear."""
-    field = 0.6 * named("grit", _variant(rng)) + 0.4 * named("cloud", _variant(rng))
-    image = colored(field, [shade(color, 0.9), color, shade(color, 1.07)])
+    field = 0.6 * load_field("grit", _draw_variant(rng)) + 0.4 * load_field("cloud", _draw_variant(rng))
+    image = color_by_scale(field, [shade(color, 0.9), color, shade(color, 1.07)])
     return Texture(image, (0.5, 0.5), gloss=gloss)
 
 
 def plaster(rng: np.random.Generator, color: Rgb) -> Texture:
     """Painted plaster: roller grain, blotches, a few marks and scratches."""
-    grit = np.tile(named("grit", _variant(rng)), (2, 2))
-    cloud = cv2.resize(named("cloud", _variant(rng)), (1024, 1024), interpolation=cv2.INTER_LINEAR)
-    image = colored(0.5 * cloud + 0.5 * grit, [shade(color, 0.91), color, shade(color, 1.05)])
+    grit = np.tile(load_field("grit", _draw_variant(rng)), (2, 2))
+    cloud = cv2.resize(load_field("cloud", _draw_variant(rng)), (1024, 1024), interpolation=cv2.INTER_LINEAR)
+    image = color_by_scale(0.5 * cloud + 0.5 * grit, [shade(color, 0.91), color, shade(color, 1.05)])
     marks = np.zeros((1024, 1024), np.uint8)
     for _ in range(int(rng.integers(16, 34))):
         x, y = (int(c) for c in rng.integers(20, 1000, 2))
@@ -71,14 +71,18 @@ def plaster(rng: np.random.Generator, color: Rgb) -> Texture:
 def wood(rng: np.random.Generator, kind: str = "", gloss: float = 0.3) -> Texture:
     """Solid wood or veneer, grain along x."""
     dark, light = WOODS[kind or list(WOODS)[int(rng.integers(len(WOODS)))]]
-    image = colored(named("grain", _variant(rng)), [dark, mix(dark, light, 0.6), light])
-    return Texture(modulated(image, named("cloud", _variant(rng)), 0.08), (0.9, 0.45), gloss=gloss)
+    image = color_by_scale(load_field("grain", _draw_variant(rng)), [dark, mix(dark, light, 0.6), light])
+    return Texture(modulate_color(image, load_field("cloud", _draw_variant(rng)), 0.08), (0.9, 0.45), gloss=gloss)
 
 
 def painted_wood(rng: np.random.Generator, color: Rgb) -> Texture:
     """Paint through which the grain shows faintly."""
-    field = 0.5 * named("grain", _variant(rng)) + 0.3 * named("grit", _variant(rng)) + 0.2 * named("cloud")
-    return Texture(colored(field, [shade(color, 0.84), color, shade(color, 1.06)]), (0.9, 0.6), gloss=0.2)
+    field = (
+        0.5 * load_field("grain", _draw_variant(rng))
+        + 0.3 * load_field("grit", _draw_variant(rng))
+        + 0.2 * load_field("cloud")
+    )
+    return Texture(color_by_scale(field, [shade(color, 0.84), color, shade(color, 1.06)]), (0.9, 0.6), gloss=0.2)
 
 
 def planks(rng: np.random.Generator, kind: str = "") -> Texture:
@@ -87,7 +91,7 @@ def planks(rng: np.random.Generator, kind: str = "") -> Texture:
     size, rows = 1024, int(rng.choice([12, 16, 20]))
     image = np.zeros((size, size, 3), np.uint8)
     bounds = np.linspace(0, size, rows + 1).round().astype(int)
-    grain = colored(named("grain", _variant(rng)), [dark, mix(dark, light, 0.6), light])
+    grain = color_by_scale(load_field("grain", _draw_variant(rng)), [dark, mix(dark, light, 0.6), light])
     big = np.tile(cv2.resize(grain, (size, SIZE_PX)), (2, 1, 1))
     for top, bottom in itertools.pairwise(bounds.tolist()):
         joints = np.sort(rng.choice(np.arange(60, size - 60), 2, replace=False))
@@ -104,7 +108,7 @@ def herringbone(rng: np.random.Generator) -> Texture:
     """Parquet: blocks in pairs across each other."""
     dark, light = WOODS[("oak", "walnut", "cherry", "white oak")[int(rng.integers(4))]]
     size, unit = 1024, 64
-    grain = colored(named("grain", _variant(rng)), [dark, mix(dark, light, 0.6), light])
+    grain = color_by_scale(load_field("grain", _draw_variant(rng)), [dark, mix(dark, light, 0.6), light])
     image = np.zeros((size, size, 3), np.uint8)
     # Blocks of 1 x 2 units in zigzag: (i - j) mod 4 of a cell says which block begins there.
     for j in range(size // unit):
@@ -130,9 +134,9 @@ def tiles(
     """Ceramic or stone tiles with grout; each tile of its own tone and vein."""
     nx, ny = (8, 8) if side_m[0] < 0.2 else (4, 4)
     size = 1024
-    vein = colored(named("marble", _variant(rng)), [color, shade(color, 1 - 0.5 * marbled)])
-    speck = named("speckle", _variant(rng))
-    image = modulated(np.tile(vein, (2, 2, 1)), np.tile(speck, (2, 2)), -0.25 * marbled)
+    vein = color_by_scale(load_field("marble", _draw_variant(rng)), [color, shade(color, 1 - 0.5 * marbled)])
+    speck = load_field("speckle", _draw_variant(rng))
+    image = modulate_color(np.tile(vein, (2, 2, 1)), np.tile(speck, (2, 2)), -0.25 * marbled)
     w, h = size // nx, size // ny
     for j in range(ny):
         shift = (w // 2) * (j % 2) if side_m[0] > 1.5 * side_m[1] else 0
@@ -143,14 +147,14 @@ def tiles(
             piece = np.clip(piece, 0, 255)
             piece[:3], piece[:, :3] = grout, grout
             image[j * h : (j + 1) * h, columns] = piece.astype(np.uint8)
-    image = modulated(image, named("grit", _variant(rng)), 0.12)
+    image = modulate_color(image, load_field("grit", _draw_variant(rng)), 0.12)
     return Texture(image, (side_m[0] * nx, side_m[1] * ny), gloss=0.6)
 
 
 def brick(rng: np.random.Generator, color: Rgb, mortar: Rgb) -> Texture:
     """Brickwork in half bond."""
     made = tiles(rng, color, mortar, (0.24, 0.08), 0.3)
-    image = modulated(made.image, named("grit", _variant(rng)), 0.28)
+    image = modulate_color(made.image, load_field("grit", _draw_variant(rng)), 0.28)
     return Texture(image, (0.96, 0.32))
 
 
@@ -162,26 +166,26 @@ def terrazzo(rng: np.random.Generator, color: Rgb) -> Texture:
         x, y = (int(c) for c in rng.integers(0, 1024, 2))
         axes = (int(rng.integers(2, 11)), int(rng.integers(2, 8)))
         cv2.ellipse(image, (x, y), axes, float(rng.uniform(0, 180)), 0, 360, chips[int(rng.integers(len(chips)))], -1)
-    return Texture(modulated(image, named("grit"), 0.1), (1.6, 1.6), gloss=0.5)
+    return Texture(modulate_color(image, load_field("grit"), 0.1), (1.6, 1.6), gloss=0.5)
 
 
 def carpet(rng: np.random.Generator, color: Rgb) -> Texture:
     """Wall-to-wall carpet: pile with flecks."""
-    image = colored(named("pile", _variant(rng)), [shade(color, 0.6), color, shade(color, 1.3)])
-    return Texture(modulated(image, named("cloud", _variant(rng)), 0.2), (1.1, 1.1))
+    image = color_by_scale(load_field("pile", _draw_variant(rng)), [shade(color, 0.6), color, shade(color, 1.3)])
+    return Texture(modulate_color(image, load_field("cloud", _draw_variant(rng)), 0.2), (1.1, 1.1))
 
 
 def concrete(rng: np.random.Generator, color: Rgb) -> Texture:
     """Cast concrete: clouds, pores."""
-    field = 0.7 * named("cloud", _variant(rng)) + 0.3 * named("grit", _variant(rng))
-    image = colored(field, [shade(color, 0.7), color, shade(color, 1.15)])
-    return Texture(modulated(image, named("speckle", _variant(rng)), -0.6), (1.8, 1.8), gloss=0.15)
+    field = 0.7 * load_field("cloud", _draw_variant(rng)) + 0.3 * load_field("grit", _draw_variant(rng))
+    image = color_by_scale(field, [shade(color, 0.7), color, shade(color, 1.15)])
+    return Texture(modulate_color(image, load_field("speckle", _draw_variant(rng)), -0.6), (1.8, 1.8), gloss=0.15)
 
 
 def fabric(rng: np.random.Generator, color: Rgb, pattern: str = "") -> Texture:
     """Cloth. pattern: plain, stripes, plaid, dots, chevron; drawn at random when empty."""
     pattern = pattern or ("plain", "plain", "plain", "stripes", "plaid", "dots", "chevron")[int(rng.integers(7))]
-    other = _contrast(rng, color)
+    other = _draw_contrast(rng, color)
     image = np.full((SIZE_PX, SIZE_PX, 3), color, np.uint8)
     v, u = np.mgrid[:SIZE_PX, :SIZE_PX]
     if pattern == "stripes":
@@ -203,27 +207,27 @@ def fabric(rng: np.random.Generator, color: Rgb, pattern: str = "") -> Texture:
     elif pattern == "chevron":
         period = 64
         image[((v + np.abs((u % period) - period // 2)) % 32) < 15] = other
-    cloth = named("knit" if rng.random() < 0.3 else "weave", _variant(rng))
-    image = modulated(modulated(image, cloth, 0.5), named("cloud", _variant(rng)), 0.16)
+    cloth = load_field("knit" if rng.random() < 0.3 else "weave", _draw_variant(rng))
+    image = modulate_color(modulate_color(image, cloth, 0.5), load_field("cloud", _draw_variant(rng)), 0.16)
     return Texture(image, (0.55, 0.55))
 
 
 def leather(rng: np.random.Generator, color: Rgb) -> Texture:
     """Leather or its like."""
-    image = colored(named("leather", _variant(rng)), [shade(color, 0.65), color, shade(color, 1.2)])
-    return Texture(modulated(image, named("cloud", _variant(rng)), 0.4), (0.4, 0.4), gloss=0.4)
+    image = color_by_scale(load_field("leather", _draw_variant(rng)), [shade(color, 0.65), color, shade(color, 1.2)])
+    return Texture(modulate_color(image, load_field("cloud", _draw_variant(rng)), 0.4), (0.4, 0.4), gloss=0.4)
 
 
 def metal(rng: np.random.Generator, color: Rgb = (168, 170, 172)) -> Texture:
     """Brushed metal."""
-    image = colored(named("brushed", _variant(rng)), [shade(color, 0.78), color, shade(color, 1.12)])
-    return Texture(modulated(image, named("cloud", _variant(rng)), 0.2), (0.5, 0.5), gloss=0.8)
+    image = color_by_scale(load_field("brushed", _draw_variant(rng)), [shade(color, 0.78), color, shade(color, 1.12)])
+    return Texture(modulate_color(image, load_field("cloud", _draw_variant(rng)), 0.2), (0.5, 0.5), gloss=0.8)
 
 
 def stone(rng: np.random.Generator, color: Rgb) -> Texture:
     """Worktop of stone: veins and specks."""
-    image = colored(named("marble", _variant(rng)), [color, shade(color, 0.62)])
-    return Texture(modulated(image, named("speckle", _variant(rng)), -0.5), (0.8, 0.8), gloss=0.7)
+    image = color_by_scale(load_field("marble", _draw_variant(rng)), [color, shade(color, 0.62)])
+    return Texture(modulate_color(image, load_field("speckle", _draw_variant(rng)), -0.5), (0.8, 0.8), gloss=0.7)
 
 
 def wicker(rng: np.random.Generator, color: Rgb = (166, 122, 74)) -> Texture:
@@ -231,17 +235,17 @@ def wicker(rng: np.random.Generator, color: Rgb = (166, 122, 74)) -> Texture:
     v, u = np.mgrid[:256, :256].astype(np.float32)
     over = ((u // 32).astype(int) + (v // 16).astype(int)) % 2
     round_ = np.abs(np.sin(v * np.pi / 16)) * (0.7 + 0.3 * over) * (0.75 + 0.25 * np.abs(np.sin(u * np.pi / 32)))
-    image = colored(round_.astype(np.float32), [shade(color, 0.3), shade(color, 0.8), shade(color, 1.2)])
-    return Texture(modulated(image, named("grit", _variant(rng))[:256, :256], 0.4), (0.26, 0.26))
+    image = color_by_scale(round_.astype(np.float32), [shade(color, 0.3), shade(color, 0.8), shade(color, 1.2)])
+    return Texture(modulate_color(image, load_field("grit", _draw_variant(rng))[:256, :256], 0.4), (0.26, 0.26))
 
 
 def foliage(rng: np.random.Generator, color: Rgb = (64, 108, 50)) -> Texture:
     """Leaf surface: blotches with veins."""
-    field = 0.6 * named("cloud", _variant(rng)) + 0.4 * named("grain", _variant(rng))
-    return Texture(colored(field, [shade(color, 0.5), color, shade(color, 1.5)]), (0.3, 0.3), gloss=0.3)
+    field = 0.6 * load_field("cloud", _draw_variant(rng)) + 0.4 * load_field("grain", _draw_variant(rng))
+    return Texture(color_by_scale(field, [shade(color, 0.5), color, shade(color, 1.5)]), (0.3, 0.3), gloss=0.3)
 
 
-def _contrast(rng: np.random.Generator, color: Rgb) -> Rgb:
+def _draw_contrast(rng: np.random.Generator, color: Rgb) -> Rgb:
     light = sum(color) > 360
     base = shade(color, rng.uniform(0.35, 0.6)) if light else mix(color, (240, 232, 215), rng.uniform(0.5, 0.8))
     return mix(base, (int(rng.integers(40, 220)), int(rng.integers(40, 200)), int(rng.integers(40, 200))), 0.3)

@@ -19,7 +19,7 @@ _ENCODER = "libx264"
 
 
 @contextmanager
-def video_writer(path: Path, size: tuple[int, int], fps: int, crf: int) -> Iterator[Any]:
+def open_video(path: Path, size: tuple[int, int], fps: int, crf: int) -> Iterator[Any]:
     """Yield a function that appends one picture (H, W, 3) uint8 RGB to an H.264 video in a Matroska file.
 
     size: (width, height), even numbers. crf: quality of x264, 0 (lossless) to 51; 18 is taken for visually lossless.

@@ -17,10 +17,10 @@ from vgbench_gen.geometry.boxes import corners, moved, project_rect
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import invert, make_pose, transform
 from vgbench_gen.geometry.projection import back_project
-from vgbench_gen.samples.base import SampleObject, SampleSpec, Take
-from vgbench_gen.samples.encode import json_bytes, millimetres, png, tar_member, tiff
-from vgbench_gen.samples.layout import FIRST_UPTIME_S, Layout, exposed, generator, text_lines, turned_frame
-from vgbench_gen.samples.sensors import laser, lidar
+from vgbench_gen.samples.base import Capture, SampleObject, SampleSpec
+from vgbench_gen.samples.encode import add_tar_member, convert_to_millimetres, encode_json, encode_png, encode_tiff
+from vgbench_gen.samples.layout import FIRST_UPTIME_S, Layout, encode_lines, expose_frame, make_file_frame, make_rng
+from vgbench_gen.samples.sensors import simulate_laser, simulate_lidar
 
 GLASS = frozenset(["window", "window pane", "mirror", "glass door"])
 """The laser goes through these, or off to somewhere else."""
@@ -36,76 +36,82 @@ class CA1MLayout(Layout):
         """See `Layout.path`."""
         return Path(f"ca1m-{spec.split}-{spec.scene_id}.tar")
 
-    def write(self, take: Take, spec: SampleSpec, path: Path) -> None:
+    def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
         """See `Layout.write`."""
-        file_from_world = _placement(spec)
+        file_from_world = _draw_placement(spec)
         path.parent.mkdir(parents=True, exist_ok=True)
-        unscanned = _Unscanned(take, spec)
-        objects = {item.instance_id: item for item in take.world.objects}
+        unscanned = _UnscannedPlaces(capture, spec)
+        objects = {item.instance_id: item for item in capture.world.objects}
         with tarfile.open(path, "w:", format=tarfile.USTAR_FORMAT) as archive:
-            for number, pose in enumerate(take.world_from_camera):
-                if number in take.lost:
+            for number, pose in enumerate(capture.world_from_camera):
+                if number in capture.lost:
                     continue  # a frame that could not be registered to the scan is not delivered
-                time_ns = round((FIRST_UPTIME_S + float(take.timestamps_s[number])) * 1e9)
-                for name, data in self._members(take, spec, number, pose, file_from_world, objects, unscanned).items():
-                    tar_member(archive, f"{spec.scene_id}/{time_ns}.{name}", data)
-            world = [_entry(spec, item, moved(item.box, file_from_world, "world")) for item in take.world.objects]
-            tar_member(archive, f"{spec.scene_id}/world.gt/instances.json", json_bytes(world))
+                time_ns = round((FIRST_UPTIME_S + float(capture.timestamps_s[number])) * 1e9)
+                for name, data in self._members(
+                    capture, spec, number, pose, file_from_world, objects, unscanned
+                ).items():
+                    add_tar_member(archive, f"{spec.scene_id}/{time_ns}.{name}", data)
+            world = [
+                _format_entry(spec, item, moved(item.box, file_from_world, "world")) for item in capture.world.objects
+            ]
+            add_tar_member(archive, f"{spec.scene_id}/world.gt/instances.json", encode_json(world))
 
     def _members(
         self,
-        take: Take,
+        capture: Capture,
         spec: SampleSpec,
         number: int,
         pose: FloatArray,
         file_from_world: FloatArray,
         objects: dict[int, SampleObject],
-        unscanned: _Unscanned,
+        unscanned: _UnscannedPlaces,
     ) -> dict[str, bytes]:
-        camera = take.camera
+        camera = capture.camera
         laser_camera = resized(camera, camera.width // 2, camera.height // 2)
         sensor_camera = resized(camera, camera.width // 4, camera.height // 4)
-        look = take.world.look(camera, pose)
-        exact, instance, _ = take.world.depth(laser_camera, pose)
-        scanned = laser(exact, unscanned.hidden(laser_camera, pose, exact, instance), generator(spec, "laser", number))
-        exact, _, cosine = take.world.depth(sensor_camera, pose)
-        sensor, confidence = lidar(exact, cosine, generator(spec, "depth", number))
+        look = capture.world.look(camera, pose)
+        exact, instance, _ = capture.world.depth(laser_camera, pose)
+        scanned = simulate_laser(
+            exact, unscanned.hidden(laser_camera, pose, exact, instance), make_rng(spec, "laser", number)
+        )
+        exact, _, cosine = capture.world.depth(sensor_camera, pose)
+        sensor, confidence = simulate_lidar(exact, cosine, make_rng(spec, "depth", number))
         file_from_camera = file_from_world @ pose
         return {
-            "wide/image.png": png(exposed(look.color, camera, take, spec, number)),
-            "wide/image/K.json": json_bytes(camera.K),
-            "_wide/image/size": json_bytes(camera.size),
-            "wide/depth.png": png(millimetres(sensor)),
-            "wide/depth/K.json": json_bytes(sensor_camera.K),
-            "_wide/depth/size": json_bytes(sensor_camera.size),
-            "wide/depth/confidence.tiff": tiff(confidence),
-            "wide/T_gravity.json": json_bytes(camera_from_level(pose)),
-            "wide/instances.json": json_bytes(_visible(spec, camera, pose, look.instance, objects)),
-            "gt/RT.json": json_bytes(file_from_camera),
-            "gt/depth.png": png(millimetres(scanned)),
-            "gt/depth/K.json": json_bytes(laser_camera.K),
-            "_gt/depth/size": json_bytes(laser_camera.size),
-            "gt/image/K.json": json_bytes(camera.K),
+            "wide/image.png": encode_png(expose_frame(look.color, camera, capture, spec, number)),
+            "wide/image/K.json": encode_json(camera.K),
+            "_wide/image/size": encode_json(camera.size),
+            "wide/depth.png": encode_png(convert_to_millimetres(sensor)),
+            "wide/depth/K.json": encode_json(sensor_camera.K),
+            "_wide/depth/size": encode_json(sensor_camera.size),
+            "wide/depth/confidence.tiff": encode_tiff(confidence),
+            "wide/T_gravity.json": encode_json(compute_camera_from_level(pose)),
+            "wide/instances.json": encode_json(_list_visible(spec, camera, pose, look.instance, objects)),
+            "gt/RT.json": encode_json(file_from_camera),
+            "gt/depth.png": encode_png(convert_to_millimetres(scanned)),
+            "gt/depth/K.json": encode_json(laser_camera.K),
+            "_gt/depth/size": encode_json(laser_camera.size),
+            "gt/image/K.json": encode_json(camera.K),
         }
 
     def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`data/train.txt` and `data/val.txt`: here the archives beside the folder, there their addresses."""
         return {
-            f"data/{split}.txt": text_lines(sorted(str(self.path(s)) for s in specs if s.split == split))
+            f"data/{split}.txt": encode_lines(sorted(str(self.path(s)) for s in specs if s.split == split))
             for split in ("train", "val")
         }
 
 
-class _Unscanned:
+class _UnscannedPlaces:
     """Where the laser saw nothing: glass, and a few round places in the room that no station of it reached."""
 
-    def __init__(self, take: Take, spec: SampleSpec) -> None:
-        rng = generator(spec, "unscanned")
-        self._glass = [item.instance_id for item in take.world.objects if item.label in GLASS]
-        centers, camera = [], resized(take.camera, take.camera.width // 8, take.camera.height // 8)
-        for number in rng.integers(len(take.world_from_camera), size=_UNSCANNED).tolist():
-            pose = take.world_from_camera[number]
-            depth = take.world.depth(camera, pose)[0]
+    def __init__(self, capture: Capture, spec: SampleSpec) -> None:
+        rng = make_rng(spec, "unscanned")
+        self._glass = [item.instance_id for item in capture.world.objects if item.label in GLASS]
+        centers, camera = [], resized(capture.camera, capture.camera.width // 8, capture.camera.height // 8)
+        for number in rng.integers(len(capture.world_from_camera), size=_UNSCANNED).tolist():
+            pose = capture.world_from_camera[number]
+            depth = capture.world.depth(camera, pose)[0]
             v, u = (int(x) for x in rng.integers(depth.shape))
             if depth[v, u] > 0:
                 centers.append(transform(pose, back_project(camera, [[u, v]], [depth[v, u]]))[0])
@@ -122,13 +128,13 @@ class _Unscanned:
         return np.asarray(hidden)
 
 
-def _placement(spec: SampleSpec) -> FloatArray:
+def _draw_placement(spec: SampleSpec) -> FloatArray:
     """(4, 4) `file_from_world`: the scanner's own frame, z up, turned and placed anyhow."""
-    rng = generator(spec, "placement")
-    return turned_frame(rng.uniform(-180, 180), rng.uniform((-4, -4, -1.5), (4, 4, 0.5)))
+    rng = make_rng(spec, "placement")
+    return make_file_frame(rng.uniform(-180, 180), rng.uniform((-4, -4, -1.5), (4, 4, 0.5)))
 
 
-def camera_from_level(pose: FloatArray) -> FloatArray:
+def compute_camera_from_level(pose: FloatArray) -> FloatArray:
     """T_gravity (3, 3): the camera from its levelled self, of the same heading, whose y points along gravity."""
     down = pose[:3, :3].T @ np.array([0.0, 0.0, -1.0])
     forward = np.array([0.0, 0.0, 1.0]) - down[2] * down
@@ -136,7 +142,7 @@ def camera_from_level(pose: FloatArray) -> FloatArray:
     return make_pose(np.stack([np.cross(down, forward), down, forward], axis=1), np.zeros(3))[:3, :3]
 
 
-def _visible(
+def _list_visible(
     spec: SampleSpec, camera: Camera, pose: FloatArray, instance: npt.NDArray[Any], objects: dict[int, SampleObject]
 ) -> list[dict[str, Any]]:
     """The frame's own list: what can be seen, boxes in the camera frame, second extent vertical."""
@@ -154,11 +160,11 @@ def _visible(
         rendered = [columns.min() - 0.5, rows.min() - 0.5, columns.max() + 0.5, rows.max() + 0.5]
         projected = project_rect(camera, box)
         rects = {"box_2d_rend": rendered, "box_2d_proj": list(rendered if projected is None else projected)}
-        entries.append(_entry(spec, objects[number], turned) | rects)
+        entries.append(_format_entry(spec, objects[number], turned) | rects)
     return entries
 
 
-def _entry(spec: SampleSpec, item: SampleObject, box: OrientedBox) -> dict[str, Any]:
+def _format_entry(spec: SampleSpec, item: SampleObject, box: OrientedBox) -> dict[str, Any]:
     name = uuid.UUID(stable_hash("samples", spec.scene_id, str(item.instance_id), size=16))
     return {
         "id": str(name),

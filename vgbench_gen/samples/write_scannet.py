@@ -11,11 +11,19 @@ import numpy as np
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import invert
-from vgbench_gen.samples.annotation import annotated_mesh, segments_file
-from vgbench_gen.samples.base import SampleSpec, Take
-from vgbench_gen.samples.encode import jpeg, json_bytes, millimetres, ply, sens_depth, sens_header, sens_record
-from vgbench_gen.samples.layout import FIRST_UPTIME_S, Layout, exposed, generator, text_lines, turned_frame
-from vgbench_gen.samples.sensors import structured_light
+from vgbench_gen.samples.annotation import format_segments, segment_mesh
+from vgbench_gen.samples.base import Capture, SampleSpec
+from vgbench_gen.samples.encode import (
+    convert_to_millimetres,
+    encode_jpeg,
+    encode_json,
+    encode_ply,
+    encode_sens_depth,
+    encode_sens_header,
+    encode_sens_record,
+)
+from vgbench_gen.samples.layout import FIRST_UPTIME_S, Layout, encode_lines, expose_frame, make_file_frame, make_rng
+from vgbench_gen.samples.sensors import simulate_structured_light
 
 DEPTH_SIZE = (640, 480)
 SENSOR_NAME = b"StructureSensor (calibrated)"
@@ -32,42 +40,49 @@ class ScanNetLayout(Layout):
         """See `Layout.path`."""
         return Path("scans_test" if spec.split == "test" else "scans", spec.scene_id)
 
-    def write(self, take: Take, spec: SampleSpec, path: Path) -> None:
+    def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
         """See `Layout.write`."""
         path.mkdir(parents=True)
         scan = spec.scene_id
-        alignment = axis_alignment(spec)
+        alignment = draw_axis_alignment(spec)
         file_from_world = invert(alignment)
-        camera, depth_camera = take.camera, depth_camera_of(take.camera)
+        camera, depth_camera = capture.camera, make_depth_camera(capture.camera)
         seen = resized(camera, round(camera.width * _SHARPNESS), round(camera.height * _SHARPNESS))
         with (path / f"{scan}.sens").open("wb") as file:
             file.write(
-                sens_header(
+                encode_sens_header(
                     name=SENSOR_NAME,
-                    color_K=_padded(camera.K),
-                    depth_K=_padded(depth_camera.K),
+                    color_K=_pad_to_4x4(camera.K),
+                    depth_K=_pad_to_4x4(depth_camera.K),
                     color_size=camera.size,
                     depth_size=depth_camera.size,
-                    count=len(take.world_from_camera),
+                    count=len(capture.world_from_camera),
                 )
             )
-            for number, pose in enumerate(take.world_from_camera):
-                look = take.world.look(seen, pose)
+            for number, pose in enumerate(capture.world_from_camera):
+                look = capture.world.look(seen, pose)
                 color = cv2.resize(
-                    exposed(look.color, seen, take, spec, number), camera.size, interpolation=cv2.INTER_CUBIC
+                    expose_frame(look.color, seen, capture, spec, number), camera.size, interpolation=cv2.INTER_CUBIC
                 )
-                depth, _, cosine = take.world.depth(depth_camera, pose)
-                depth = structured_light(depth, cosine, depth_camera, generator(spec, "depth", number))
-                written = np.full((4, 4), -np.inf) if number in take.lost else file_from_world @ pose
-                time_us = round((FIRST_UPTIME_S + float(take.timestamps_s[number])) * 1e6)
-                file.write(sens_record(written, time_us, jpeg(color, _JPEG_QUALITY), sens_depth(millimetres(depth))))
+                depth, _, cosine = capture.world.depth(depth_camera, pose)
+                depth = simulate_structured_light(depth, cosine, depth_camera, make_rng(spec, "depth", number))
+                written = np.full((4, 4), -np.inf) if number in capture.lost else file_from_world @ pose
+                time_us = round((FIRST_UPTIME_S + float(capture.timestamps_s[number])) * 1e6)
+                file.write(
+                    encode_sens_record(
+                        written,
+                        time_us,
+                        encode_jpeg(color, _JPEG_QUALITY),
+                        encode_sens_depth(convert_to_millimetres(depth)),
+                    )
+                )
             file.write(bytes(8))  # no motion sensor
         has_labels = spec.split != "test"
-        info = _info(take, depth_camera, alignment if has_labels else None)
-        (path / f"{scan}.txt").write_bytes(text_lines([f"{key} = {value}" for key, value in info.items()]))
-        mesh = annotated_mesh(take.world, file_from_world)
+        info = _format_info(capture, depth_camera, alignment if has_labels else None)
+        (path / f"{scan}.txt").write_bytes(encode_lines([f"{key} = {value}" for key, value in info.items()]))
+        mesh = segment_mesh(capture.world, file_from_world)
         color4 = np.column_stack([mesh.color, np.full(len(mesh.color), 255, np.uint8)])
-        (path / f"{scan}_vh_clean_2.ply").write_bytes(ply(mesh.vertices_m, mesh.faces, color4))
+        (path / f"{scan}_vh_clean_2.ply").write_bytes(encode_ply(mesh.vertices_m, mesh.faces, color4))
         if not has_labels:
             return
         segs = f"{scan}_vh_clean_2.0.010000.segs.json"
@@ -76,18 +91,18 @@ class ScanNetLayout(Layout):
             for number, (item, segments) in enumerate(mesh.objects)
         ]
         head = {"sceneId": f"scannet.{scan}", "appId": "Aggregator.v2", "segGroups": groups}
-        (path / segs).write_bytes(json_bytes(segments_file(mesh, f"scannet.{scan}")))
-        (path / f"{scan}.aggregation.json").write_bytes(json_bytes({**head, "segmentsFile": f"scannet.{segs}"}))
+        (path / segs).write_bytes(encode_json(format_segments(mesh, f"scannet.{scan}")))
+        (path / f"{scan}.aggregation.json").write_bytes(encode_json({**head, "segmentsFile": f"scannet.{segs}"}))
 
     def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`scannetv2_{train,val,test}.txt`."""
         return {
-            f"scannetv2_{split}.txt": text_lines(sorted(s.scene_id for s in specs if s.split == split))
+            f"scannetv2_{split}.txt": encode_lines(sorted(s.scene_id for s in specs if s.split == split))
             for split in _SPLITS
         }
 
 
-def depth_camera_of(color: Camera) -> Camera:
+def make_depth_camera(color: Camera) -> Camera:
     """The camera that depth was warped to, by the rule of ScanNet's calibration (corner pixel to corner pixel)."""
     width, height = DEPTH_SIZE
     to_x, to_y = (width - 1) / (color.width - 1), (height - 1) / (color.height - 1)
@@ -95,26 +110,26 @@ def depth_camera_of(color: Camera) -> Camera:
     return Camera(np.array([[fx, 0, color.cx * to_x], [0, fy, color.cy * to_y], [0, 0, 1]]), width, height)
 
 
-def axis_alignment(spec: SampleSpec) -> FloatArray:
+def draw_axis_alignment(spec: SampleSpec) -> FloatArray:
     """(4, 4) `aligned_from_scan`, rounded as it will be printed; every scan, rescans too, has a frame of its own.
 
     Test scans have no alignment and keep the world they were made in.
     """
     if spec.split == "test":
         return np.eye(4)
-    rng = generator(spec, "alignment")
+    rng = make_rng(spec, "alignment")
     shift = rng.uniform((-5.0, -5.0, -0.15), (-1.0, -1.0, 0.0))
-    return np.round(turned_frame(rng.uniform(-180, 180), shift), 6)
+    return np.round(make_file_frame(rng.uniform(-180, 180), shift), 6)
 
 
-def _padded(K: FloatArray) -> FloatArray:
+def _pad_to_4x4(K: FloatArray) -> FloatArray:
     matrix = np.eye(4)
     matrix[:3, :3] = K
     return matrix
 
 
-def _info(take: Take, depth: Camera, alignment: FloatArray | None) -> dict[str, str]:
-    color, count = take.camera, str(len(take.world_from_camera))
+def _format_info(capture: Capture, depth: Camera, alignment: FloatArray | None) -> dict[str, str]:
+    color, count = capture.camera, str(len(capture.world_from_camera))
 
     def row(matrix: FloatArray) -> str:
         return " ".join(f"{value:f}" for value in matrix.ravel())
@@ -126,4 +141,4 @@ def _info(take: Take, depth: Camera, alignment: FloatArray | None) -> dict[str, 
     numbers |= {"mx_color": color.cx, "mx_depth": depth.cx, "my_color": color.cy, "my_depth": depth.cy}
     info |= {key: f"{value:f}" for key, value in numbers.items()}
     info |= {"numColorFrames": count, "numDepthFrames": count, "numIMUmeasurements": "0"}
-    return info | {"sceneType": take.notes.get("kind", "misc").title()}
+    return info | {"sceneType": capture.notes.get("kind", "misc").title()}

@@ -13,10 +13,10 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
 from vgbench_gen.geometry.boxes import moved
-from vgbench_gen.samples.annotation import AnnotatedMesh, annotated_mesh, segments_file
-from vgbench_gen.samples.base import SampleObject, SampleSpec, Take
-from vgbench_gen.samples.encode import json_bytes, ply
-from vgbench_gen.samples.layout import Layout, generator, text_lines, turned_frame
+from vgbench_gen.samples.annotation import AnnotatedMesh, format_segments, segment_mesh
+from vgbench_gen.samples.base import Capture, SampleObject, SampleSpec
+from vgbench_gen.samples.encode import encode_json, encode_ply
+from vgbench_gen.samples.layout import Layout, encode_lines, make_file_frame, make_rng
 
 _MARGIN_M = 0.5
 
@@ -28,33 +28,33 @@ class ScanNetPPLayout(Layout):
         """See `Layout.path`."""
         return Path("data", spec.scene_id.partition("/")[0])
 
-    def write(self, take: Take, spec: SampleSpec, path: Path) -> None:
+    def write(self, capture: Capture, spec: SampleSpec, path: Path) -> None:
         """See `Layout.write`."""
         from vgbench_gen.samples.scannetpp_dslr import write_dslr
         from vgbench_gen.samples.scannetpp_iphone import write_iphone
 
-        file_from_world = placement(take, spec)
+        file_from_world = draw_placement(capture, spec)
         device = spec.scene_id.partition("/")[2]
         write_device = write_dslr if device == "dslr" else write_iphone
         (path / device).mkdir(parents=True)
-        write_device(take, spec, file_from_world, path / device)
-        mesh = annotated_mesh(take.world, file_from_world)
+        write_device(capture, spec, file_from_world, path / device)
+        mesh = segment_mesh(capture.world, file_from_world)
         write_scans(mesh, file_from_world, self.path(spec).name, path / "scans")
 
     def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`splits/nvs_sem_{train,val}.txt`."""
         return {
-            f"splits/nvs_sem_{split}.txt": text_lines(
+            f"splits/nvs_sem_{split}.txt": encode_lines(
                 sorted({s.scene_id.partition("/")[0] for s in specs if s.split == split})
             )
             for split in ("train", "val")
         }
 
 
-def placement(take: Take, spec: SampleSpec) -> FloatArray:
+def draw_placement(capture: Capture, spec: SampleSpec) -> FloatArray:
     """(4, 4) `file_from_world`: walls only about parallel to the axes, and no coordinate below 0."""
-    turned = turned_frame(generator(spec, "placement").uniform(-4.0, 4.0), (0.0, 0.0, 0.0))
-    vertices = take.world.surface(1e3).vertices_m @ turned[:3, :3].T
+    turned = make_file_frame(make_rng(spec, "placement").uniform(-4.0, 4.0), (0.0, 0.0, 0.0))
+    vertices = capture.world.surface(1e3).vertices_m @ turned[:3, :3].T
     turned[:3, 3] = np.round(_MARGIN_M - vertices.min(axis=0), 3)
     return turned
 
@@ -62,14 +62,14 @@ def placement(take: Take, spec: SampleSpec) -> FloatArray:
 def write_scans(mesh: AnnotatedMesh, file_from_world: FloatArray, scene: str, folder: Path) -> None:
     """Mesh, segments and annotations of one scene. scene: name of its folder."""
     folder.mkdir(parents=True)
-    (folder / "mesh_aligned_0.05.ply").write_bytes(ply(mesh.vertices_m, mesh.faces, mesh.color))
-    (folder / "segments.json").write_bytes(json_bytes(segments_file(mesh, scene)))
+    (folder / "mesh_aligned_0.05.ply").write_bytes(encode_ply(mesh.vertices_m, mesh.faces, mesh.color))
+    (folder / "segments.json").write_bytes(encode_json(format_segments(mesh, scene)))
     groups = [
         _group(number, item, moved(item.box, file_from_world, "world"), segments, mesh.points(segments))
         for number, (item, segments) in enumerate(mesh.objects)
     ]
     head = {"sceneId": scene, "appId": "Aggregator.v2", "segGroups": groups}
-    (folder / "segments_anno.json").write_bytes(json_bytes(head))
+    (folder / "segments_anno.json").write_bytes(encode_json(head))
 
 
 def _group(number: int, item: SampleObject, box: OrientedBox, segments: IntArray, points: FloatArray) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from vgbench_gen.samples.furniture import decor, devices, seating, small, storage, tables
-from vgbench_gen.samples.furniture.sizes import factors, stretch
+from vgbench_gen.samples.furniture.sizes import draw_size_factors, stretch_model
 from vgbench_gen.samples.furniture.style import Style
 from vgbench_gen.samples.parts import Model
 
@@ -46,4 +46,4 @@ def make(kind: str, rng: np.random.Generator, style: Style, size_rng: np.random.
             part.vertices_m = part.vertices_m - [0, 0, low_m]
         for shelf in model.shelves:
             shelf.center_m = shelf.center_m - [0, 0, low_m]
-    return stretch(model, factors(kind, float(high[2]) - low_m, size_rng))
+    return stretch_model(model, draw_size_factors(kind, float(high[2]) - low_m, size_rng))

@@ -31,10 +31,10 @@ def whiteboard(rng: np.random.Generator, style: Style) -> Model:
     for _ in range(7):
         drawing.write(
             image,
-            f"{drawing.word(rng)} {drawing.word(rng)}",
+            f"{drawing.make_word(rng)} {drawing.make_word(rng)}",
             (int(rng.integers(10, 300)), int(rng.integers(30, 370))),
             26,
-            drawing.hue(rng, 0.5, 0.9),
+            drawing.draw_hue(rng, 0.5, 0.9),
         )
     for _ in range(5):
         x, y = int(rng.integers(20, 450)), int(rng.integers(20, 300))
@@ -42,11 +42,11 @@ def whiteboard(rng: np.random.Generator, style: Style) -> Model:
             image,
             (x, y),
             (x + int(rng.integers(40, 110)), y + int(rng.integers(30, 70))),
-            drawing.hue(rng, 0.4, 0.9),
+            drawing.draw_hue(rng, 0.4, 0.9),
             2,
         )
         cv2.arrowedLine(
-            image, (x, y), (int(rng.integers(576)), int(rng.integers(384))), drawing.hue(rng, 0.3, 0.8), 2, 16
+            image, (x, y), (int(rng.integers(576)), int(rng.integers(384))), drawing.draw_hue(rng, 0.3, 0.8), 2, 16
         )
     board = textures.Texture(image, (1.0, 1.0), tiles=False, gloss=0.6)
     model = Model("whiteboard").box((w, 0.012, h), (0, 0.006, 0), style.white, {"-y": board})
@@ -71,7 +71,7 @@ def clock(rng: np.random.Generator, style: Style) -> Model:
 def rug(rng: np.random.Generator, style: Style) -> Model:
     """Patterned rug."""
     w, d = rng.uniform(1.5, 2.4), rng.uniform(1.1, 1.6)
-    edge = textures.fabric(rng, drawing.hue(rng, 0.5, 0.9), "plain")
+    edge = textures.fabric(rng, drawing.draw_hue(rng, 0.5, 0.9), "plain")
     return Model("rug").box((w, d, 0.006), (0, 0, 0), edge, {"+z": art.rug(rng, w / d)})
 
 

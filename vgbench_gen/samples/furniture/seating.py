@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vgbench_gen.samples import textures
-from vgbench_gen.samples.drawing import hue
+from vgbench_gen.samples.drawing import draw_hue
 from vgbench_gen.samples.furniture.style import Style, pick
 from vgbench_gen.samples.parts import Model
 
@@ -126,7 +126,7 @@ def bench(rng: np.random.Generator, style: Style) -> Model:
 def ottoman(rng: np.random.Generator, style: Style) -> Model:
     """Pouf, round or square."""
     model, h = Model("ottoman"), rng.uniform(0.34, 0.44)
-    cloth = textures.fabric(rng, hue(rng))
+    cloth = textures.fabric(rng, draw_hue(rng))
     if rng.random() < 0.5:
         r = rng.uniform(0.22, 0.3)
         profile = [(0, 0), (0.9 * r, 0), (r, 0.25 * h), (r, 0.7 * h), (0.88 * r, 0.96 * h), (0.5 * r, h), (0, h)]

@@ -104,7 +104,7 @@ VARIETY: Mapping[str, Variety] = {
 """By name of `MAKERS`; the others have the ranges that `Variety` begins with."""
 
 
-def factors(kind: str, height_m: float, rng: np.random.Generator) -> FloatArray:
+def draw_size_factors(kind: str, height_m: float, rng: np.random.Generator) -> FloatArray:
     """(3,) factors of x, y and z for one thing of a kind whose maker gave it a height."""
     how = VARIETY.get(kind, Variety())
     scale = _log_uniform(rng, how.scale)
@@ -115,7 +115,7 @@ def factors(kind: str, height_m: float, rng: np.random.Generator) -> FloatArray:
     return np.array([x, x if how.tied == "xy" else y, x if how.tied == "xz" else z])
 
 
-def stretch(model: Model, by: FloatArray) -> Model:
+def stretch_model(model: Model, by: FloatArray) -> Model:
     """Stretch a model in place about its origin along x, y and z; what touches goes on touching."""
     for part in model.parts:
         part.vertices_m = part.vertices_m * by

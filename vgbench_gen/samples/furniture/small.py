@@ -156,7 +156,7 @@ def basket(rng: np.random.Generator, style: Style) -> Model:
 
 def backpack(rng: np.random.Generator, style: Style) -> Model:
     """School bag standing upright."""
-    cloth, trim = textures.fabric(rng, drawing.hue(rng), "plain"), style.black
+    cloth, trim = textures.fabric(rng, drawing.draw_hue(rng), "plain"), style.black
     model = Model("backpack").cushion((0.32, 0.17, 0.44), (0, 0, 0), cloth, 0.07)
     model.cushion((0.26, 0.09, 0.22), (0, -0.1, 0.03), cloth, 0.035)
     model.box((0.2, 0.004, 0.012), (0, -0.146, 0.17), trim)
@@ -222,7 +222,7 @@ def ball(rng: np.random.Generator, style: Style) -> Model:
     """Ball with stripes."""
     r = rng.uniform(0.1, 0.14)
     profile = [(r * np.sin(t), r - r * np.cos(t)) for t in np.linspace(0, np.pi, 19)]
-    return Model("ball").lathe(profile, (0, 0, 0), textures.fabric(rng, drawing.hue(rng, 0.9, 1.2), "plaid"), 28)
+    return Model("ball").lathe(profile, (0, 0, 0), textures.fabric(rng, drawing.draw_hue(rng, 0.9, 1.2), "plaid"), 28)
 
 
 def teddy(rng: np.random.Generator, style: Style) -> Model:
@@ -288,7 +288,7 @@ def shoes(rng: np.random.Generator, style: Style) -> Model:
 def pillow(rng: np.random.Generator, style: Style) -> Model:
     """Floor cushion."""
     w = rng.uniform(0.45, 0.6)
-    return Model("pillow").cushion((w, w, 0.13), (0, 0, 0), textures.fabric(rng, drawing.hue(rng)), 0.06, 0.03)
+    return Model("pillow").cushion((w, w, 0.13), (0, 0, 0), textures.fabric(rng, drawing.draw_hue(rng)), 0.06, 0.03)
 
 
 def helmet(rng: np.random.Generator, style: Style) -> Model:

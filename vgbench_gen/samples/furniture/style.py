@@ -51,7 +51,7 @@ def make_style(rng: np.random.Generator) -> Style:
     woods = rng.permutation(list(textures.WOODS))
     soft = [_SOFT[int(k)] for k in rng.permutation(len(_SOFT))]
     lamp = textures.fabric(rng, (236, 222, 190), "plain")
-    brights = [drawing.hue(rng, 0.9, 1.25) for _ in range(4)]
+    brights = [drawing.draw_hue(rng, 0.9, 1.25) for _ in range(4)]
     return Style(
         wood=textures.wood(rng, str(woods[0])),
         wood2=textures.wood(rng, str(woods[1])),
@@ -63,7 +63,7 @@ def make_style(rng: np.random.Generator) -> Style:
         leather=textures.leather(rng, ((96, 60, 40), (48, 44, 44), (140, 92, 58))[int(rng.integers(3))]),
         ceramics=tuple(
             textures.tiles(rng, color, color, (0.6, 0.6), 0.6) if k else textures.plain(rng, color, 0.7)
-            for k, color in enumerate([(226, 222, 212), drawing.hue(rng), drawing.hue(rng)])
+            for k, color in enumerate([(226, 222, 212), drawing.draw_hue(rng), drawing.draw_hue(rng)])
         ),
         bright=tuple(textures.plain(rng, color, 0.5) for color in brights),
         books=art.spines(rng),

@@ -1,4 +1,4 @@
-"""A take as a `Scene` in memory: what loaders make of a written sample scene, without the writing."""
+"""A capture as a `Scene` in memory: what loaders make of a written sample scene, without the writing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resized
-from vgbench_gen.samples.base import Take, World
+from vgbench_gen.samples.base import Capture, World
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
 
 DEPTH_SIZE = {"ca1m": 0.5, "scannet": 0.4938, "scannetpp": 256 / 1920, "wildrgbd": 1.0}
@@ -31,23 +31,25 @@ class TakeFrame(Frame):
         return np.where(depth > self._range_m, np.float32(0), depth)
 
 
-class TakeScene(Scene):
+class CaptureScene(Scene):
     """See the module. `scale`: size of the pictures over the delivered size."""
 
-    def __init__(self, take: Take, dataset: str, scale: float = 1.0) -> None:
-        camera = take.camera
+    def __init__(self, capture: Capture, dataset: str, scale: float = 1.0) -> None:
+        camera = capture.camera
         if scale != 1.0:
             camera = resized(camera, round(camera.width * scale), round(camera.height * scale))
         share = DEPTH_SIZE[dataset]
         depth_camera = resized(camera, round(camera.width * share), round(camera.height * share))
         self.dataset, self.id, self.split = dataset, "take", "val"
         self.frames = [
-            TakeFrame(k, take.world, camera, depth_camera, pose, RANGE_M[dataset])
-            for k, pose in enumerate(take.world_from_camera)
-            if k not in take.lost
+            TakeFrame(k, capture.world, camera, depth_camera, pose, RANGE_M[dataset])
+            for k, pose in enumerate(capture.world_from_camera)
+            if k not in capture.lost
         ]
         self.objects = [
-            SceneObject(str(item.instance_id), item.label, item.box) for item in take.world.objects if dataset == "ca1m"
+            SceneObject(str(item.instance_id), item.label, item.box)
+            for item in capture.world.objects
+            if dataset == "ca1m"
         ]
         self.up_world = None if dataset == "wildrgbd" else np.array([0.0, 0.0, 1.0])
         self.depth_kind: DepthKind = "laser" if dataset == "ca1m" else "sensor"

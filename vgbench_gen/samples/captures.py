@@ -9,7 +9,7 @@ import numpy as np
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.samples import paths
-from vgbench_gen.samples.base import SampleSpec, Take
+from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.programs import PROGRAMS
 from vgbench_gen.samples.rooms import RoomPlan, build_room
 
@@ -47,7 +47,7 @@ class _Lens:
     width: int
     height: int
     focal_px: float
-    spread: float  # of the focal length, from take to take
+    spread: float  # of the focal length, from capture to capture
     portrait_share: float
 
 
@@ -60,7 +60,7 @@ _LENSES = {
 }
 
 
-def make_take(spec: SampleSpec) -> Take:
+def make_capture(spec: SampleSpec) -> Capture:
     """Build the room of a scene and walk through it. The same `spec` gives the same take.
 
     Raises:
@@ -69,7 +69,7 @@ def make_take(spec: SampleSpec) -> Take:
     rng = rng_for(spec.seed, "samples", "take", spec.dataset, str(spec.number), spec.scene_id)
     camera = make_camera(spec, rng)
     if spec.dataset == "wildrgbd":
-        return _turntable(spec, camera, rng)
+        return _make_turntable_capture(spec, camera, rng)
     room_id = spec.scene_id.split("/")[0]
     if spec.dataset == "scannet":
         room_id = room_id.rsplit("_", 1)[0]
@@ -77,16 +77,16 @@ def make_take(spec: SampleSpec) -> Take:
     kind = "" if spec.dataset == "scannet" else list(PROGRAMS)[spec.number % len(PROGRAMS)]
     built = build_room(spec.seed, f"{spec.dataset}/{room_id}", kind)
     plan = built.plan
-    poses = paths.walk(rng, spec.frames, camera, targets_of(plan), plan.size_m, built.world.clearance_m)
+    poses = paths.make_walk(rng, spec.frames, camera, list_targets(plan), plan.size_m, built.world.clearance_m)
     lost: frozenset[int] = frozenset()
     if spec.dataset == "scannet":
         lost = frozenset(int(k) for k in rng.choice(np.arange(1, spec.frames), int(rng.integers(1, 3)), replace=False))
     blurred = frozenset([int(rng.integers(1, spec.frames))]) if rng.random() < 0.6 else frozenset()
-    return Take(
+    return Capture(
         built.world,
         camera,
         poses,
-        _times(rng, spec.frames),
+        _draw_times(rng, spec.frames),
         lost,
         blurred - lost,
         room=f"{spec.dataset}/{room_id}",
@@ -95,7 +95,7 @@ def make_take(spec: SampleSpec) -> Take:
 
 
 def make_camera(spec: SampleSpec, rng: np.random.Generator) -> Camera:
-    """The colour camera of a take, upright, at delivered size.
+    """The colour camera of a capture, upright, at delivered size.
 
     Raises:
         ValueError: the dataset or the kind of camera is unknown.
@@ -111,17 +111,17 @@ def make_camera(spec: SampleSpec, rng: np.random.Generator) -> Camera:
     return Camera(K, width, height)
 
 
-def targets_of(plan: RoomPlan) -> list[paths.Target]:
+def list_targets(plan: RoomPlan) -> list[paths.FilmingTarget]:
     """Things of the room that a person with a camera looks at."""
     found = []
     for thing in plan.placed:
         size = float((thing.high_m - thing.low_m).max())
         if not thing.structural and thing.model.label not in ("rug", "ceiling lamp", "curtain", "blinds", "papers"):
-            found.append(paths.Target(thing.box().center_m, size))
+            found.append(paths.FilmingTarget(thing.box().center_m, size))
     return found
 
 
-def _turntable(spec: SampleSpec, camera: Camera, rng: np.random.Generator) -> Take:
+def _make_turntable_capture(spec: SampleSpec, camera: Camera, rng: np.random.Generator) -> Capture:
     category = spec.scene_id.split("/")[0].replace("_", " ")
     if category not in TURNTABLE:
         category = list(TURNTABLE)[int(rng.integers(len(TURNTABLE)))]
@@ -133,12 +133,12 @@ def _turntable(spec: SampleSpec, camera: Camera, rng: np.random.Generator) -> Ta
     radius = 1.75 * float(np.linalg.norm(box.size_m))
     radius = radius if radius >= _CLOSEST_M else _ARM_M
     center: FloatArray = box.center_m - np.array([0, 0, 0.1 * box.size_m[2]])
-    poses = paths.orbit(rng, spec.frames, center, radius, built.world.clearance_m)
-    return Take(
+    poses = paths.make_orbit(rng, spec.frames, center, radius, built.world.clearance_m)
+    return Capture(
         built.world,
         camera,
         poses,
-        _times(rng, spec.frames),
+        _draw_times(rng, spec.frames),
         focus=focus,
         focus_label=category,
         room=f"{spec.dataset}/{spec.scene_id}",
@@ -146,6 +146,6 @@ def _turntable(spec: SampleSpec, camera: Camera, rng: np.random.Generator) -> Ta
     )
 
 
-def _times(rng: np.random.Generator, frames: int) -> FloatArray:
+def _draw_times(rng: np.random.Generator, frames: int) -> FloatArray:
     start = float(rng.uniform(100, 5000))
     return np.round(start + np.cumsum(_FRAME_S * rng.uniform(0.9, 1.1, frames)), 6)
