@@ -171,7 +171,7 @@ def test_what_cannot_be_asked(
     assert main(["models", "openai:gpt-4o"]) == 2
     assert "no key. Set OPENAI_API_KEY" in capsys.readouterr().err
     assert main(["models", "hf:somewhere", "--device", "abacus"]) == 2
-    assert 'options of the local model: device: found "abacus"' in capsys.readouterr().err
+    assert '--device: found "abacus"; expected' in capsys.readouterr().err
 
 
 def test_who_can_be_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover import judge_replies
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench import questions as salbench
-from vgbench_gen.evaluation.prompting import AskOptions
+from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.importers import _totals
 from vgbench_gen.text.render import templates_root
 

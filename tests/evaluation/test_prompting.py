@@ -13,7 +13,8 @@ from vgbench_gen.core.errors import UnknownNameError
 from vgbench_gen.core.spread import uniform
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Row
-from vgbench_gen.evaluation.prompting import VISUAL_COT, AskOptions, _fill, asked, prompt_set, rotations, with_added
+from vgbench_gen.evaluation.options import VISUAL_COT, AskOptions
+from vgbench_gen.evaluation.prompting import _fill, asked, prompt_set, rotations, with_added
 from vgbench_gen.evaluation.questions import Questions
 
 LETTER = """\

@@ -9,7 +9,8 @@ import pytest
 
 from tests.importers.hub import imported, video, write_parquet, write_photo, write_zip
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.evaluation.prompting import AskOptions, asked, full_text, prompt_set, rotated
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import asked, full_text, prompt_set, rotated
 from vgbench_gen.evaluation.scoring import case_of, score
 from vgbench_gen.importers._files import RowError
 from vgbench_gen.importers._video import uniform_frames

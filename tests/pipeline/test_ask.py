@@ -24,7 +24,8 @@ from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.prompting import AskOptions, question_digest, rotated
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import question_digest, rotated
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import ReplyLine, read_replies
 from vgbench_gen.evaluation.runner import Run, evaluate, evaluate_all

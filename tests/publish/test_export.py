@@ -22,7 +22,8 @@ from vgbench_gen.backends.base import ImagePart, TextPart
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.evaluation.base import Source, benchmarks
-from vgbench_gen.evaluation.prompting import AskOptions, question_digest
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import question_digest
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, case_of, score
 from vgbench_gen.importers.published import read_published

@@ -20,7 +20,8 @@ from tests.publish.exported import scripted, written
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.imported import import_log
-from vgbench_gen.evaluation.prompting import Asked, AskOptions
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.scoring import case_of, score

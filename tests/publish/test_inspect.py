@@ -14,7 +14,7 @@ from tests.store.examples import make_item, textured
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.imported import import_log, logs
-from vgbench_gen.evaluation.prompting import AskOptions
+from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, read_replies, replies_path
 from vgbench_gen.evaluation.saved import score_source

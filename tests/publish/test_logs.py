@@ -16,7 +16,8 @@ from vgbench_gen.core.errors import DatasetError, UnknownNameError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.imported import Imported, import_log, logs
-from vgbench_gen.evaluation.prompting import AskOptions, asked, question_digest
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import asked, question_digest
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.saved import score_source
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from vgbench_gen.backends.base import Backend
-from vgbench_gen.core.config import Config
+from vgbench_gen.core.config import Config, Flag
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.registry import Registry
 
@@ -19,46 +19,80 @@ _LONGEST_S = 7 * 24 * 3600.0
 
 
 class LocalOptions(Config):
-    """How a model on this machine runs (`hf:`).
+    """How a model on this machine runs (`hf:`)."""
 
-    device: auto (GPUs where there are any), cpu, cuda or cuda:1. dtype: auto (bfloat16 on a GPU, float32 elsewhere),
-    float32, bfloat16 or float16. batch_size: prompts that share a forward pass, at most. trust_remote_code: whether
-    Python code that comes with the model may run.
-    """
+    device: Annotated[str, Flag("Where a local model (hf:) runs: auto, cpu, cuda, cuda:1.", "NAME")] = Field(
+        default="auto", pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$"
+    )
+    """Where it runs; auto takes GPUs where there are any."""
 
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:[0-9]+)?)$")
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    batch_size: int = Field(default=8, ge=1, le=1024)
-    trust_remote_code: bool = False
+    dtype: Annotated[
+        Literal["auto", "float32", "bfloat16", "float16"],
+        Flag("Of its weights: auto, float32, bfloat16 or float16.", "NAME"),
+    ] = "auto"
+    """Of the weights; auto is bfloat16 on a GPU and float32 elsewhere."""
+
+    batch_size: Annotated[int, Flag("Prompts in one pass of a local model.", "N")] = Field(default=8, ge=1, le=1024)
+    """How many prompts share a forward pass, at most."""
+
+    trust_remote_code: Annotated[bool, Flag("Let Python code that comes with a local model run.")] = False
+    """Whether Python code that comes with the model may run."""
 
 
 class BackendOptions(Config):
-    """How requests are sent. Nothing here changes what is asked, so nothing here is part of the cache key but the URL.
+    """How requests are sent. Nothing here changes what is asked; of all this only the URL is part of the cache key."""
 
-    concurrency: requests under way at once, at most. rpm, tpm: requests and tokens a minute, 0 for no limit.
-    budget_usd, budget_tokens: no new request starts when the rest may not suffice for one more; None for no bound.
-    cache: SQLite file of replies, None for none. timeout_s: of one attempt. retries: after failures that may pass.
-    key_file: holds the key, instead of the environment. base_url: instead of the provider's; it may hold a password, so
-    records take the backend's `spec`, never this. prices: a TOML file as
-    `prices.toml`, looked at before the shipped one. image_edits: how images are changed: by the endpoint made for
-    it, in a chat, or as the table of providers says. local: of models that run on this machine. keyless: nothing will
-    be asked, so no key is demanded.
-    """
+    concurrency: Annotated[int, Flag("Requests under way at once, at most.", "N")] = Field(default=16, ge=1, le=1024)
+    """Requests under way at once, at most."""
 
-    concurrency: int = Field(default=16, ge=1, le=1024)
-    rpm: int = Field(default=0, ge=0, le=_MOST)
-    tpm: int = Field(default=0, ge=0, le=_MOST)
-    budget_usd: float | None = Field(default=None, gt=0)
-    budget_tokens: int | None = Field(default=None, gt=0, le=_MOST)
-    cache: Path | None = None
-    timeout_s: float = Field(default=120.0, gt=0, le=_LONGEST_S)
-    retries: int = Field(default=5, ge=0)
-    key_file: Path | None = None
-    base_url: str = Field(default="", repr=False)
-    prices: Path | None = None
+    rpm: Annotated[int, Flag("Requests a minute, at most; 0 for no limit.", "N")] = Field(default=0, ge=0, le=_MOST)
+    """Requests a minute, at most; 0 for no limit."""
+
+    tpm: Annotated[int, Flag("Tokens a minute, at most; 0 for no limit.", "N")] = Field(default=0, ge=0, le=_MOST)
+    """Tokens a minute, at most; 0 for no limit."""
+
+    budget_usd: Annotated[float | None, Flag("Ask nothing more once this may be spent.", "USD", ("--budget",))] = Field(
+        default=None, gt=0
+    )
+    """No new request starts when what is left of it may not suffice for one more; None for no bound."""
+
+    budget_tokens: Annotated[int | None, Flag("The same, counted in tokens.", "N")] = Field(
+        default=None, gt=0, le=_MOST
+    )
+    """The same, counted in tokens."""
+
+    cache: Annotated[Path | None, Flag("File of replies: what was answered is not asked again.", "FILE")] = None
+    """SQLite file of replies; None for none."""
+
+    timeout_s: Annotated[float, Flag("Longest wait for one answer.", "SECONDS", ("--timeout",))] = Field(
+        default=120.0, gt=0, le=_LONGEST_S
+    )
+    """Longest wait of one attempt, in seconds."""
+
+    retries: Annotated[int, Flag("After failures that may pass.", "N")] = Field(default=5, ge=0)
+    """Attempts after failures that may pass."""
+
+    key_file: Annotated[Path | None, Flag("Holds the key, or a line NAME=key; else the environment does.", "FILE")] = (
+        None
+    )
+    """File that holds the key, instead of the environment."""
+
+    base_url: Annotated[str, Flag("Of the server, instead of the provider's own.", "URL")] = Field(
+        default="", repr=False
+    )
+    """Address instead of the provider's. It may hold a password: records take the `spec` of the backend, never this."""
+
+    prices: Annotated[Path | None, Flag("TOML file of prices, looked at before the shipped one.", "FILE")] = None
+    """A TOML file laid out as `prices.toml`, looked at before that one."""
+
     image_edits: Literal["auto", "endpoint", "chat"] = "auto"
+    """How images are changed: by the endpoint made for it, in a chat, or as the table of providers says."""
+
     local: LocalOptions = Field(default_factory=LocalOptions)
+    """For models that run on this machine."""
+
     keyless: bool = False
+    """Nothing will be asked, so no key is demanded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ Address = Annotated[
     typer.Option("--address", metavar="ADDRESS", help="Of a running Ray cluster; auto finds the one of this machine."),
 ]
 MAX_SEED = (1 << 63) - 1
+DEFAULT_MODEL = "deepseek:deepseek-flash"
 Seed = Annotated[
     int | None, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Instead of the recipe's seed.")
 ]
@@ -38,7 +39,17 @@ ModelNames = Annotated[
     list[str] | None,
     typer.Option("--model", metavar="NAME", help="Spec, model or file of replies; may be repeated; all by default."),
 ]
+ModelSpec = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="SPEC", help="Who is asked: deepseek:deepseek-flash, openai:gpt-4o, azure:DEPLOYMENT, …"
+    ),
+]
 BenchmarkName = Annotated[str, typer.Option("--benchmark", metavar="NAME", help="What kind of data DATASET is.")]
+ImagesFolder = Annotated[
+    Path | None, typer.Option("--images", metavar="FOLDER", help="Images, where they lie apart from the questions.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")]
 
 
 def worker_count(workers: int) -> int:

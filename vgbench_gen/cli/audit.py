@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import Workers
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("audit", epilog="Example: vgbench audit build/vgbench --workers 2 --only blind,rules")(audit)
+    add_verb(app, "audit", audit, "Look", "vgbench audit build/vgbench --workers 2 --only blind,rules")
 
 
 def audit(

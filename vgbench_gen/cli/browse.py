@@ -10,13 +10,12 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._verbs import add_verb
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("browse", epilog="Example: vgbench browse build/vgbench && xdg-open build/vgbench/gallery/index.html")(
-        browse
-    )
+    add_verb(app, "browse", browse, "Look", "vgbench browse build/vgbench && xdg-open build/vgbench/gallery/index.html")
 
 
 def browse(

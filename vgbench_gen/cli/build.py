@@ -20,6 +20,7 @@ from vgbench_gen.cli._options import (
     Workers,
     chosen_engine,
 )
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,9 +52,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the manifest's count
 
 def register(app: typer.Typer) -> None:
     """Add the verbs."""
-    app.command("build", epilog="Example: vgbench build --scenes raw_scenes --out build/vgbench --workers 2")(build)
-    app.command("measure", epilog="Example: vgbench measure --scenes raw_scenes --out build/vgbench")(measure)
-    app.command("compose", epilog="Example: vgbench compose --out build/vgbench --distractor-seed 7")(compose)
+    add_verb(app, "build", build, "Build", "vgbench build --scenes raw_scenes --out build/vgbench --workers 2")
+    add_verb(app, "measure", measure, "Build", "vgbench measure --scenes raw_scenes --out build/vgbench")
+    add_verb(app, "compose", compose, "Build", "vgbench compose --out build/vgbench --distractor-seed 7")
 
 
 def build(

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames
+from vgbench_gen.cli._verbs import add_verb
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("compare", epilog="Example: vgbench compare build/vgbench")(compare)
+    add_verb(app, "compare", compare, "Score", "vgbench compare build/vgbench")
 
 
 def compare(

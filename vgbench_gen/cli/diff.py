@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vgbench_gen.cli._verbs import add_verb
+
 if TYPE_CHECKING:
     from vgbench_gen.store.diff import Difference
 
@@ -18,7 +20,7 @@ _COUNTS = ("same", "changed", "only_a", "only_b")
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("diff", epilog="Example: vgbench diff build/before build/after --json")(diff)
+    add_verb(app, "diff", diff, "Build", "vgbench diff build/before build/after --json")
 
 
 def diff(

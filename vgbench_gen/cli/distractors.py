@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vgbench_gen.cli import _models
-from vgbench_gen.cli._options import MAX_SEED, DatasetFolder, Workers, worker_count
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
-    from vgbench_gen.backends.spec import BackendOptions
     from vgbench_gen.pipeline.redraw import RedrawReport
 
 _LISTED = 40
@@ -22,10 +22,13 @@ _LISTED = 40
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command(
+    add_verb(
+        app,
         "distractors",
-        epilog="Example: vgbench distractors build/vgbench --strategy set-first --seed 7 --out build/vgbench-7",
-    )(distractors)
+        distractors,
+        "Vary",
+        "vgbench distractors build/vgbench --strategy set-first --seed 7 --out build/vgbench-7",
+    )
 
 
 def distractors(
@@ -62,21 +65,8 @@ def distractors(
         list[str] | None,
         typer.Option("--model", metavar="SPEC", help="For llm: who names values; several share the questions."),
     ] = None,
-    concurrency: _models.Concurrency = _models.DEFAULT_CONCURRENCY,
-    rpm: _models.RequestsPerMinute = 0,
-    tpm: _models.TokensPerMinute = 0,
-    budget: _models.BudgetUsd = None,
-    budget_tokens: _models.BudgetTokens = None,
-    cache: _models.CacheFile = None,
-    timeout: _models.TimeoutSeconds = _models.DEFAULT_TIMEOUT_S,
-    retries: _models.Retries = _models.DEFAULT_RETRIES,
-    key_file: _models.KeyFile = None,
-    base_url: _models.BaseUrl = "",
-    prices: _models.PricesFile = None,
-    device: _models.Device = "auto",
-    dtype: _models.Dtype = "auto",
-    batch_size: _models.BatchSize = 8,
-    trust_remote_code: _models.TrustRemoteCode = False,
+    *,
+    sent: BackendOptions,
     workers: Workers = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print what changed as JSON.")] = False,
 ) -> None:
@@ -95,13 +85,8 @@ def distractors(
     settings = Settings(shares, seed, tuple(task or ()), margins, refused)
     propose = None
     if "llm" in shares:
-        options = _models.backend_options(
-            concurrency=concurrency, rpm=rpm, tpm=tpm, budget=budget, budget_tokens=budget_tokens, cache=cache,
-            timeout=timeout, retries=retries, key_file=key_file, base_url=base_url, prices=prices,
-            local=_models.local_options(device, dtype, batch_size, trust_remote_code),
-        )  # fmt: skip
-        specs = model or [_models.DEFAULT_MODEL]
-        propose = proposer(lambda replies: _opened(specs, options, replies), seed)
+        specs = model or [DEFAULT_MODEL]
+        propose = proposer(lambda replies: _opened(specs, sent, replies), seed)
     begun = [""]
     with tqdm(desc="reading", unit="q", disable=None) as bar:
 

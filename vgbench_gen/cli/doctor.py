@@ -18,13 +18,14 @@ from vgbench_gen.cli._options import (
     Workers,
     chosen_engine,
 )
+from vgbench_gen.cli._verbs import add_verb
 
 _SCENES = [Path("raw_scenes")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("doctor", epilog="Example: vgbench doctor --scenes raw_scenes --out build/vgbench --workers 8")(doctor)
+    add_verb(app, "doctor", doctor, "Build", "vgbench doctor --scenes raw_scenes --out build/vgbench --workers 8")
 
 
 def doctor(

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import DatasetError
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("explain", epilog="Example: vgbench explain build/vgbench 4f0c2d --out why.png")(explain)
+    add_verb(app, "explain", explain, "Look", "vgbench explain build/vgbench 4f0c2d --out why.png")
 
 
 def explain(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, bar, worker_count
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.publish.hydrate import HydrateReport
@@ -27,7 +28,7 @@ _SAID = {
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("hydrate", epilog="Example: vgbench hydrate build/pulled --scenes raw_scenes")(hydrate)
+    add_verb(app, "hydrate", hydrate, "Share", "vgbench hydrate build/pulled --scenes raw_scenes")
 
 
 def hydrate(

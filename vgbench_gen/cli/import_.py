@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vgbench_gen.cli._verbs import add_verb
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,9 +21,7 @@ _SHOWN = 5  # differences and bad rows of a source; all of them stand in --json 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("import", epilog="Example: vgbench import cvbench --from downloads/CV-Bench --out build/cvbench")(
-        import_
-    )
+    add_verb(app, "import", import_, "Score", "vgbench import cvbench --from downloads/CV-Bench --out build/cvbench")
 
 
 def import_(

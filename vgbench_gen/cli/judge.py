@@ -9,28 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._models import (
-    DEFAULT_RETRIES,
-    DEFAULT_TIMEOUT_S,
-    BaseUrl,
-    BudgetTokens,
-    BudgetUsd,
-    CacheFile,
-    KeyFile,
-    PricesFile,
-    RequestsPerMinute,
-    Retries,
-    TimeoutSeconds,
-    TokensPerMinute,
-    backend_options,
-)
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._flags import Only
+from vgbench_gen.cli._verbs import add_verb
 
-_EXAMPLE = "Example: vgbench judge rover --samples samples.jsonl --out scores.jsonl --model openai:gpt-4o"
+_EXAMPLE = "vgbench judge rover --samples samples.jsonl --out scores.jsonl --model openai:gpt-4o"
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("judge", epilog=_EXAMPLE)(judge)
+    add_verb(app, "judge", judge, "Score", _EXAMPLE)
 
 
 def judge(
@@ -72,16 +60,22 @@ def judge(
         int, typer.Option("--askings", metavar="N", min=1, help="Of one metric, where a reply holds no valid score.")
     ] = 3,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Samples judged at once.")] = 10,
-    rpm: RequestsPerMinute = 0,
-    tpm: TokensPerMinute = 0,
-    budget: BudgetUsd = None,
-    budget_tokens: BudgetTokens = None,
-    cache: CacheFile = None,
-    timeout: TimeoutSeconds = DEFAULT_TIMEOUT_S,
-    retries: Retries = DEFAULT_RETRIES,
-    key_file: KeyFile = None,
-    base_url: BaseUrl = "",
-    prices: PricesFile = None,
+    *,
+    sent: Annotated[
+        BackendOptions,
+        Only(
+            "rpm",
+            "tpm",
+            "budget_usd",
+            "budget_tokens",
+            "cache",
+            "timeout_s",
+            "retries",
+            "key_file",
+            "base_url",
+            "prices",
+        ),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print averages and agreement as JSON.")] = False,
 ) -> None:
     """Grade reasoning and generated images with a model, by ROVER's rubric: 1 to 5, and 0 to 100.
@@ -98,19 +92,7 @@ def judge(
         raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected rover.")
     judged, tasks = _samples(samples, data, generated)
     wanted = metrics or None
-    sent = backend_options(
-        concurrency=workers,
-        rpm=rpm,
-        tpm=tpm,
-        budget=budget,
-        budget_tokens=budget_tokens,
-        cache=cache,
-        timeout=timeout,
-        retries=retries,
-        key_file=key_file,
-        base_url=base_url,
-        prices=prices,
-    )
+    sent = sent.model_copy(update={"concurrency": workers})
     runs: dict[str, list[dict[str, Any]]] = {}
     told: dict[str, Any] = {}
     names = [(spec, repeat) for spec in model or [default_judge()] for repeat in range(repeats)]

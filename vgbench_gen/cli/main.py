@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen import __version__, cli
+from vgbench_gen.cli._verbs import GroupedVerbs
 from vgbench_gen.core.errors import VGBenchError
 
 # Base of all complaints about arguments; typer exports only this child of it.
@@ -29,6 +30,7 @@ def make_app() -> typer.Typer:
     """The program with every verb of the folder `cli/`."""
     app = typer.Typer(
         name="vgbench",
+        cls=GroupedVerbs,
         help="Make, check and score visual-geometry questions from raw RGB-D scenes.",
         epilog="Example: vgbench build --scenes raw_scenes --out build/vgbench",
         add_completion=False,

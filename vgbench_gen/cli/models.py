@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._models import (
-    DEFAULT_TIMEOUT_S,
-    BaseUrl,
-    Device,
-    Dtype,
-    KeyFile,
-    PricesFile,
-    Retries,
-    TimeoutSeconds,
-    TrustRemoteCode,
-    backend_options,
-    local_options,
-)
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._flags import Only
+from vgbench_gen.cli._options import AsJson
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
@@ -29,11 +20,12 @@ if TYPE_CHECKING:
 
 
 _BASELINE = "baseline:"
+_SENT = BackendOptions(concurrency=4, retries=2)
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("models", epilog="Example: vgbench models openai:gpt-4o    (without SPEC: who can be asked)")(models)
+    add_verb(app, "models", models, "Score", "vgbench models openai:gpt-4o    (without SPEC: who can be asked)")
 
 
 def models(
@@ -47,15 +39,8 @@ def models(
     max_tokens: Annotated[
         int, typer.Option("--max-tokens", metavar="N", min=1, help="Of each reply; models that reason need many.")
     ] = 1024,
-    key_file: KeyFile = None,
-    base_url: BaseUrl = "",
-    timeout: TimeoutSeconds = DEFAULT_TIMEOUT_S,
-    retries: Retries = 2,
-    prices: PricesFile = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    trust_remote_code: TrustRemoteCode = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+    sent: Annotated[BackendOptions, Only("key_file", "base_url", "timeout_s", "retries", "prices", "local")] = _SENT,
+    as_json: AsJson = False,
 ) -> None:
     """Check a model from end to end with words, a picture, JSON, temperature and seed: some ten short requests.
 
@@ -74,16 +59,7 @@ def models(
     if spec.startswith(_BASELINE):
         raise ConfigError(f"{spec}: found a baseline, which asks nobody; it answers in `vgbench eval --model {spec}`.")
 
-    options = backend_options(
-        concurrency=4,
-        timeout=timeout,
-        retries=retries,
-        key_file=key_file,
-        base_url=base_url,
-        prices=prices,
-        local=local_options(device, dtype, 8, trust_remote_code),
-    )
-    backend = open_backend(spec, options)
+    backend = open_backend(spec, sent)
     try:
         found = examine(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
     finally:

@@ -8,35 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._models import (
-    DEFAULT_CONCURRENCY,
-    DEFAULT_MODEL,
-    DEFAULT_RETRIES,
-    DEFAULT_TIMEOUT_S,
-    BaseUrl,
-    BatchSize,
-    BudgetTokens,
-    BudgetUsd,
-    CacheFile,
-    Concurrency,
-    Device,
-    Dtype,
-    KeyFile,
-    ModelSpec,
-    PricesFile,
-    RequestsPerMinute,
-    Retries,
-    TimeoutSeconds,
-    TokensPerMinute,
-    TrustRemoteCode,
-    backend_options,
-    local_options,
-)
-from vgbench_gen.cli._options import MAX_SEED
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,8 +28,8 @@ _SHOWN_REQUESTS = 2
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("paraphrase", epilog="Example: vgbench paraphrase --model deepseek:deepseek-flash --bank bank.toml")(
-        paraphrase
+    add_verb(
+        app, "paraphrase", paraphrase, "Vary", "vgbench paraphrase --model deepseek:deepseek-flash --bank bank.toml"
     )
 
 
@@ -88,21 +66,8 @@ def paraphrase(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show first requests and an estimate of tokens; ask nothing.")
     ] = False,
-    concurrency: Concurrency = DEFAULT_CONCURRENCY,
-    rpm: RequestsPerMinute = 0,
-    tpm: TokensPerMinute = 0,
-    budget: BudgetUsd = None,
-    budget_tokens: BudgetTokens = None,
-    cache: CacheFile = None,
-    timeout: TimeoutSeconds = DEFAULT_TIMEOUT_S,
-    retries: Retries = DEFAULT_RETRIES,
-    key_file: KeyFile = None,
-    base_url: BaseUrl = "",
-    prices: PricesFile = None,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    batch_size: BatchSize = 8,
-    trust_remote_code: TrustRemoteCode = False,
+    *,
+    sent: BackendOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Add reworded phrasings to a bank file, or reword every row of a dataset.
@@ -124,23 +89,11 @@ def paraphrase(
         raise ConfigError(f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates.")
     target = out or (None if per_item is None else per_item.resolve().with_name(f"{per_item.resolve().name}-reworded"))
     beside = bank if target is None else target
-    options: dict[str, Any] = {
-        "concurrency": concurrency,
-        "rpm": rpm,
-        "tpm": tpm,
-        "budget": budget,
-        "budget_tokens": budget_tokens,
-        "cache": cache or beside.with_name(f"{beside.name}.replies.sqlite"),
-        "timeout": timeout,
-        "retries": retries,
-        "key_file": key_file,
-        "base_url": base_url,
-        "prices": prices,
-        "local": local_options(device, dtype, batch_size, trust_remote_code),
-    }
+    cache = sent.cache or beside.with_name(f"{beside.name}.replies.sqlite")
+    sent = sent.model_copy(update={"cache": cache})
     judge = "" if no_judge else judge_model or model
     warm = None if temperature < 0 else temperature
-    job = _Job(model, judge, n, warm, seed, options, task or [], kind or [], language, dry_run, as_json)
+    job = _Job(model, judge, n, warm, seed, sent, task or [], kind or [], language, dry_run, as_json)
     if target is None or per_item is None:
         _templates(job, bank)
     else:
@@ -156,7 +109,7 @@ class _Job:
     n: int
     temperature: float | None
     seed: int | None
-    options: dict[str, Any]
+    sent: BackendOptions
     tasks: list[str]
     types: list[str]
     language: str
@@ -230,8 +183,7 @@ def _asker(job: _Job) -> Iterator[Asker]:
     from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS
     from vgbench_gen.text.paraphrase.rounds import Asker
 
-    options = backend_options(**job.options)
-    backends = {spec: open_backend(spec, options) for spec in dict.fromkeys([job.model, job.judge]) if spec}
+    backends = {spec: open_backend(spec, job.sent) for spec in dict.fromkeys([job.model, job.judge]) if spec}
     try:
         judge = backends.get(job.judge)
         given = {"temperature": job.temperature, "seed": job.seed, "max_tokens": MAX_TOKENS}

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._verbs import add_verb
 
 _WARNING = (
     "Pruning hides a faulty sampler: what goes is the evidence of the fault, and what stays was made the same way. "
@@ -21,7 +22,7 @@ _WARNING = (
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("prune", epilog="Example: vgbench prune build/vgbench --out build/pruned --share 0.1 --dry-run")(prune)
+    add_verb(app, "prune", prune, "Vary", "vgbench prune build/vgbench --out build/pruned --share 0.1 --dry-run")
 
 
 def prune(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _NOBODY = "your-name"
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("publish", epilog="Example: vgbench publish build/vgbench --repo lab/vgbench --dry-run")(publish)
+    add_verb(app, "publish", publish, "Share", "vgbench publish build/vgbench --repo lab/vgbench --dry-run")
 
 
 def publish(

@@ -9,12 +9,14 @@ from typing import Annotated
 
 import typer
 
+from vgbench_gen.cli._verbs import add_verb
+
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command(
-        "pull", epilog="Example: vgbench pull lab/vgbench --out build/pulled && vgbench eval build/pulled --model …"
-    )(pull)
+    add_verb(
+        app, "pull", pull, "Share", "vgbench pull lab/vgbench --out build/pulled && vgbench eval build/pulled --model …"
+    )
 
 
 def pull(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _EXTRA = "pip install 'vgbench-gen[review]'"
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("review", epilog="Example: vgbench review build/vgbench --task metric_depth --sample 99")(review)
+    add_verb(app, "review", review, "Look", "vgbench review build/vgbench --task metric_depth --sample 99")
 
 
 def review(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, Workers, worker_count
+from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("samples", epilog="Example: vgbench samples --out raw_scenes --count ca1m=4 --count scannet=2")(samples)
+    add_verb(app, "samples", samples, "Build", "vgbench samples --out raw_scenes --count ca1m=4 --count scannet=2")
 
 
 def samples(

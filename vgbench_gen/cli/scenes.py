@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _NUMBER_WIDTH = 9
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("scenes", epilog="Example: vgbench scenes raw_scenes --json")(scenes)
+    add_verb(app, "scenes", scenes, "Build", "vgbench scenes raw_scenes --json")
 
 
 def scenes(

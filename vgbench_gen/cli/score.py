@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import BenchmarkName, ModelNames
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.board import ScoreRow
@@ -23,7 +24,7 @@ _NAMED = 20  # bad lines named in full; all of them are counted
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("score", epilog="Example: vgbench score build/vgbench")(score)
+    add_verb(app, "score", score, "Score", "vgbench score build/vgbench")
 
 
 def score(

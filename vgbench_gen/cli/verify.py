@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.core.gates import Gates
@@ -20,7 +21,7 @@ _LISTED = 40  # problems printed in full; all of them are counted, and all stand
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("verify", epilog="Example: vgbench verify build/vgbench --scenes raw_scenes")(verify)
+    add_verb(app, "verify", verify, "Build", "vgbench verify build/vgbench --scenes raw_scenes")
 
 
 def verify(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vgbench_gen.cli._options import MAX_SEED, DatasetFolder, ModelNames, Workers, bar, worker_count
+from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command("vote", epilog="Example: vgbench vote build/vgbench --out build/vgbench-hard --workers 2")(vote)
+    add_verb(app, "vote", vote, "Score", "vgbench vote build/vgbench --out build/vgbench-hard --workers 2")
 
 
 def vote(

@@ -10,6 +10,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -28,6 +29,23 @@ class Config(BaseModel):
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Marks a field of a configuration model as an option of the command line: `Annotated[int, Flag("…", "N")]`."""
+
+    help: str
+    """The sentence in the verb's `--help`."""
+
+    metavar: str = ""
+    """The word for the value in the usage, such as `FILE`; empty for switches."""
+
+    names: tuple[str, ...] = ()
+    """How the option is spelt, such as `("--rpm",)`; the name of the field with dashes where empty."""
+
+    is_list: bool = False
+    """Whether the option may be repeated and holds names separated by commas; the field is a tuple of strings."""
 
 
 def load_toml(path: Path, model: type[ConfigT]) -> ConfigT:
@@ -70,13 +88,20 @@ def parse_config(data: Mapping[str, Any], model: type[ConfigT], where: str) -> C
         # By way of JSON, because strict validation of Python objects refuses a list where a tuple is declared.
         return model.model_validate_json(json.dumps(data, default=str))
     except ValidationError as exc:
-        problems = [_problem(model, error) for error in exc.errors(include_url=False)]
+        problems = [describe_problem(model, error) for error in exc.errors(include_url=False)]
         raise ConfigError(f"{where}: " + "; ".join(problems)) from exc
 
 
-def _problem(model: type[BaseModel], error: Mapping[str, Any]) -> str:
+def describe_problem(model: type[BaseModel], error: Mapping[str, Any], key: str = "") -> str:
+    """One mistake that pydantic found in words: the key, what was found and what was expected.
+
+    Args:
+        model: what was expected.
+        error: one of `ValidationError.errors()`.
+        key: how the user knows the field, such as the option `--retries`; its place in the model where empty.
+    """
     location: Sequence[int | str] = error["loc"]
-    key = ".".join(str(part) for part in location) or "(top level)"
+    key = key or ".".join(str(part) for part in location) or "(top level)"
     if error["type"] == "extra_forbidden":
         name = str(location[-1])
         known = _keys_at(model, location[:-1])

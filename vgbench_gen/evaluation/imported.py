@@ -19,7 +19,8 @@ from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.prompting import Asked, AskOptions, asked, question_digest
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import Asked, asked, question_digest
 from vgbench_gen.evaluation.replies import (
     FOLDER,
     Header,

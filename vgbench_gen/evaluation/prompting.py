@@ -10,30 +10,21 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from vgbench_gen.backends.base import ImagePart, Message, Part, Request, Settings, TextPart
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import canonical_json, stable_hash
 from vgbench_gen.core.spread import uniform
 from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.reply_lines import DRAWING, ReplyKey
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.text.render import templates_root
 
-BLIND, WRONG_IMAGES = "blind", "wrong-images"  # stages of a reply: the controls
-VISUAL_COT, VISUAL_COT_IMAGE = "visual-cot", DRAWING  # an answer, and the image made before it
-SHOTS, MAX_SHOTS = "-shot", 16  # "3-shot" is the stage of a reply to a question after three examples
-MAX_TOKENS, MAX_TOKENS_REASONING = 512, 2048  # docs/protocols.md#vgbench-prompts, the paper's settings
-VIDEO_FRAMES = 8  # as above
+VISUAL_COT_IMAGE = DRAWING  # stage of the image that is made before an answer
 LETTERS = string.ascii_uppercase  # other benchmarks have up to six options
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 _NUMBERED_IMAGE = re.compile(r"\D*?([1-9])\D*")
-# Names by which models that think before they answer go; only the room for their answer depends on it.
-_REASONING = re.compile(
-    r"(?:^|[/:_.-])(?:o[1-9]|gpt-5|r1|qwq|qvq|reasoner|thinking|reasoning)(?:$|[/:_.-])", re.IGNORECASE
-)
 
 
 class PromptSet(Config):
@@ -90,62 +81,6 @@ def prompt_set(name: str) -> PromptSet:
     if unknown := {used for types in found.sources.values() for used in types.values()} - set(found.prompts):
         raise ConfigError(f"{folder / name}.toml: sources name {sorted(unknown)}; expected names under prompts.")
     return found
-
-
-class AskOptions(Config):
-    """What is asked of each question, and how. All but the choice of questions is part of the request's digest.
-
-    prompt_set: a name of `templates/prompts/`. max_tokens: 0 for 512, or 2,048 for models that reason (`reasoning`:
-    None to tell by the name). epochs: repeats. circular: every order of the options by rotation. blind: without images.
-    wrong_images: with those of another question. first_image: only the first, for models that take one. video_frames:
-    so many of a video, evenly spread, 0 for all. max_images: a question with more fails, 0 for no limit. long_side_px:
-    larger images are made smaller, 0 for never. visual_cot: an image is made first, by these prompts
-    (`visual_cot`); "" for none. shots: so many other questions are sent before, with answers.
-    seed: of draws. tasks, types, sources, limit: which questions; see `base.chosen`.
-    """
-
-    prompt_set: str = "paper"
-    temperature: float | None = 0.0
-    max_tokens: int = Field(default=0, ge=0)
-    reasoning: bool | None = None
-    reasoning_effort: str = ""
-    epochs: int = Field(default=1, ge=1, le=1000)
-    circular: bool = False
-    blind: bool = False
-    wrong_images: bool = False
-    first_image: bool = False
-    video_frames: int = Field(default=VIDEO_FRAMES, ge=0)
-    max_images: int = Field(default=0, ge=0)
-    long_side_px: int = Field(default=0, ge=0)
-    visual_cot: str = ""
-    shots: int = Field(default=0, ge=0, le=MAX_SHOTS)
-    seed: int = Field(default=0, ge=0, lt=1 << 63)
-    tasks: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    limit: int = Field(default=0, ge=0)
-
-    @property
-    def stage(self) -> str:
-        """Of the replies."""
-        if self.visual_cot:
-            return VISUAL_COT
-        if self.shots:
-            return f"{self.shots}{SHOTS}"
-        return BLIND if self.blind else WRONG_IMAGES if self.wrong_images else ""
-
-    def settings(self, model: str) -> Settings:
-        """How the model answers, without the epoch."""
-        reasons = self.reasoning
-        if reasons is None:
-            reasons = bool(self.reasoning_effort) or _REASONING.search(model) is not None
-        return Settings(
-            temperature=self.temperature,
-            max_tokens=self.max_tokens or (MAX_TOKENS_REASONING if reasons else MAX_TOKENS),
-            reasoning_effort=self.reasoning_effort,
-            system=prompt_set(self.prompt_set).system,
-            stage=self.stage,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import prompting
 from vgbench_gen.evaluation.base import Row, Source, chosen
-from vgbench_gen.evaluation.prompting import Asked, AskOptions
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import Asked
 
 _NEIGHBOURS = 8  # rows near enough that another question's images are mostly in the same row group
 

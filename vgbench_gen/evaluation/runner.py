@@ -15,7 +15,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.base import NamesImages, Row, Source, benchmarks
 from vgbench_gen.evaluation.baselines import PREFIX, Baseline, open_baseline
 from vgbench_gen.evaluation.interrupts import INTERRUPTED, Stop
-from vgbench_gen.evaluation.prompting import AskOptions
+from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER
 from vgbench_gen.evaluation.session import Progress, Run, Session

@@ -21,15 +21,8 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import plain
 from vgbench_gen.evaluation.base import HasTexts, Source
 from vgbench_gen.evaluation.board import ScoreRow, content_of
-from vgbench_gen.evaluation.prompting import (
-    BLIND,
-    SHOTS,
-    VISUAL_COT,
-    VISUAL_COT_IMAGE,
-    WRONG_IMAGES,
-    question_digest,
-    rotated,
-)
+from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
+from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, question_digest, rotated
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_stored
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score

@@ -16,8 +16,8 @@ from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell, Cells, by_part
 from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts
+from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, part_of
-from vgbench_gen.evaluation.prompting import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.sizes import sizes
 from vgbench_gen.quality.intervals import holm
 

@@ -22,7 +22,8 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.prompting import VISUAL_COT, VISUAL_COT_IMAGE, Asked, with_added
+from vgbench_gen.evaluation.options import VISUAL_COT
+from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked, with_added
 from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, line_at, read_answered
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.render import templates_root

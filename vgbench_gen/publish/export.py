@@ -21,7 +21,8 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Keeps, NamesImages, Source
-from vgbench_gen.evaluation.prompting import Asked, AskOptions
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, case_of
 from vgbench_gen.publish.scorer import copy_scorer

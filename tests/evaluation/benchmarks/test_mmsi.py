@@ -27,7 +27,8 @@ from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import mmsi
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
 from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES, options_of
-from vgbench_gen.evaluation.prompting import AskOptions, asked, prompt_set, with_added
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import asked, prompt_set, with_added
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source

@@ -28,7 +28,8 @@ from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.benchmarks.salbench.labels import EMPTY, O3, P3, LabelReader
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.layouts import breakdowns
-from vgbench_gen.evaluation.prompting import Asked, AskOptions
+from vgbench_gen.evaluation.options import AskOptions
+from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.reply_lines import ReplyKey
 from vgbench_gen.evaluation.runner import evaluate_all
 from vgbench_gen.evaluation.scoring import Case, score

@@ -16,7 +16,8 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.metrics import micro
-from vgbench_gen.evaluation.prompting import BLIND, AskOptions, asked
+from vgbench_gen.evaluation.options import BLIND, AskOptions
+from vgbench_gen.evaluation.prompting import asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
 from vgbench_gen.evaluation.saved import reply_files, score_lines

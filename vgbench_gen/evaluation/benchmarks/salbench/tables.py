@@ -20,7 +20,7 @@ from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell
-from vgbench_gen.evaluation.prompting import SHOTS
+from vgbench_gen.evaluation.options import SHOTS
 
 TASKS = {"detection": "D", "referring": "R", "visual_referring": "VR"}
 # Columns of a leaderboard after the two overall ones, in its order.

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Annotated
+
+import pytest
+import typer
+from pydantic import Field
+
+from vgbench_gen.cli import main as program
+from vgbench_gen.cli._flags import Only
+from vgbench_gen.cli._verbs import GROUPS, add_verb
+from vgbench_gen.core.config import Config, Flag
+
+
+class Lamp(Config):
+    watts: Annotated[int, Flag("Of the bulb.", "N")] = Field(default=40, gt=0, lt=101)
+    shade: str = "paper"
+
+
+class Desk(Config):
+    width_m: Annotated[float, Flag("From edge to edge.", "M", ("--width", "-w"))] = Field(default=1.2, gt=0)
+    drawers: Annotated[tuple[str, ...], Flag("By name.", "A,B", is_list=True)] = ()
+    oiled: Annotated[bool | None, Flag("Or left raw.", "", ("--oiled/--raw",))] = None
+    lamp: Lamp = Field(default_factory=Lamp)
+
+
+SMALL = Desk(width_m=0.5, drawers=("top",), lamp=Lamp(shade="silk"))
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, list[tuple[str, Desk]]]:
+    """The exit status, and what two verbs were called with: one takes all options of a desk, one only two of them."""
+    seen: list[tuple[str, Desk]] = []
+
+    def whole(name: Annotated[str, typer.Argument()], *, desk: Desk) -> None:
+        seen.append((name, desk))
+
+    def part(desk: Annotated[Desk, Only("drawers", "lamp")] = SMALL) -> None:
+        seen.append(("", desk))
+
+    app = typer.Typer(rich_markup_mode=None)
+    add_verb(app, "whole", whole, "Build", "vgbench whole mine")
+    add_verb(app, "part", part, "Build", "vgbench part")
+    monkeypatch.setattr(program, "make_app", lambda: app)
+    return program.main(list(arguments)), seen
+
+
+def test_fields_become_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "whole", "a") == (0, [("a", Desk())])
+    given = ["-w", "2", "--drawers", "x, y", "--drawers=z", "--raw", "--watts", "60"]
+    desk = Desk(width_m=2, drawers=("x", "y", "z"), oiled=False, lamp=Lamp(watts=60))
+    assert run(monkeypatch, "whole", "a", *given) == (0, [("a", desk)])
+
+
+def test_what_a_verb_does_not_offer_keeps_the_defaults_of_the_verb(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "part") == (0, [("", SMALL)])
+    lamp = Lamp(watts=60, shade="silk")
+    assert run(monkeypatch, "part", "--watts=60") == (0, [("", SMALL.model_copy(update={"lamp": lamp}))])
+    assert run(monkeypatch, "part", "--width", "2") == (2, [])
+    assert "No such option: --width" in capsys.readouterr().err
+
+
+def test_a_value_that_does_not_fit_is_told_by_its_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "whole", "a", "--width=-2") == (2, [])
+    assert capsys.readouterr().err == "vgbench: error: --width: found -2.0; expected greater than 0\n"
+    assert run(monkeypatch, "whole", "a", "--watts", "101") == (2, [])
+    assert "'--watts': Input should be less than or equal to 100" in capsys.readouterr().err
+
+
+def test_every_verb_stands_in_a_group_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert {command.rich_help_panel for command in program.make_app().registered_commands} <= set(GROUPS)
+    assert program.main(["--help"]) == 0
+    headings = [line[:-1] for line in capsys.readouterr().out.splitlines() if line[:1].isalpha() and line[-1] == ":"]
+    assert headings == ["Options", *GROUPS]

@@ -1,0 +1,43 @@
+"""The groups that verbs stand in, and how a verb joins the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from vgbench_gen.cli._flags import expand_flags
+
+GROUPS = ("Build", "Look", "Vary", "Score", "Share")
+"""In the order of `vgbench --help`; verbs of another group, such as a plug-in's, come after them."""
+
+
+def add_verb(app: typer.Typer, name: str, verb: Callable[..., None], group: str, example: str) -> None:
+    """Add a verb to the program.
+
+    Args:
+        app: the program.
+        name: what the user types.
+        verb: called with the options; its docstring is the help. Models among its parameters become options.
+        group: one of `GROUPS`.
+        example: a command line, shown at the end of the help.
+    """
+    app.command(name, epilog=f"Example: {example}", rich_help_panel=group)(expand_flags(verb))
+
+
+class GroupedVerbs(TyperGroup):
+    """A program whose help lists the verbs by group, in plain text."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each group."""
+        width = formatter.width - 6 - max(map(len, self.commands))
+        sections: dict[str, list[tuple[str, str]]] = {group: [] for group in GROUPS}
+        for name, command in self.commands.items():
+            group = getattr(command, "rich_help_panel", None) or "Other"
+            sections.setdefault(str(group), []).append((name, command.get_short_help_str(width)))
+        for group, rows in sections.items():
+            if rows:
+                with formatter.section(group):
+                    formatter.write_dl(rows, col_spacing=2)
