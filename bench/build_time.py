@@ -7,7 +7,7 @@ import time
 from bench.session import Built, Session
 from bench.table import Row
 from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.scenes._keyframes import keyframe_indices
+from vgbench_gen.scenes._keyframes import choose_keyframes
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import load
@@ -42,7 +42,7 @@ def _decoding(session: Session) -> tuple[float, int]:
     for ref in session.refs:
         try:
             with loaders[ref.dataset].open(ref) as scene:
-                used = [scene.frames[i] for i in keyframe_indices(scene.frames, session.recipe.gates.frame)]
+                used = [scene.frames[i] for i in choose_keyframes(scene.frames, session.recipe.gates.frame)]
                 began = time.perf_counter()
                 for frame in used:
                     try:

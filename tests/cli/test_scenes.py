@@ -52,7 +52,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     loaders: Registry[Any] = Registry("dataset", "vgbench_gen.core")  # a folder without loaders
     loaders.register("scannet")(Shelf)
     monkeypatch.setattr(base, "loaders", loaders)
-    monkeypatch.setattr(health, "summary", fake_summary)
+    monkeypatch.setattr(health, "summarise_health", fake_summary)
     folder = tmp_path / "shelf"
     folder.mkdir()
     return folder

@@ -16,7 +16,7 @@ from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.samples.base import Capture, RenderedView, SampleSpec
 from vgbench_gen.samples.make import FULL, SMALL, get_scene_path, list_default_specs, make_samples
 from vgbench_gen.scenes import discover
-from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.store.provenance import BuildLocked
 
 COUNTS = {"ca1m": 2, "wildrgbd": 2}
@@ -192,8 +192,8 @@ def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
 def test_a_senseless_samples_file_gives_no_licence(tmp_path: Path, text: str) -> None:
     scene = tmp_path / "data" / "0a1b2c3d4e" / "iphone"
     scene.mkdir(parents=True)
-    assert licence_of(scene, "scannetpp-tou") == "scannetpp-tou"
+    assert find_licence(scene, "scannetpp-tou") == "scannetpp-tou"
     (tmp_path / "SAMPLES.json").write_text(text)
-    assert licence_of(scene, "scannetpp-tou") == "scannetpp-tou"
+    assert find_licence(scene, "scannetpp-tou") == "scannetpp-tou"
     (tmp_path / "SAMPLES.json").write_text('{"licence": "cc0-1.0"}')
-    assert licence_of(scene, "scannetpp-tou") == "cc0-1.0"
+    assert find_licence(scene, "scannetpp-tou") == "cc0-1.0"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._colmap import lens_from_params, read_model
+from vgbench_gen.scenes._colmap import make_lens, read_model
 from vgbench_gen.scenes._undistort import distort
 
 POSES = {
@@ -34,7 +34,7 @@ MODELS: dict[str, list[float]] = {
 
 @pytest.mark.parametrize("model", MODELS)
 def test_lens_is_pycolmaps_camera_half_a_pixel_away(model: str) -> None:
-    lens = lens_from_params(model, 320, 240, MODELS[model], "here")
+    lens = make_lens(model, 320, 240, MODELS[model], "here")
     theirs = pycolmap.Camera(model=model, width=320, height=240, params=MODELS[model])
     rays = np.random.default_rng(0).uniform(-0.4, 0.4, (50, 2))
     expected = theirs.img_from_cam(np.concatenate([rays, np.ones((50, 1))], 1))

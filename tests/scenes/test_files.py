@@ -14,14 +14,14 @@ from PIL import Image
 
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.scenes.files import (
+    compute_source_digest,
     decode_depth_u16,
     decode_image_rgb,
     decode_mask_u8,
     inside,
     parse_matrix,
-    picture_header,
     read_json,
-    source_digest,
+    read_picture_header,
 )
 
 RNG = np.random.default_rng(3)
@@ -41,7 +41,7 @@ def test_pictures_against_pillow() -> None:
         data = encoded(RGB, "JPEG", **options)
         expected = np.asarray(Image.open(io.BytesIO(data)))
         assert np.abs(decode_image_rgb(data, "x", (9, 6)).astype(int) - expected).max() <= 3
-        assert picture_header(data, "x").plain
+        assert read_picture_header(data, "x").plain
     np.testing.assert_array_equal(decode_depth_u16(encoded(DEPTH, "PNG"), "x", (7, 5)), DEPTH)
     np.testing.assert_array_equal(decode_mask_u8(encoded(RGB[..., 0], "PNG"), "x", (9, 6)), RGB[..., 0])
     bits = RGB[..., 0] > 99
@@ -53,9 +53,9 @@ def test_orientation_turns_nothing_and_is_not_passed_through() -> None:
     exif[0x0112] = 6
     data = encoded(RGB, "JPEG", exif=exif)
     assert decode_image_rgb(data, "x").shape == RGB.shape
-    assert not picture_header(data, "x").plain
+    assert not read_picture_header(data, "x").plain
     for other in (encoded(RGB[..., 0], "JPEG"), encoded(np.dstack([RGB, RGB[..., 0]]), "PNG")):
-        assert not picture_header(other, "x").plain
+        assert not read_picture_header(other, "x").plain
         assert decode_image_rgb(other, "x").shape == RGB.shape
 
 
@@ -148,4 +148,4 @@ def test_matrices() -> None:
 
 def test_digest() -> None:
     a, b = ("a", 1, b"\0"), ("b", 2, [1.5])
-    assert source_digest([a, b]) == source_digest([b, a]) != source_digest([a, ("b", 3, [1.5])])
+    assert compute_source_digest([a, b]) == compute_source_digest([b, a]) != compute_source_digest([a, ("b", 3, [1.5])])

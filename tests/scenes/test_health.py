@@ -14,7 +14,14 @@ from vgbench_gen.geometry.cameras import quarter_turned, turned_pose
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Frame, Issue, loaders
-from vgbench_gen.scenes.health import CONVENTIONS, choose_pairs, cross_view, depth_statistics, orientation, summary
+from vgbench_gen.scenes.health import (
+    CONVENTIONS,
+    choose_pairs,
+    compute_depth_statistics,
+    cross_view,
+    find_orientation,
+    summarise_health,
+)
 
 FLIP = np.diag([1.0, -1.0, -1.0, 1.0])
 
@@ -66,14 +73,14 @@ def make(rendered: tuple[RoomScene, list[DepthArray]]) -> Make:
 
 def test_a_sound_scene(make: Make) -> None:
     scene = make()
-    health = summary(scene, "tar")
+    health = summarise_health(scene, "tar")
     assert health.verdict == "ok"
     assert (health.frames_total, health.frames_usable, health.poses_valid, health.objects) == (24, 24, 24, 7)
     assert (health.up, health.fits, health.variant, health.ok) == ("upright", (), "tar", True)
     assert health.pose_depth_error < 0.005
     assert health.pose_depth_agree > 0.85
     assert health.depth_coverage == 1.0
-    assert summary(make(), "tar") == health
+    assert summarise_health(make(), "tar") == health
     decoded = [frame.decoded for frame in scene.frames]  # type: ignore[attr-defined]
     assert max(decoded) == 1
     assert sum(decoded) <= 8
@@ -89,7 +96,7 @@ def test_a_sound_scene(make: Make) -> None:
     ],
 )
 def test_a_wrong_pose_convention_is_named(make: Make, wrong: Callable[[FloatArray], FloatArray], fits: str) -> None:
-    health = summary(make(pose=wrong))
+    health = summarise_health(make(pose=wrong))
     assert health.fits[:1] == (fits,)
     assert not health.ok
     assert fits in health.verdict
@@ -100,7 +107,7 @@ def test_the_world_frame_does_not_matter(make: Make) -> None:
     moved = np.eye(4)
     moved[:3, :3] = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])
     moved[:3, 3] = 5, -3, 1
-    a, b = summary(make()), summary(make(pose=lambda T: moved @ T))
+    a, b = summarise_health(make()), summarise_health(make(pose=lambda T: moved @ T))
     assert a.pose_depth_error == pytest.approx(b.pose_depth_error, rel=1e-6)
     assert b.verdict == "ok"
 
@@ -113,7 +120,7 @@ def test_unrelated_poses_fit_no_convention(make: Make) -> None:
         T[:3, 3] += rng.normal(0, 0.6, 3)
         return T
 
-    health = summary(make(pose=shaken))
+    health = summarise_health(make(pose=shaken))
     assert not health.ok
     assert "no known pose convention fits" in health.verdict
     assert health.fits == ()
@@ -121,7 +128,7 @@ def test_unrelated_poses_fit_no_convention(make: Make) -> None:
 
 def test_depth_of_another_scale_than_the_poses_is_noticed(make: Make) -> None:
     """Depth 30 % too long: views disagree, though each alone looks fine."""
-    health = summary(make(depth=lambda d: d * np.float32(1.3)))
+    health = summarise_health(make(depth=lambda d: d * np.float32(1.3)))
     assert health.verdict.startswith("warn: only 40% of the points agree")
 
 
@@ -135,7 +142,7 @@ def test_depth_of_another_scale_than_the_poses_is_noticed(make: Make) -> None:
     ],
 )
 def test_implausible_depth(make: Make, change: Callable[[DepthArray], DepthArray], word: str) -> None:
-    health = summary(make(depth=change))
+    health = summarise_health(make(depth=change))
     assert health.verdict.startswith("bad")
     assert word in health.verdict
 
@@ -146,7 +153,7 @@ def test_turned_images(make: Make, turns: int, up: str) -> None:
     for frame in scene.frames:
         frame.camera = quarter_turned(frame.camera, turns)
         frame.depth_camera = quarter_turned(frame.depth_camera, turns)
-    health = summary(scene)
+    health = summarise_health(scene)
     assert health.up == up
     assert health.pose_depth_error < 0.005
     assert health.verdict.startswith("warn" if turns == 2 else "ok")
@@ -156,10 +163,10 @@ def test_up_along_the_view_and_unknown(make: Make) -> None:
     scene = make()
     forward = np.mean([frame.world_from_camera[:3, 2] for frame in scene.frames], axis=0)
     scene.up_world = -forward / np.linalg.norm(forward)
-    assert orientation(scene) == "along the view"
+    assert find_orientation(scene) == "along the view"
     scene.up_world = None
-    assert orientation(scene) == "unknown"
-    assert summary(scene).verdict == "ok"
+    assert find_orientation(scene) == "unknown"
+    assert summarise_health(scene).verdict == "ok"
 
 
 def test_pairs_move_enough_and_not_too_much(make: Make) -> None:
@@ -181,7 +188,7 @@ def test_pairs_move_enough_and_not_too_much(make: Make) -> None:
 def test_single_frames_and_views_apart_are_said(make: Make) -> None:
     scene = make()
     scene.frames, scene.total_frames = scene.frames[:1], 4
-    health = summary(scene)
+    health = summarise_health(scene)
     assert "one frame only" in health.verdict
     assert "only 1 of 4 frames" in health.verdict
     assert health.to_json()["pose_depth_error"] is None
@@ -189,7 +196,7 @@ def test_single_frames_and_views_apart_are_said(make: Make) -> None:
     scene.frames[0].world_from_camera = scene.frames[0].world_from_camera.copy()
     scene.frames[0].world_from_camera[:3, 3] += 500
     scene.frames = scene.frames[:2]
-    assert "no pair of views overlaps" in summary(scene).verdict
+    assert "no pair of views overlaps" in summarise_health(scene).verdict
 
 
 def test_issues_are_counted(make: Make) -> None:
@@ -197,7 +204,7 @@ def test_issues_are_counted(make: Make) -> None:
     scene.total_frames = 27
     scene.issues += [Issue(str(n), "bad_pose", "") for n in (901, 902)] + [Issue("903", "incomplete", "")]
     scene.issues += [Issue(frame.id, "gravity_disagrees", "") for frame in scene.frames[:13]]
-    health = summary(scene)
+    health = summarise_health(scene)
     assert health.issues == {"bad_pose": 2, "gravity_disagrees": 13, "incomplete": 1}
     assert health.poses_valid == 25
     assert health.verdict.startswith("warn")
@@ -212,16 +219,16 @@ def test_unreadable_frames_are_said(make: Make) -> None:
 
     pairs = choose_pairs(scene.frames)
     scene.frames[pairs[0][0]].depth_m = fail  # type: ignore[method-assign]
-    health = summary(scene)
+    health = summarise_health(scene)
     assert health.verdict.startswith("warn: depth of frame 0 is unreadable: x.png: found damage")
     for frame in scene.frames:
         frame.depth_m = fail  # type: ignore[method-assign]
-    assert "no depth could be read" in summary(scene).verdict
+    assert "no depth could be read" in summarise_health(scene).verdict
 
 
 def test_statistics_and_cross_view_of_known_numbers(make: Make) -> None:
     depth = np.array([[0, 1, 2, 3], [0, 0, 0, 4]], np.float32)
-    assert depth_statistics([depth]) == (0.5, 2.5)
+    assert compute_depth_statistics([depth]) == (0.5, 2.5)
     scene = make(pose=lambda T: np.eye(4), depth=lambda d: np.full_like(d, 2.0))
     views = cross_view(scene, [(0, 1)], {0: np.full((60, 80), 2.0, np.float32), 1: np.full((60, 80), 2.1, np.float32)})
     assert views[0].error == pytest.approx(0.1 / 2.1, rel=1e-4)
@@ -234,7 +241,7 @@ def test_all_real_captures_are_sound(captures: Path) -> None:
     assert {ref.dataset for ref in refs} == {"ca1m", "scannet", "scannetpp", "wildrgbd"}
     for ref in refs:
         with loaders[ref.dataset].open(ref) as scene:
-            health = summary(scene, ref.variant)
+            health = summarise_health(scene, ref.variant)
             assert health.verdict == "ok", ref
             assert health.pose_depth_error < 0.02
             assert health.pose_depth_agree > 0.7
@@ -244,6 +251,6 @@ def test_all_real_captures_are_sound(captures: Path) -> None:
             frames = list(scene.frames)
             for frame in frames:
                 frame.world_from_camera = invert(frame.world_from_camera)
-            wrong = summary(scene)
+            wrong = summarise_health(scene)
             assert wrong.fits[:1] == ("inverse pose",), ref
             assert not wrong.ok

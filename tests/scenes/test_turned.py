@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, OrientedBox
 from vgbench_gen.geometry.boxes import corners
-from vgbench_gen.scenes._turned import TurnedFrame, turns_to_upright, upright
+from vgbench_gen.scenes._turned import TurnedFrame, count_turns_to_upright, turn_upright
 from vgbench_gen.scenes.base import Frame, FrameObject
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -88,20 +88,20 @@ def test_masks_boxes_and_rectangles_turn_along(k: int) -> None:
     assert item.projected_px is None
     assert (turned.encoded_color(), TurnedFrame(Plain(), 4).encoded_color()) == (None, b"jpeg")
     frame = Plain()
-    assert upright(frame, 0) is frame
+    assert turn_upright(frame, 0) is frame
 
 
 def test_each_frame_is_judged_by_its_own_roll_and_steep_ones_follow_the_rest() -> None:
     # A camera rolled clockwise by 90 degrees gives a picture turned counter-clockwise, and the other way round.
     poses = [writer.look_at((1, 1, 1.5), (3, 3, 1.0), roll_deg=roll) for roll in (90, 90, 90, 0, 180, 270, 70)]
     steep = writer.look_at((1, 1, 1.5), (1.3, 1.0, 0.0), roll_deg=180)
-    turns = turns_to_upright([*poses, steep], UP)
+    turns = count_turns_to_upright([*poses, steep], UP)
     assert turns == [turns[0]] * 3 + [0, 2, (turns[0] + 2) % 4, turns[0], turns[0]]
     for pose, k in zip(poses, turns[:-1], strict=True):
         frame = Plain()
         frame.world_from_camera = pose
-        x, y, _ = UP @ upright(frame, k).world_from_camera[:3, :3]
+        x, y, _ = UP @ turn_upright(frame, k).world_from_camera[:3, :3]
         assert y < -0.5
         assert abs(x) < abs(y)
-    assert turns_to_upright([steep], UP) == [0]
-    assert turns_to_upright([], UP) == []
+    assert count_turns_to_upright([steep], UP) == [0]
+    assert count_turns_to_upright([], UP) == []

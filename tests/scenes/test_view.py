@@ -16,8 +16,8 @@ from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.geometry.visibility import VISIBLE, classify
 from vgbench_gen.scenes import view as view_module
-from vgbench_gen.scenes._keyframes import keyframe_indices
-from vgbench_gen.scenes.view import SceneView, delivered_camera
+from vgbench_gen.scenes._keyframes import choose_keyframes
+from vgbench_gen.scenes.view import SceneView, make_delivered_camera
 
 
 def decode(data: bytes) -> ColorArray:
@@ -68,7 +68,7 @@ def walk(count: int, seed: int = 0) -> list[FloatArray]:
 def test_keyframes_are_apart_and_leave_no_gap() -> None:
     gates = FrameGates()
     poses = walk(60)
-    kept = keyframe_indices(scene_with_poses(poses).frames, gates)
+    kept = choose_keyframes(scene_with_poses(poses).frames, gates)
     table = separations(poses, gates.keyframe_turn_deg, gates.keyframe_shift_m)
     assert table[kept[:-1], kept[1:]].min() >= 1 - 1e-9
     for i in range(len(poses)):  # whatever was dropped is near the last kept one
@@ -102,13 +102,13 @@ def test_either_a_turn_or_a_shift_is_enough() -> None:
         (turned_about_z(0, np.array([0, 0.19, 0])), 1),
         (turned_about_z(0, np.array([0, 0.21, 0])), 2),
     ):
-        assert len(keyframe_indices(scene_with_poses([np.eye(4), pose]).frames, gates)) == count
+        assert len(choose_keyframes(scene_with_poses([np.eye(4), pose]).frames, gates)) == count
 
 
 def test_too_many_keyframes_are_thinned_by_farthest_point() -> None:
     gates = FrameGates(max_keyframes=5)
     poses = [turned_about_z(0, np.array([x, 0, 0])) for x in (0, 0.25, 0.5, 0.75, 1.0, 4.0, 8.0, 12.0)]
-    kept = keyframe_indices(scene_with_poses(poses).frames, gates).tolist()
+    kept = choose_keyframes(scene_with_poses(poses).frames, gates).tolist()
     assert len(kept) == 5
     assert {0, 5, 6, 7} <= set(kept)
 
@@ -119,21 +119,21 @@ def test_keyframes_do_not_depend_on_the_world_frame(most: int) -> None:
     rng = np.random.default_rng(1)
     poses = [turned_about_z(float(rng.uniform(0, 90)), rng.uniform(-1, 1, 3)) for _ in range(40)]
     moved = [other_world() @ pose for pose in poses]
-    expected = keyframe_indices(scene_with_poses(poses).frames, gates).tolist()
-    assert keyframe_indices(scene_with_poses(moved).frames, gates).tolist() == expected
+    expected = choose_keyframes(scene_with_poses(poses).frames, gates).tolist()
+    assert choose_keyframes(scene_with_poses(moved).frames, gates).tolist() == expected
     assert len(expected) > 5
 
 
 def test_no_frames_no_keyframes() -> None:
-    assert len(keyframe_indices([], FrameGates())) == 0
+    assert len(choose_keyframes([], FrameGates())) == 0
 
 
 def test_delivered_size_keeps_the_rays() -> None:
     scene = small_room()
     camera = scene.frames[0].camera
-    assert delivered_camera(camera, 320) is camera
-    assert delivered_camera(camera, 1024) is camera  # never enlarged
-    small = delivered_camera(camera, 160)
+    assert make_delivered_camera(camera, 320) is camera
+    assert make_delivered_camera(camera, 1024) is camera  # never enlarged
+    small = make_delivered_camera(camera, 160)
     assert small.size == (160, 120)
     # The ray through the image's left edge stays the ray through the left edge.
     assert (-0.5 - small.cx) / small.fx == pytest.approx((-0.5 - camera.cx) / camera.fx)

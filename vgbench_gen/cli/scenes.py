@@ -68,12 +68,12 @@ def _found(root: Path) -> list[SceneRef]:
 def _rows(refs: Sequence[SceneRef]) -> Iterator[Row]:
     """Health of each scene; one that cannot be opened has nulls and says why in its verdict."""
     from vgbench_gen.scenes.base import loaders
-    from vgbench_gen.scenes.health import SceneHealth, summary
+    from vgbench_gen.scenes.health import SceneHealth, summarise_health
 
     for ref in refs:
         try:
             with loaders[ref.dataset].open(ref) as scene:
-                yield summary(scene, ref.variant).to_json()
+                yield summarise_health(scene, ref.variant).to_json()
         except (VGBenchError, OSError) as exc:
             known = {"dataset": ref.dataset, "id": ref.scene_id, "split": ref.split, "variant": ref.variant}
             unknown = dict.fromkeys(field.name for field in dataclasses.fields(SceneHealth))

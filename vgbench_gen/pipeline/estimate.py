@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.pipeline.measure import chosen_tasks
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.scenes._keyframes import keyframe_indices
+from vgbench_gen.scenes._keyframes import choose_keyframes
 from vgbench_gen.scenes.base import SceneRef, loaders
 
 # Measured on real captures with 2 to 57 keyframes of 640 to 1920 columns, rounded up; docs/cluster.md says how.
@@ -52,7 +52,7 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> Estimate:
         for ref in _spread([ref for ref in refs if ref.dataset == dataset]):
             try:
                 with loaders[dataset].open(ref) as scene:
-                    seen.append(len(keyframe_indices(scene.frames, recipe.gates.frame)))
+                    seen.append(len(choose_keyframes(scene.frames, recipe.gates.frame)))
             except (VGBenchError, OSError):
                 continue
         if seen:

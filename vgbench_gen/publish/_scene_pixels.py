@@ -15,7 +15,7 @@ from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.publish.strip import look, pixels_digest
 from vgbench_gen.scenes.base import Frame, SceneRef, loaders
-from vgbench_gen.scenes.view import delivered_color
+from vgbench_gen.scenes.view import make_delivered_color
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import NAME, MediaStore
 from vgbench_gen.store.pictures import Picture, codec_versions, decode, render_from
@@ -134,7 +134,7 @@ def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: 
     """All wanted images of one frame, which is decoded once."""
     long_side_px = max(wants[0].base_size)
     try:
-        color, original = delivered_color(frame, long_side_px)
+        color, original = make_delivered_color(frame, long_side_px)
     except (VGBenchError, OSError) as error:
         result.made |= {want.name: Made("missing", why=str(error)) for want in wants}
         return

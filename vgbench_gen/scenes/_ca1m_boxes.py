@@ -14,7 +14,7 @@ from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.types import Camera, FloatArray, OrientedBox
 from vgbench_gen.geometry.boxes import project_rect
 from vgbench_gen.geometry.poses import nearest_rotation, orthonormality_deviation
-from vgbench_gen.scenes._values import matrix_of
+from vgbench_gen.scenes._values import parse_matrix
 from vgbench_gen.scenes.base import FrameObject, Issue, SceneObject
 
 Rect = tuple[float, float, float, float]
@@ -27,7 +27,7 @@ _MAX_TILT_DEG = 5.0
 _UNNAMED = "object"
 
 
-def entries(value: Any, where: object) -> list[dict[str, Any]]:
+def read_entries(value: Any, where: object) -> list[dict[str, Any]]:
     """The list of one file. Entries that are no JSON objects stay out.
 
     Raises:
@@ -60,9 +60,9 @@ def box_of(entry: dict[str, Any], frame: str, where: object) -> OrientedBox:
     Raises:
         FrameError: position, scale or R are missing, not finite or absurd, or R is far from a rotation.
     """
-    center = matrix_of(entry.get("position"), [(3,)], where)
-    size = matrix_of(entry.get("scale"), [(3,)], where)
-    R = matrix_of(entry.get("R"), [(3, 3)], where)
+    center = parse_matrix(entry.get("position"), [(3,)], where)
+    size = parse_matrix(entry.get("scale"), [(3,)], where)
+    R = parse_matrix(entry.get("R"), [(3, 3)], where)
     finite = np.isfinite(center).all() and np.isfinite(size).all() and np.isfinite(R).all()
     if not finite or not (size > 0).all() or max(size.max(), np.abs(center).max()) > _MAX_EXTENT_M:
         found = f"position {center.tolist()}, scale {size.tolist()}"
@@ -75,7 +75,7 @@ def box_of(entry: dict[str, Any], frame: str, where: object) -> OrientedBox:
     return OrientedBox(center, size, nearest_rotation(R), frame)
 
 
-def upright(box: OrientedBox) -> OrientedBox | None:
+def make_upright(box: OrientedBox) -> OrientedBox | None:
     """The same world box with its third axis exactly up, or None where no axis is within 5 degrees of vertical."""
     vertical = int(np.argmax(np.abs(box.rotation[2])))
     if np.degrees(np.arccos(min(abs(box.rotation[2, vertical]), 1.0))) > _MAX_TILT_DEG:
@@ -89,7 +89,7 @@ def upright(box: OrientedBox) -> OrientedBox | None:
     return OrientedBox(box.center_m, box.size_m[[first, second, vertical]], rotation, box.frame)
 
 
-def world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[Issue]]:
+def read_world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[Issue]]:
     """Objects of `world.gt/instances.json` with gravity-aligned boxes, and what was left out.
 
     Raises:
@@ -97,10 +97,10 @@ def world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[Issue
     """
     found: dict[str, SceneObject] = {}
     issues: list[Issue] = []
-    for position, entry in enumerate(entries(value, where)):
+    for position, entry in enumerate(read_entries(value, where)):
         name = id_of(entry, position)
         try:
-            box = upright(box_of(entry, "world", f"{where}[{position}]"))
+            box = make_upright(box_of(entry, "world", f"{where}[{position}]"))
         except FrameError as error:
             issues.append(Issue("", "box_unusable", str(error)))
             continue
@@ -113,7 +113,7 @@ def world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[Issue
     return list(found.values()), issues
 
 
-def frame_objects(value: Any, camera: Camera, made_for: tuple[int, int], where: str) -> list[FrameObject]:
+def read_frame_objects(value: Any, camera: Camera, made_for: tuple[int, int], where: str) -> list[FrameObject]:
     """Objects of one frame's `wide/instances.json`. Entries without a usable box stay out.
 
     `rendered_px` falls back to `bbox` (x, y, w, h), `projected_px` to the projection of the box.
@@ -125,24 +125,24 @@ def frame_objects(value: Any, camera: Camera, made_for: tuple[int, int], where: 
         FrameError: the file is no list of objects.
     """
     listed: list[FrameObject] = []
-    for position, entry in enumerate(entries(value, where)):
+    for position, entry in enumerate(read_entries(value, where)):
         try:
             box = box_of(entry, "camera", f"{where}[{position}]")
         except FrameError:
             continue
-        rendered = _rect(entry, "box_2d_rend", camera, made_for)
-        projected = _rect(entry, "box_2d_proj", camera, made_for)
+        rendered = _read_rect(entry, "box_2d_rend", camera, made_for)
+        projected = _read_rect(entry, "box_2d_proj", camera, made_for)
         if rendered is None and projected is None:
-            rendered = _rect(entry, "bbox", camera, made_for)
+            rendered = _read_rect(entry, "bbox", camera, made_for)
         if projected is None:
             projected = project_rect(camera, box)
         listed.append(FrameObject(id_of(entry, position), label_of(entry), box, rendered, projected))
     return listed
 
 
-def _rect(entry: dict[str, Any], key: str, camera: Camera, made_for: tuple[int, int]) -> Rect | None:
+def _read_rect(entry: dict[str, Any], key: str, camera: Camera, made_for: tuple[int, int]) -> Rect | None:
     try:
-        x1, y1, x2, y2 = matrix_of(entry.get(key), [(4,)], key).tolist()
+        x1, y1, x2, y2 = parse_matrix(entry.get(key), [(4,)], key).tolist()
     except FrameError:
         return None
     if key == "bbox":

@@ -11,7 +11,7 @@ from typing import Any
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.scenes._tar_index import TarIndex
 from vgbench_gen.scenes.base import Issue
-from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, PictureHeader, inside, picture_header, read_json
+from vgbench_gen.scenes.files import MAX_PICTURE_BYTES, PictureHeader, inside, read_json, read_picture_header
 
 _MAX_SMALL_JSON = 64 * 1024
 _MAX_FILES = 500_000
@@ -82,7 +82,7 @@ class Members:
         """
         size = self._sizes[name]
         head = self._part(name, 0, min(size, 64))
-        return picture_header(head + self._part(name, max(size - 16, len(head)), 16), self.where(name))
+        return read_picture_header(head + self._part(name, max(size - 16, len(head)), 16), self.where(name))
 
     def close(self) -> None:
         """Release the archive."""

@@ -113,7 +113,7 @@ class ColmapModel:
     problems: list[tuple[str, str]]
 
 
-def lens_from_params(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:
+def make_lens(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:
     """Lens of a COLMAP camera: model name and parameters as in `cameras.txt`.
 
     Raises:
@@ -162,7 +162,7 @@ def _open(path: Path, where: str) -> BinaryIO:
     return file
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _read_lines(file: BinaryIO) -> Iterator[bytes]:
     """First 64 KiB of every line, stripped; the rest of longer lines is passed over."""
     while piece := file.readline(_PIECE_BYTES):
         tail = piece
@@ -174,7 +174,7 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
 def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
     cameras: dict[int, Lens] = {}
     with _open(path, where) as file:
-        for number, line in enumerate(_lines(file), 1):
+        for number, line in enumerate(_read_lines(file), 1):
             if not line or line.startswith(b"#"):
                 continue
             fields, at = line.decode("utf-8", "replace").split(), f"{where} line {number}"
@@ -184,7 +184,7 @@ def _read_cameras(path: Path, where: str) -> dict[int, Lens]:
             except (ValueError, IndexError) as problem:
                 found = line[:80].decode("utf-8", "replace")
                 raise SceneError(at, repr(found), "CAMERA_ID MODEL WIDTH HEIGHT PARAMS[]", _REMEDY) from problem
-            cameras[camera_id] = lens_from_params(fields[1], width, height, params, at)
+            cameras[camera_id] = make_lens(fields[1], width, height, params, at)
             if len(cameras) > _MAX_CAMERAS:
                 raise SceneError(where, f"more than {_MAX_CAMERAS} cameras", "one or a few", _REMEDY)
     if not cameras:
@@ -208,7 +208,7 @@ def _read_images(
     repeated: set[str] = set()
     promised, count, observations_next = -1, 0, False
     with _open(path, where) as file:
-        for number, line in enumerate(_lines(file), 1):
+        for number, line in enumerate(_read_lines(file), 1):
             if line.startswith(b"#"):
                 found = re.search(rb"Number of images:\s*(\d{1,9})", line)
                 promised = int(found[1]) if found else promised
@@ -227,7 +227,7 @@ def _read_images(
                 raise SceneError(where, f"more than {_MAX_IMAGES} images", "a model of one scene", _REMEDY)
             name = fields[9].replace("\\", "/").rpartition("/")[2] if len(fields) == 10 else ""
             try:
-                image = _image(fields, name, cameras, f"{where} line {number}")
+                image = _parse_image(fields, name, cameras, f"{where} line {number}")
             except (ValueError, SceneError) as problem:
                 problems.append((name, f"{where} line {number}: {str(problem)[:200]}"))
                 continue
@@ -242,7 +242,7 @@ def _read_images(
     return images, problems
 
 
-def _image(fields: list[str], name: str, cameras: dict[int, Lens], at: str) -> ColmapImage:
+def _parse_image(fields: list[str], name: str, cameras: dict[int, Lens], at: str) -> ColmapImage:
     if len(fields) != 10 or not name:
         raise ValueError(f"{len(fields)} fields instead of IMAGE_ID QW QX QY QZ TX TY TZ CAMERA_ID NAME")
     numbers = np.array([float(f) for f in fields[1:8]])

@@ -39,7 +39,7 @@ _PROBES = 8
 _AGAIN = "Download depth.bin again; until then the frame is left out."
 
 
-def _metres(data: bytes, where: object) -> DepthArray:
+def _convert_to_metres(data: bytes, where: object) -> DepthArray:
     """(192, 256) float32 metres from one unpacked record; what is not a finite positive number becomes 0."""
     if len(data) == _U16_BYTES:
         depth: DepthArray = np.frombuffer(data, "<u2").reshape(HEIGHT, WIDTH) * np.float32(0.001)
@@ -138,13 +138,14 @@ def open_depth_bin(path: Path, where: str) -> DepthBin:
         )
     raise SceneError(
         where,
-        f"bytes that begin {bytes(_peek(path)).hex()} and are no 256x192 depth in any of the three known packings",
+        f"bytes that begin {bytes(_read_first_bytes(path)).hex()} and are no 256x192 depth "
+        "in any of the three known packings",
         "LZ4 records, deflate records or one deflate stream",
         "Download depth.bin again.",
     )
 
 
-def _peek(path: Path) -> bytes:
+def _read_first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         return file.read(8)
 
@@ -176,7 +177,7 @@ def _probe(view: mmap.mmap, offsets: npt.NDArray[np.int64]) -> tuple[str, bool]:
         except ImportError:
             no_lz4 = True
         inflated = _unpack_deflate(block)
-        if inflated is not None and _is_depth(_metres(inflated, "")):
+        if inflated is not None and _is_depth(_convert_to_metres(inflated, "")):
             return "B", False
     return "", no_lz4
 
@@ -200,7 +201,7 @@ class _Framed(DepthBin):
             raise FrameError(
                 where, f"{length} bytes that do not unpack", f"one {kind} block of a 256x192 frame", _AGAIN
             )
-        return _metres(data, where)
+        return _convert_to_metres(data, where)
 
     def close(self) -> None:
         self._view.close()
@@ -225,7 +226,7 @@ class _Stream(DepthBin):
             self._inflater, self._next = inflater.copy(), block * _CHECKPOINT_FRAMES
         while self._next < index:
             self._inflate_frame()
-        return _metres(self._inflate_frame(), f"{self._where} frame {index}")
+        return _convert_to_metres(self._inflate_frame(), f"{self._where} frame {index}")
 
     def close(self) -> None:
         self._view.close()

@@ -44,7 +44,7 @@ def discover(
                         told = SceneError(ref.path, "the scene again", f"it only at {first.path}", remedy)
                         _tell(on_error, ref, told)
             except (VGBenchError, OSError) as error:
-                _tell(on_error, SceneRef(name, "", root), _typed(error, root))
+                _tell(on_error, SceneRef(name, "", root), _wrap_in_scene_error(error, root))
     return [found[key] for key in sorted(found)]
 
 
@@ -62,12 +62,12 @@ def open_scenes(
         try:
             scene = loaders[ref.dataset].open(ref)
         except (VGBenchError, OSError) as error:
-            _tell(on_error, ref, _typed(error, ref.path))
+            _tell(on_error, ref, _wrap_in_scene_error(error, ref.path))
             continue
         yield scene
 
 
-def _typed(error: VGBenchError | OSError, path: Path) -> VGBenchError:
+def _wrap_in_scene_error(error: VGBenchError | OSError, path: Path) -> VGBenchError:
     if isinstance(error, VGBenchError):
         return error
     return SceneError(path, error.strerror or "an error", "readable files", "Check permissions and the disk.")

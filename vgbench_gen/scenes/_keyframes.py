@@ -12,28 +12,28 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.base import Frame
 
 
-def keyframe_indices(frames: Sequence[Frame], gates: FrameGates) -> IntArray:
+def choose_keyframes(frames: Sequence[Frame], gates: FrameGates) -> IntArray:
     """Frames at least a turn or a shift apart from the last kept one, thinned by farthest point to the maximum."""
     if not frames:
         return np.zeros(0, dtype=np.int64)
     world_from_camera = np.stack([frame.world_from_camera for frame in frames])
     kept = [0]
     for i in range(1, len(frames)):
-        if _distance(world_from_camera[kept[-1]], world_from_camera[i : i + 1], gates)[0] >= 1:
+        if _compute_distance(world_from_camera[kept[-1]], world_from_camera[i : i + 1], gates)[0] >= 1:
             kept.append(i)
     if len(kept) <= gates.max_keyframes:
         return np.array(kept, dtype=np.int64)
     pool = world_from_camera[kept]
     chosen = [0]
-    nearest = _distance(pool[0], pool, gates)
+    nearest = _compute_distance(pool[0], pool, gates)
     while len(chosen) < gates.max_keyframes:
         chosen.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, _distance(pool[chosen[-1]], pool, gates))
+        nearest = np.minimum(nearest, _compute_distance(pool[chosen[-1]], pool, gates))
     indices: IntArray = np.array(kept, dtype=np.int64)[np.sort(chosen)]
     return indices
 
 
-def _distance(pose: FloatArray, others: FloatArray, gates: FrameGates) -> FloatArray:
+def _compute_distance(pose: FloatArray, others: FloatArray, gates: FrameGates) -> FloatArray:
     turn_deg, shift_m = turn_and_shift(pose, others)
     distance: FloatArray = np.maximum(turn_deg / gates.keyframe_turn_deg, shift_m / gates.keyframe_shift_m)
     return distance

@@ -77,13 +77,13 @@ def read_ply(path: Path, max_bytes: int = MAX_PLY_BYTES, *, want_faces: bool = T
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
                 raise SceneError(path, f"{size} bytes", f"at most {max_bytes}", "Use the decimated mesh.")
-            order, elements = _header(file, path)
-            return _body(file, path, size, order, elements, want_faces)
+            order, elements = _read_header(file, path)
+            return _read_body(file, path, size, order, elements, want_faces)
     except OSError as problem:
         raise SceneError(path, problem.strerror or str(problem), "a readable PLY mesh", _REMEDY) from problem
 
 
-def _header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
+def _read_header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
     if file.readline(16).strip() != b"ply":
         raise SceneError(path, "no 'ply' in the first line", "a PLY mesh", _REMEDY)
     order: str | None = None
@@ -112,7 +112,7 @@ def _header(file: BinaryIO, path: Path) -> tuple[str, list[_Element]]:
     raise SceneError(path, "no end_header", f"one in the first {_MAX_HEADER_BYTES} bytes", _REMEDY)
 
 
-def _body(
+def _read_body(
     file: BinaryIO, path: Path, size: int, order: str, elements: list[_Element], want_faces: bool
 ) -> tuple[FloatArray, IntArray]:
     vertices: FloatArray | None = None
@@ -127,10 +127,10 @@ def _body(
             if min(columns) < 0:
                 raise SceneError(path, "a vertex without x, y, z", "x, y and z", _REMEDY)
             _check_room(path, element, least, size - file.tell())
-            vertices = _vertices(file, path, order, element, columns)
+            vertices = _read_vertices(file, path, order, element, columns)
         elif element.name == "face" and vertices is not None:
             _check_room(path, element, least - (1 if not order else 0), size - file.tell())
-            faces = _faces(file, path, order, element)
+            faces = _read_faces(file, path, order, element)
         elif has_list:
             raise SceneError(path, f"lists in element {element.name!r}", "vertices, then triangles", _REMEDY)
         else:
@@ -157,10 +157,10 @@ def _check_room(path: Path, element: _Element, least: int, left: int) -> None:
         raise SceneError(path, found, f"at least {least} bytes", _REMEDY)
 
 
-def _vertices(file: BinaryIO, path: Path, order: str, element: _Element, columns: list[int]) -> FloatArray:
+def _read_vertices(file: BinaryIO, path: Path, order: str, element: _Element, columns: list[int]) -> FloatArray:
     out = np.empty((element.count, 3), np.float64)
     if not order:
-        return _text_rows(file, path, element, out, columns)
+        return _read_text_rows(file, path, element, out, columns)
     row = element.row(order)
     for start in range(0, element.count, _BLOCK_ROWS):
         block = np.fromfile(file, row, min(_BLOCK_ROWS, element.count - start))
@@ -169,7 +169,7 @@ def _vertices(file: BinaryIO, path: Path, order: str, element: _Element, columns
     return out
 
 
-def _faces(file: BinaryIO, path: Path, order: str, element: _Element) -> IntArray:
+def _read_faces(file: BinaryIO, path: Path, order: str, element: _Element) -> IntArray:
     column = element.index("vertex_indices", "vertex_index")
     if column < 0 or not element.properties[column].count_type or element.properties[column].type[0] == "f":
         raise SceneError(path, "faces without a list of whole vertex numbers", "'vertex_indices'", _REMEDY)
@@ -178,7 +178,7 @@ def _faces(file: BinaryIO, path: Path, order: str, element: _Element) -> IntArra
     no_triangles = SceneError(path, "faces that are no triangles", "3 vertices each", "Triangulate the mesh.")
     out = np.empty((element.count, 3), np.int64)
     if not order:
-        rows = _text_rows(file, path, element, np.empty((element.count, 4)), [column + i for i in range(4)])
+        rows = _read_text_rows(file, path, element, np.empty((element.count, 4)), [column + i for i in range(4)])
         if (rows[:, 0] != 3).any():
             raise no_triangles
         out[:] = rows[:, 1:]
@@ -192,7 +192,7 @@ def _faces(file: BinaryIO, path: Path, order: str, element: _Element) -> IntArra
     return out
 
 
-def _text_rows(file: BinaryIO, path: Path, element: _Element, out: FloatArray, columns: list[int]) -> FloatArray:
+def _read_text_rows(file: BinaryIO, path: Path, element: _Element, out: FloatArray, columns: list[int]) -> FloatArray:
     for start in range(0, element.count, _BLOCK_ROWS):
         wanted = min(_BLOCK_ROWS, element.count - start)
         lines = (line.decode("ascii", "replace") for line in itertools.islice(file, wanted))

@@ -13,7 +13,7 @@ from vgbench_gen.scenes.files import MAX_PIXELS
 _REMEDY = "Export the scan again."
 
 
-def pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
+def read_pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
     """(width, height, offset of the samples) of a 16-bit binary PGM (netpbm P5). Raises FrameError."""
     found = re.match(rb"P5(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)(?:\s|#[^\n]*\n)+(\d+)\s", data[:1024])
     if found is None:
@@ -26,7 +26,7 @@ def pgm_header(data: bytes, where: object) -> tuple[int, int, int]:
 
 def decode_pgm(data: bytes, where: object, size: tuple[int, int] | None) -> npt.NDArray[np.uint16]:
     """(h, w) uint16 samples. Raises FrameError if damaged or not of `size` (width, height)."""
-    width, height, start = pgm_header(data, where)
+    width, height, start = read_pgm_header(data, where)
     if size is not None and (width, height) != size:
         raise FrameError(where, f"{width}x{height} pixels", f"{size[0]}x{size[1]}", _REMEDY)
     if len(data) - start < width * height * 2:

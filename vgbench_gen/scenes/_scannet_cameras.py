@@ -26,7 +26,7 @@ def parse_keys(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, value in pairs}
 
 
-def stated_size(keys: dict[str, str], width: str, height: str) -> tuple[int, int] | None:
+def read_stated_size(keys: dict[str, str], width: str, height: str) -> tuple[int, int] | None:
     """(width, height) from two keys; None where either is missing or no whole number."""
     values = [keys.get(name, "") for name in (width, height)]
     if not all(re.fullmatch(r"[1-9]\d{0,4}", value) for value in values):
@@ -87,7 +87,7 @@ def warn_extrinsic(name: str, matrix: FloatArray, issues: list[Issue]) -> None:
         issues.append(Issue("", "extrinsic_not_identity", detail))
 
 
-def depth_camera_of(color: Camera, size: tuple[int, int]) -> Camera:
+def make_depth_camera(color: Camera, size: tuple[int, int]) -> Camera:
     """Depth camera by the rule of ScanNet's calibration step (`Calibrate/src/calibration.h`): corner centres meet."""
     (wide, high), (w, h) = color.size, size
     cx, cy = color.cx * (w - 1) / max(wide - 1, 1), color.cy * (h - 1) / max(high - 1, 1)

@@ -16,15 +16,15 @@ import numpy as np
 
 from vgbench_gen.core.errors import FormatError, FrameError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes._pgm import decode_pgm, pgm_header
+from vgbench_gen.scenes._pgm import decode_pgm, read_pgm_header
 from vgbench_gen.scenes._scannet_cameras import (
     USUAL_COLOR,
     USUAL_DEPTH,
     check_pair,
-    depth_camera_of,
     fit_camera,
+    make_depth_camera,
     parse_keys,
-    stated_size,
+    read_stated_size,
     warn_extrinsic,
 )
 from vgbench_gen.scenes._sens import MAX_DEPTH_SHIFT, MAX_FRAMES, SensFile
@@ -35,8 +35,8 @@ from vgbench_gen.scenes.files import (
     decode_image_rgb,
     inside,
     parse_matrix,
-    picture_header,
     read_bytes,
+    read_picture_header,
     read_text,
 )
 
@@ -76,7 +76,7 @@ class Recording:
     digest: list[tuple[object, ...]]
 
 
-def _first_size(numbers: list[int], sizes: PixelSizes) -> tuple[int, int] | None:
+def _read_first_size(numbers: list[int], sizes: PixelSizes) -> tuple[int, int] | None:
     """Size of the first sound picture among a few; a torn first frame must not cost the scene."""
     for number in numbers[:5]:
         try:
@@ -102,7 +102,7 @@ def open_sens(path: Path) -> Recording:
         numbers = [n for n in range(len(file)) if not file.is_empty(n)]
         empty = sorted(set(range(len(file))) - set(numbers))
         issues += [Issue(str(n), "no_pixels", "recorded without colour or depth") for n in empty]
-        file.color_size = _first_size(numbers, file.picture_size) or header.color_size
+        file.color_size = _read_first_size(numbers, file.picture_size) or header.color_size
         color = fit_camera("colour", header.color_K, path, header.color_size, file.color_size, issues)
         depth = fit_camera("depth", header.depth_K, path, header.depth_size, header.depth_size, issues)
         check_pair(color, depth, issues)
@@ -158,7 +158,7 @@ class ExportedFrames:
     def picture_size(self, index: int) -> tuple[int, int]:
         """(width, height) of the colour picture by its header."""
         path = self._color[index]
-        header = picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
+        header = read_picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
         return header.width, header.height
 
     def depth_picture_size(self, index: int) -> tuple[int, int]:
@@ -166,15 +166,15 @@ class ExportedFrames:
         path = self._depth[index]
         data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
         if data[:2] == b"P5":
-            return pgm_header(data, path)[:2]
-        header = picture_header(data, path)
+            return read_pgm_header(data, path)[:2]
+        header = read_picture_header(data, path)
         return header.width, header.height
 
     def encoded_color(self, index: int) -> bytes | None:
         """The file's bytes if every viewer shows them as `color` does, else None."""
         path = self._color[index]
         data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
-        header = picture_header(data, path)
+        header = read_picture_header(data, path)
         return data if header.plain and (header.width, header.height) == self.color_size else None
 
     def color(self, index: int) -> ColorArray:
@@ -192,7 +192,7 @@ class ExportedFrames:
         return np.divide(units, np.float32(self._shift), dtype=np.float32)
 
 
-def _files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: list[Issue]) -> list[Path]:
+def _list_files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: list[Issue]) -> list[Path]:
     """Regular files of a folder, sorted; links that leave `root` are dropped."""
     kept: list[Path] = []
     with os.scandir(inside(root, folder)) as entries:
@@ -211,7 +211,7 @@ def _files(root: Path, folder: Path, sizes: list[tuple[object, ...]], issues: li
     return sorted(kept)
 
 
-def _numbered(paths: list[Path], suffixes: tuple[str, ...]) -> dict[int, Path]:
+def _index_by_number(paths: list[Path], suffixes: tuple[str, ...]) -> dict[int, Path]:
     out: dict[int, Path] = {}
     for path in paths:
         found = _NUMBERED.fullmatch(path.name)
@@ -220,7 +220,7 @@ def _numbered(paths: list[Path], suffixes: tuple[str, ...]) -> dict[int, Path]:
     return out
 
 
-def _first_file(base: Path, *names: str) -> Path | None:
+def _find_first_file(base: Path, *names: str) -> Path | None:
     return next((base / name for name in names if (base / name).is_file()), None)
 
 
@@ -228,7 +228,7 @@ _COLOR_K_NAMES = ("intrinsic/intrinsic_color.txt", "intrinsics_color.txt", "intr
 _DEPTH_K_NAMES = ("intrinsic/intrinsic_depth.txt", "intrinsics_depth.txt", "intrinsic_depth.txt")
 
 
-def exported_variant(folder: Path) -> tuple[str, Path] | None:
+def find_exported_variant(folder: Path) -> tuple[str, Path] | None:
     """Name of the lay-out exported frames have below a scan folder, and the folder they lie in; None if there is none.
 
     Names: "exported" (official Python exporter), "frames_25k", "exported_cpp", "posed_images".
@@ -243,43 +243,45 @@ def exported_variant(folder: Path) -> tuple[str, Path] | None:
     return None
 
 
-def _layout(root: Path, variant: str, base: Path, issues: list[Issue]) -> _Layout:
+def _find_layout(root: Path, variant: str, base: Path, issues: list[Issue]) -> _Layout:
     if variant in ("exported", "frames_25k"):
-        color_K = _first_file(base, *_COLOR_K_NAMES)
+        color_K = _find_first_file(base, *_COLOR_K_NAMES)
         if color_K is None:
             raise SceneError(base, "no colour intrinsics", _COLOR_K_NAMES[0], _EXPORT)
-        layout = _Layout(variant, color_K, _first_file(base, *_DEPTH_K_NAMES))
+        layout = _Layout(variant, color_K, _find_first_file(base, *_DEPTH_K_NAMES))
         for name in ("color", "depth"):
             extrinsic = base / "intrinsic" / f"extrinsic_{name}.txt"
             if extrinsic.is_file():
                 layout.extrinsics["colour" if name == "color" else name] = extrinsic
-        layout.color = _numbered(_files(root, base / "color", layout.sizes, issues), (".jpg", ".jpeg", ".png"))
+        layout.color = _index_by_number(
+            _list_files(root, base / "color", layout.sizes, issues), (".jpg", ".jpeg", ".png")
+        )
         if (base / "depth").is_dir():
-            layout.depth = _numbered(_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
-        layout.pose = _numbered(_files(root, base / "pose", layout.sizes, issues), (".txt",))
+            layout.depth = _index_by_number(_list_files(root, base / "depth", layout.sizes, issues), (".png", ".pgm"))
+        layout.pose = _index_by_number(_list_files(root, base / "pose", layout.sizes, issues), (".txt",))
         return layout
     if variant == "exported_cpp":
         info = base / "_info.txt"
         layout = _Layout(variant, info, info, info=parse_keys(read_text(inside(root, info), info)))
-        for path in _files(root, base, layout.sizes, issues):
+        for path in _list_files(root, base, layout.sizes, issues):
             found = _CPP_FRAME.fullmatch(path.name)
             if found:
                 {"color": layout.color, "depth": layout.depth, "pose": layout.pose}[found[2]].setdefault(
                     int(found[1]), path
                 )
         return layout
-    layout = _Layout(variant, base / "intrinsic.txt", _first_file(base, "depth_intrinsic.txt"))
-    paths = _files(root, base, layout.sizes, issues)
-    layout.color = _numbered(paths, (".jpg", ".jpeg"))
-    layout.depth, layout.pose = _numbered(paths, (".png",)), _numbered(paths, (".txt",))
+    layout = _Layout(variant, base / "intrinsic.txt", _find_first_file(base, "depth_intrinsic.txt"))
+    paths = _list_files(root, base, layout.sizes, issues)
+    layout.color = _index_by_number(paths, (".jpg", ".jpeg"))
+    layout.depth, layout.pose = _index_by_number(paths, (".png",)), _index_by_number(paths, (".txt",))
     return layout
 
 
-def _matrix(root: Path, path: Path) -> FloatArray:
+def _parse_matrix(root: Path, path: Path) -> FloatArray:
     return parse_matrix(read_text(inside(root, path), path), path, ((4, 4), (3, 3)), SceneError)
 
 
-def _info_matrix(layout: _Layout, key: str) -> FloatArray:
+def _parse_info_matrix(layout: _Layout, key: str) -> FloatArray:
     return parse_matrix(layout.info.get(key, ""), f"{layout.color_K}, {key}", ((4, 4),), SceneError)
 
 
@@ -288,14 +290,14 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
 
     Args:
         root: scan folder; nothing outside it is read.
-        variant, base: from `exported_variant`.
+        variant, base: from `find_exported_variant`.
         keys: of `<scanId>.txt`, for the sizes the intrinsics were made for; may be empty.
 
     Raises:
         SceneError: no usable frame, no or senseless intrinsics, or intrinsics for another resolution.
     """
     issues: list[Issue] = []
-    layout = _layout(root, variant, base, issues)
+    layout = _find_layout(root, variant, base, issues)
     everything = sorted(layout.color.keys() | layout.depth.keys() | layout.pose.keys())
     if len(everything) > MAX_FRAMES:
         raise SceneError(base, f"{len(everything)} frames", f"at most {MAX_FRAMES}", _EXPORT)
@@ -319,7 +321,7 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
     if not numbers:
         found = f"no frame with colour, depth and pose among {len(everything)}"
         raise SceneError(base, found, "at least one", _EXPORT)
-    frames, color, depth = _cameras(root, layout, numbers, keys, issues)
+    frames, color, depth = _make_cameras(root, layout, numbers, keys, issues)
     layout.sizes.append(("cameras", color.K.tolist(), depth.K.tolist(), np.array(poses).tobytes()))
     return Recording(
         variant,
@@ -335,27 +337,27 @@ def open_exported(root: Path, variant: str, base: Path, keys: dict[str, str]) ->
     )
 
 
-def _cameras(
+def _make_cameras(
     root: Path, layout: _Layout, numbers: list[int], keys: dict[str, str], issues: list[Issue]
 ) -> tuple[ExportedFrames, Camera, Camera]:
     """Pixels with their sizes, colour camera, depth camera."""
     info = layout.info
     depth_K: FloatArray | None
     if info:
-        color_K, depth_K = (_info_matrix(layout, f"m_calibration{what}Intrinsic") for what in ("Color", "Depth"))
-        stated = stated_size(info, "m_colorWidth", "m_colorHeight")
-        stated_depth = stated_size(info, "m_depthWidth", "m_depthHeight")
+        color_K, depth_K = (_parse_info_matrix(layout, f"m_calibration{what}Intrinsic") for what in ("Color", "Depth"))
+        stated = read_stated_size(info, "m_colorWidth", "m_colorHeight")
+        stated_depth = read_stated_size(info, "m_depthWidth", "m_depthHeight")
         for what, name in (("colour", "Color"), ("depth", "Depth")):
             if f"m_calibration{name}Extrinsic" in info:
-                warn_extrinsic(what, _info_matrix(layout, f"m_calibration{name}Extrinsic"), issues)
+                warn_extrinsic(what, _parse_info_matrix(layout, f"m_calibration{name}Extrinsic"), issues)
     else:
-        color_K = _matrix(root, layout.color_K)
-        depth_K = None if layout.depth_K is None else _matrix(root, layout.depth_K)
-        stated = stated_size(keys, "colorWidth", "colorHeight")
-        stated_depth = stated_size(keys, "depthWidth", "depthHeight")
+        color_K = _parse_matrix(root, layout.color_K)
+        depth_K = None if layout.depth_K is None else _parse_matrix(root, layout.depth_K)
+        stated = read_stated_size(keys, "colorWidth", "colorHeight")
+        stated_depth = read_stated_size(keys, "depthWidth", "depthHeight")
         for what, path in layout.extrinsics.items():
             extrinsic = np.eye(4)
-            matrix = _matrix(root, path)
+            matrix = _parse_matrix(root, path)
             extrinsic[: len(matrix), : len(matrix)] = matrix
             warn_extrinsic(what, extrinsic, issues)
     try:
@@ -366,7 +368,10 @@ def _cameras(
         found = f"m_depthShift = {info.get('m_depthShift', '')[:40]}"
         raise SceneError(layout.color_K, found, f"1 to {MAX_DEPTH_SHIFT:g} (1000 for millimetres)", _EXPORT)
     frames = ExportedFrames(layout, shift)
-    size, depth_size = _first_size(numbers, frames.picture_size), _first_size(numbers, frames.depth_picture_size)
+    size, depth_size = (
+        _read_first_size(numbers, frames.picture_size),
+        _read_first_size(numbers, frames.depth_picture_size),
+    )
     if size is None or depth_size is None:
         where = frames.where(numbers[0])
         raise SceneError(where, "no sound picture in the first frames", "JPEG or PNG, depth PNG or PGM", _EXPORT)
@@ -374,7 +379,7 @@ def _cameras(
     color = fit_camera("colour", color_K, layout.color_K, stated or USUAL_COLOR, size, issues)
     if depth_K is None:
         issues.append(Issue("", "depth_intrinsics_derived", "no depth intrinsics; derived from those of colour"))
-        depth = depth_camera_of(color, depth_size)
+        depth = make_depth_camera(color, depth_size)
     else:
         where_depth = layout.depth_K or layout.color_K
         depth = fit_camera("depth", depth_K, where_depth, stated_depth or USUAL_DEPTH, depth_size, issues)

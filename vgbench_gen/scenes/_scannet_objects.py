@@ -56,7 +56,7 @@ def read_objects(
                 issues.append(Issue("", "annotation_incomplete", f"no {missing}"))
             continue
         try:
-            found = list(_objects(folder, scan_id, paths, world_from_file, up_world, issues))
+            found = list(_make_objects(folder, scan_id, paths, world_from_file, up_world, issues))
         except SceneError as problem:
             issues.append(Issue("", "annotation_unusable", str(problem)))
             continue
@@ -64,12 +64,12 @@ def read_objects(
     return [], issues, []
 
 
-def _objects(
+def _make_objects(
     folder: Path, scan_id: str, paths: list[Path], world_from_file: FloatArray, up: FloatArray, issues: list[Issue]
 ) -> Iterator[SceneObject]:
     mesh, segs_path, aggregation_path = (inside(folder, path) for path in paths)
-    groups = _groups(aggregation_path, scan_id, paths[1].name, issues)
-    segs = _segments(segs_path, scan_id)
+    groups = _read_groups(aggregation_path, scan_id, paths[1].name, issues)
+    segs = _read_segments(segs_path, scan_id)
     vertices, _ = read_ply(mesh, want_faces=False)
     if len(segs) != len(vertices):
         found = f"{len(segs)} segIndices for {len(vertices)} vertices of {paths[0].name}"
@@ -78,7 +78,7 @@ def _objects(
     in_order = segs[order]
     left = 4 * len(vertices)
     for instance_id, label, segments in groups:
-        members = _members(order, in_order, segments)
+        members = _find_members(order, in_order, segments)
         left -= len(members)
         if left < 0:
             raise SceneError(aggregation_path, "groups that share most of the mesh", "separate objects", _REMEDY)
@@ -94,7 +94,7 @@ def _objects(
         yield SceneObject(instance_id, label, box, points[contains(box, points, _POINT_MARGIN_M)], "surface")
 
 
-def _members(order: IntArray, in_order: IntArray, segments: IntArray) -> IntArray:
+def _find_members(order: IntArray, in_order: IntArray, segments: IntArray) -> IntArray:
     """Vertex numbers whose segment is among `segments` (sorted, unique)."""
     start, end = np.searchsorted(in_order, segments, "left"), np.searchsorted(in_order, segments, "right")
     counts = end - start
@@ -109,16 +109,16 @@ def _check_scan(document: dict[str, Any], path: Path, scan_id: str) -> None:
         raise SceneError(path, f"sceneId {named!r:.80}", f"{scan_id} (with any prefix)", _REMEDY)
 
 
-def _segments(path: Path, scan_id: str) -> IntArray:
+def _read_segments(path: Path, scan_id: str) -> IntArray:
     document = read_json(path, path)
     values = document.get("segIndices") if isinstance(document, dict) else None
     if not isinstance(values, list):
         raise SceneError(path, "no list 'segIndices'", "one segment number per vertex", _REMEDY)
     _check_scan(document, path, scan_id)
-    return _whole_numbers(values, path, "segIndices")
+    return _check_whole_numbers(values, path, "segIndices")
 
 
-def _whole_numbers(values: list[Any], path: Path, what: str) -> IntArray:
+def _check_whole_numbers(values: list[Any], path: Path, what: str) -> IntArray:
     # Types first: one long text among the numbers would make numpy take its length for every entry.
     kinds = set(map(type, values))
     if not kinds <= {int}:
@@ -130,7 +130,7 @@ def _whole_numbers(values: list[Any], path: Path, what: str) -> IntArray:
         raise SceneError(path, f"{what} beyond 64 bits", "whole numbers", _REMEDY) from problem
 
 
-def _groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) -> list[tuple[str, str, IntArray]]:
+def _read_groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) -> list[tuple[str, str, IntArray]]:
     """(instance id, label, sorted unique segments) without repeats."""
     document = read_json(path, path)
     groups = document.get("segGroups") if isinstance(document, dict) else None
@@ -152,7 +152,7 @@ def _groups(path: Path, scan_id: str, segs_name: str, issues: list[Issue]) -> li
                 Issue("", "object_malformed", f"{path.name}: group {number} lacks objectId, label or segments")
             )
             continue
-        unique = np.unique(_whole_numbers(segments, path, f"segments of group {number}"))
+        unique = np.unique(_check_whole_numbers(segments, path, f"segments of group {number}"))
         # scene0217_00 of the release lists every object twice under new ids.
         if sets.setdefault(unique.tobytes(), str(object_id)) != str(object_id) or str(object_id) in ids:
             repeats.append(str(object_id))

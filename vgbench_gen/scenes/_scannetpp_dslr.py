@@ -22,9 +22,9 @@ from vgbench_gen.scenes._scannetpp_frames import (
     ScanNetPPScene,
     check_aspect,
     digest,
-    file_bytes,
-    file_color,
-    file_mask,
+    read_file_bytes,
+    read_file_color,
+    read_file_mask,
     render,
 )
 from vgbench_gen.scenes._scannetpp_poses import CheckedPose, Nerfstudio, frame_stem, read_nerfstudio
@@ -167,10 +167,10 @@ class _Opening:
             pose.world_from_camera,
             pose.deviation,
             (camera, depth_camera),
-            partial(file_color, path, self.size),
+            partial(read_file_color, path, self.size),
             render(renderer, depth_camera, pose.world_from_camera),
-            encoded=partial(file_bytes, path),
-            mask=partial(file_mask, mask) if mask is not None else None,
+            encoded=partial(read_file_bytes, path),
+            mask=partial(read_file_mask, mask) if mask is not None else None,
             undistorter=undistorter,
         )
 

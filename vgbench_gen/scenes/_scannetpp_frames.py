@@ -18,17 +18,17 @@ from vgbench_gen.scenes._mesh import read_ply
 from vgbench_gen.scenes._render_depth import MeshDepth
 from vgbench_gen.scenes._scannetpp_objects import read_objects
 from vgbench_gen.scenes._scannetpp_poses import frame_stem
-from vgbench_gen.scenes._turned import turns_to_upright, upright
+from vgbench_gen.scenes._turned import count_turns_to_upright, turn_upright
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
 from vgbench_gen.scenes.files import (
     MAX_PICTURE_BYTES,
+    compute_source_digest,
     decode_image_rgb,
     decode_mask_u8,
     inside,
-    picture_header,
     read_bytes,
-    source_digest,
+    read_picture_header,
 )
 
 LICENCE = "scannetpp-tou"
@@ -129,8 +129,8 @@ class ScanNetPPScene(Scene):
         resources: ExitStack,
     ) -> None:
         self.dataset, self.id, self.split, self.licence = "scannetpp", scene_id, split, LICENCE
-        turns = turns_to_upright([frame.world_from_camera for frame in frames], UP_WORLD)
-        self.frames = tuple(upright(frame, k) for frame, k in zip(frames, turns, strict=True))
+        turns = count_turns_to_upright([frame.world_from_camera for frame in frames], UP_WORLD)
+        self.frames = tuple(turn_upright(frame, k) for frame, k in zip(frames, turns, strict=True))
         self.objects, self.depth_kind, self.source_digest = tuple(objects), depth_kind, digest
         self.up_world = UP_WORLD.copy()
         self.issues, self.total_frames = issues, total_frames
@@ -193,7 +193,7 @@ class PictureFolder:
         problem: FrameError | None = None
         for path in list(self.files.values())[:20]:
             try:
-                header = picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
+                header = read_picture_header(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
             except FrameError as error:
                 problem = problem or error
                 continue
@@ -201,18 +201,18 @@ class PictureFolder:
         raise SceneError(where, str(problem or "no picture"), "JPEG or PNG pictures", "Export the scene again.")
 
 
-def file_color(path: Path, size: tuple[int, int]) -> ColorArray:
+def read_file_color(path: Path, size: tuple[int, int]) -> ColorArray:
     """RGB of a picture of `size`. Raises FrameError."""
     return decode_image_rgb(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path, size)
 
 
-def file_bytes(path: Path) -> bytes | None:
-    """Bytes of a picture if every viewer shows them as `file_color` does, else None."""
+def read_file_bytes(path: Path) -> bytes | None:
+    """Bytes of a picture if every viewer shows them as `read_file_color` does, else None."""
     data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
-    return data if picture_header(data, path).plain else None
+    return data if read_picture_header(data, path).plain else None
 
 
-def file_mask(path: Path) -> Mask:
+def read_file_mask(path: Path) -> Mask:
     """0..255 of a mask picture. Raises FrameError."""
     return decode_mask_u8(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
 
@@ -261,7 +261,7 @@ def digest(scene_folder: Path, files: Iterable[Path]) -> str:
             with path.open("rb") as file:
                 head = file.read(64)
             entries.append((path.relative_to(scene_folder).as_posix(), path.stat().st_size, head))
-    return source_digest(entries)
+    return compute_source_digest(entries)
 
 
 def render(renderer: MeshDepth, camera: Camera, pose: FloatArray) -> Callable[[], DepthArray]:

@@ -31,16 +31,16 @@ from vgbench_gen.scenes._scannetpp_frames import (
     ScanNetPPScene,
     check_aspect,
     digest,
-    file_bytes,
-    file_color,
-    file_mask,
+    read_file_bytes,
+    read_file_color,
+    read_file_mask,
     render,
 )
 from vgbench_gen.scenes._scannetpp_phone_poses import PoseSources, frame_index
 from vgbench_gen.scenes._scannetpp_poses import (
     CheckedPose,
     PhoneRecord,
-    phone_camera,
+    make_phone_camera,
 )
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes._video import Video
@@ -183,7 +183,7 @@ class _Opening:
         else:
             depth_camera = resized(camera, *depth_size)
             if key in self.depths.files:
-                depth = partial(_png_depth, self.depths.files[key], depth_size)
+                depth = partial(_read_png_depth, self.depths.files[key], depth_size)
             elif stream is not None and (stream.count is None or index < stream.count):
                 depth = partial(stream.read, index)
             else:
@@ -192,13 +192,13 @@ class _Opening:
         color: Callable[[], ColorArray]
         encoded: Callable[[], bytes | None] | None = None
         if video is None:
-            color = partial(file_color, self.pictures.files[key], self.size)
-            encoded = partial(file_bytes, self.pictures.files[key])
+            color = partial(read_file_color, self.pictures.files[key], self.size)
+            encoded = partial(read_file_bytes, self.pictures.files[key])
         else:
             color = partial(video.rgb, index)
         mask: Callable[[], Mask] | None = None
         if key in self.masks.files:
-            mask = partial(file_mask, self.masks.files[key])
+            mask = partial(read_file_mask, self.masks.files[key])
         elif mask_video is not None:
             mask = partial(mask_video.grey, index)
         return LensFrame(
@@ -218,10 +218,10 @@ class _Opening:
     def _lens(self, key: str, pose: CheckedPose, record: PhoneRecord | None) -> tuple[Camera, Undistorter | None]:
         colmap, nerfstudio = self.sources.colmap, self.sources.nerfstudio
         if colmap is not None:
-            camera_id = pose.camera_id if pose.camera_id is not None else _usual_camera(colmap)
+            camera_id = pose.camera_id if pose.camera_id is not None else _make_usual_camera(colmap)
             lens = colmap.cameras[camera_id]
         elif record is not None and record.intrinsic is not None:
-            camera, was_rescaled = phone_camera(record.intrinsic, self.size, f"{self.where}/{key}")
+            camera, was_rescaled = make_phone_camera(record.intrinsic, self.size, f"{self.where}/{key}")
             self.rescaled |= was_rescaled
             return camera, None
         elif nerfstudio is not None:
@@ -253,13 +253,13 @@ class _Opening:
         return digest(self.root, files)
 
 
-def _usual_camera(colmap: ColmapModel) -> int:
+def _make_usual_camera(colmap: ColmapModel) -> int:
     """The camera of most registered images: the one of frames that COLMAP did not register."""
     used = Counter(i.camera_id for i in colmap.images.values())
     return min(colmap.cameras, key=lambda camera_id: (-used[camera_id], camera_id))
 
 
-def _png_depth(path: Path, size: tuple[int, int]) -> DepthArray:
+def _read_png_depth(path: Path, size: tuple[int, int]) -> DepthArray:
     data = read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
     depth: DepthArray = decode_depth_u16(data, path, size) * np.float32(0.001)
     return depth

@@ -56,7 +56,7 @@ def read_objects(
     Raises:
         SceneError: a file is missing or not what it should be, or does not fit the mesh.
     """
-    members = _Members(_segment_of_vertex(scans / "segments.json", len(vertices_m), f"{where}/segments.json"))
+    members = _Members(_read_segment_of_vertex(scans / "segments.json", len(vertices_m), f"{where}/segments.json"))
     anno = read_json(scans / "segments_anno.json", f"{where}/segments_anno.json")
     groups = anno.get("segGroups") if isinstance(anno, Mapping) else None
     if not isinstance(groups, list) or len(groups) > _MAX_GROUPS:
@@ -87,7 +87,7 @@ def read_objects(
     return objects, issues
 
 
-def _segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
+def _read_segment_of_vertex(path: Path, count: int, where: str) -> IntArray:
     """(V,) segment id of each vertex.
 
     The list has an entry per vertex, millions of them: read as text of numbers, as Python objects it would take
@@ -142,7 +142,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
         raise ValueError("the axes of the box are not perpendicular unit vectors")
     if not ((size > _MIN_SIDE_M) & (size < _MAX_SIDE_M)).all():
         raise ValueError(f"sides of {size.tolist()} m")
-    box, remark = _up_last(OrientedBox(center, size, rotation), up_world), ""
+    box, remark = _put_up_last(OrientedBox(center, size, rotation), up_world), ""
     if box is None:
         if len(points) < _MIN_POINTS_FOR_BOX:
             raise ValueError("the box is tilted and there are too few vertices for another")
@@ -159,7 +159,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
     return box, remark
 
 
-def _up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
+def _put_up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
     """The same box, axis 3 pointing up exactly, right-handed; None where no axis points up or down."""
     cosines = up_world @ box.rotation
     up = int(np.argmax(np.abs(cosines)))

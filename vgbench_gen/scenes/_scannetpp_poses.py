@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import check_pose
-from vgbench_gen.scenes._colmap import Lens, lens_from_params
+from vgbench_gen.scenes._colmap import Lens, make_lens
 from vgbench_gen.scenes.base import Issue
 from vgbench_gen.scenes.files import read_json
 
@@ -72,20 +72,20 @@ def read_phone_json(path: Path, where: str) -> tuple[dict[str, PhoneRecord], lis
             issues.append(Issue(key[:40], "pose_missing", f"{where}: the entry is {type(entry).__name__}"))
             continue
         # The plural `poses`/`pose` is never read: it lives in the phone's own world, not in the mesh's.
-        stamp = _either(entry, "timestamp")
+        stamp = _read_either(entry, "timestamp")
         # A comparison, because a whole number of JSON may be too long to become a float.
         timed = isinstance(stamp, int | float) and abs(stamp) < _MAX_TIME_S
-        aligned = _either(entry, "aligned_pose")
-        records[key] = PhoneRecord(float(stamp) if timed else None, _either(entry, "intrinsic"), aligned)
+        aligned = _read_either(entry, "aligned_pose")
+        records[key] = PhoneRecord(float(stamp) if timed else None, _read_either(entry, "intrinsic"), aligned)
     return records, issues
 
 
-def _either(entry: Mapping[str, Any], name: str) -> Any:
+def _read_either(entry: Mapping[str, Any], name: str) -> Any:
     value = entry.get(name)
     return entry.get(name + "s") if value is None else value
 
 
-def phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> tuple[Camera, bool]:
+def make_phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> tuple[Camera, bool]:
     """Camera of an image of `size` from the json's 3x3, and whether it had to be rescaled.
 
     The json does not say which size its numbers are for; it is the image's own, or that of the phone's video.
@@ -154,10 +154,10 @@ def read_nerfstudio(path: Path, where: str) -> Nerfstudio:
             poses[key] = frame.get("transform_matrix")
             if frame.get("is_bad"):
                 bad.add(key)
-    return Nerfstudio(_nerfstudio_lens(content, where), poses, frozenset(bad))
+    return Nerfstudio(_make_nerfstudio_lens(content, where), poses, frozenset(bad))
 
 
-def _nerfstudio_lens(content: Mapping[str, Any], where: str) -> Lens:
+def _make_nerfstudio_lens(content: Mapping[str, Any], where: str) -> Lens:
     try:
         model = str(content.get("camera_model") or ("OPENCV_FISHEYE" if "k3" in content else "OPENCV"))
         width, height = int(content["w"]), int(content["h"])
@@ -167,4 +167,4 @@ def _nerfstudio_lens(content: Mapping[str, Any], where: str) -> Lens:
         params += [float(content.get(name, 0.0)) for name in names.split()]
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
         raise SceneError(where, f"camera entries with {problem!r:.80}", "fl_x fl_y cx cy w h", _REMEDY) from problem
-    return lens_from_params(model, width, height, params, where)
+    return make_lens(model, width, height, params, where)

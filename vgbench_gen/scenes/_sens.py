@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, picture_header
+from vgbench_gen.scenes.files import MAX_PIXELS, decode_image_rgb, read_picture_header
 
 _inflater: ModuleType = zlib
 try:
@@ -165,7 +165,7 @@ class SensFile:
         """(width, height) that the picture itself states; no pixel is decoded. Raises FrameError if damaged."""
         if self.header.color_kind == "raw":
             return self.header.color_size
-        header = picture_header(self._read(index, 0), self.where(index))
+        header = read_picture_header(self._read(index, 0), self.where(index))
         return header.width, header.height
 
     def encoded_color(self, index: int) -> bytes | None:
@@ -177,7 +177,7 @@ class SensFile:
         if self.header.color_kind == "raw":
             return None
         data = self._read(index, 0)
-        header = picture_header(data, self.where(index))
+        header = read_picture_header(data, self.where(index))
         if (header.width, header.height) != self.color_size:
             found, expected = f"{header.width}x{header.height} pixels", f"{self.color_size[0]}x{self.color_size[1]}"
             raise FrameError(self.where(index), found, expected, _FRAME_REMEDY)

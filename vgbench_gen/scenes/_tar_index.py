@@ -114,7 +114,7 @@ class TarIndex:
                 self._finish(position)
                 return
             size = _number(header[124:136])
-            if not _checksum_fits(header) or size < 0:
+            if not _check_checksum(header) or size < 0:
                 self._damaged(position)
                 return
             kind, payload = header[156:157], position + _BLOCK
@@ -131,7 +131,7 @@ class TarIndex:
                 if kind == b"L":
                     path_override = record.rstrip(b"\0").decode("utf-8", "replace")
                 elif kind == b"x":
-                    pax = _pax(record)
+                    pax = _parse_pax(record)
                     path_override = pax.get("path", path_override)
                     size_override = int(pax["size"]) if pax.get("size", "").isdecimal() else size_override
             else:
@@ -193,7 +193,7 @@ def _number(field: bytes) -> int:
         return -1
 
 
-def _checksum_fits(header: bytes) -> bool:
+def _check_checksum(header: bytes) -> bool:
     stated = _number(header[148:156])
     return stated == sum(header[:148]) + 8 * 32 + sum(header[156:])
 
@@ -204,7 +204,7 @@ def _name(header: bytes) -> str:
     return (prefix + b"/" + name if prefix else name).decode("utf-8", "replace")
 
 
-def _pax(record: bytes) -> dict[str, str]:
+def _parse_pax(record: bytes) -> dict[str, str]:
     """`length key=value\\n` records of a pax header; stops at the first that is not one."""
     found: dict[str, str] = {}
     while record:

@@ -26,7 +26,7 @@ from vgbench_gen.scenes.base import Frame, FrameObject
 _MIN_ROLL_SINE = 0.5
 
 
-def turns_to_upright(poses: Sequence[FloatArray], up_world: FloatArray) -> list[int]:
+def count_turns_to_upright(poses: Sequence[FloatArray], up_world: FloatArray) -> list[int]:
     """Quarter turns (`np.rot90`) for each frame of one scene.
 
     Each frame is judged by its own pose, because a phone may be turned during a scan. A frame that looks so steeply
@@ -41,7 +41,7 @@ def turns_to_upright(poses: Sequence[FloatArray], up_world: FloatArray) -> list[
     return [k if is_sure else majority for k, is_sure in zip(own, sure, strict=True)]
 
 
-def upright(frame: Frame, k: int) -> Frame:
+def turn_upright(frame: Frame, k: int) -> Frame:
     """The frame after `np.rot90(image, k)`; the frame itself where nothing is to be turned."""
     return TurnedFrame(frame, k) if k % 4 else frame
 

@@ -18,7 +18,7 @@ _MAX_SKEW_PX = 1e-3
 _GET_ORIGINAL = "Copy or download the file again."
 
 
-def matrix_of(
+def parse_matrix(
     value: Any, shapes: Sequence[tuple[int, ...]], where: object, error: type[FormatError] = FrameError
 ) -> FloatArray:
     """float64 array of one of `shapes` from JSON numbers, nested or flat (row-major). Not finite values are kept.
@@ -39,7 +39,9 @@ def matrix_of(
     raise error(where, f"{numbers.size} numbers", wanted, _GET_ORIGINAL)
 
 
-def pinhole(K: FloatArray, width: int, height: int, where: object, error: type[FormatError] = FrameError) -> Camera:
+def make_pinhole(
+    K: FloatArray, width: int, height: int, where: object, error: type[FormatError] = FrameError
+) -> Camera:
     """Camera of a picture whose own K this is.
 
     Raises:
@@ -52,20 +54,20 @@ def pinhole(K: FloatArray, width: int, height: int, where: object, error: type[F
         camera = Camera(K, width, height)
     except ValueError as problem:
         raise error(where, str(problem), "a pinhole matrix without skew", _GET_ORIGINAL) from problem
-    if not suits(K, width, height):
+    if not do_sizes_match(K, width, height):
         found = f"principal point ({camera.cx:.1f}, {camera.cy:.1f}), focal {camera.fx:.1f} for {width}x{height} pixels"
         raise error(where, found, "a principal point near the middle", "This K was made for another picture size.")
     return camera
 
 
-def suits(K: FloatArray, width: int, height: int) -> bool:
+def do_sizes_match(K: FloatArray, width: int, height: int) -> bool:
     """Whether K can belong to a picture of this size: principal point near the middle, field of view 6 to 157 deg."""
     off_x, off_y = abs(K[0, 2] + 0.5 - width / 2) / width, abs(K[1, 2] + 0.5 - height / 2) / height
     focal = K[0, 0] / max(width, height), K[1, 1] / max(width, height)
     return bool(max(off_x, off_y) <= _MAX_OFF_CENTRE and min(focal) > 0.1 and max(focal) < 10)
 
 
-def camera_for(
+def choose_camera(
     K: FloatArray,
     made_for: tuple[int, int] | None,
     actual: tuple[int, int],
@@ -82,13 +84,13 @@ def camera_for(
         FormatError: (of type `error`) the shapes differ, or K fits neither.
     """
     if made_for is None or made_for == actual:
-        return pinhole(K, *actual, where, error), ""
+        return make_pinhole(K, *actual, where, error), ""
     if made_for == actual[::-1]:
-        if suits(K, *actual):
-            return pinhole(K, *actual, where, error), "size_swapped"
-        return quarter_turned(pinhole(K, *made_for, where, error), 1), "k_turned"
+        if do_sizes_match(K, *actual):
+            return make_pinhole(K, *actual, where, error), "size_swapped"
+        return quarter_turned(make_pinhole(K, *made_for, where, error), 1), "k_turned"
     if min(made_for) > 0 and abs(actual[0] * made_for[1] / (actual[1] * made_for[0]) - 1) < 0.01:
-        return resized(pinhole(K, *made_for, where, error), *actual), "k_rescaled"
+        return resized(make_pinhole(K, *made_for, where, error), *actual), "k_rescaled"
     found = f"a picture of {actual[0]}x{actual[1]} pixels"
     expected = f"{made_for[0]}x{made_for[1]}, or the same shape in another size"
     raise error(where, found, expected, "Picture and intrinsics do not belong together; get the original files.")

@@ -39,16 +39,16 @@ class ViewFrame:
         self.id = frame.id
         self.world_from_camera = frame.world_from_camera
         self.pose_deviation = frame.pose_deviation
-        self.camera = delivered_camera(frame.camera, long_side_px)
+        self.camera = make_delivered_camera(frame.camera, long_side_px)
         self.depth_camera = frame.depth_camera
         self.source_size = frame.camera.size
         self._frame = frame
         self._spool = spool
 
-        color, original = delivered_color(frame, long_side_px)
-        self.grey = _grey(color)
+        color, original = make_delivered_color(frame, long_side_px)
+        self.grey = _convert_to_grey(color)
         self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
-        self._slot = None if original is not None else spool.put(_png(color))
+        self._slot = None if original is not None else spool.put(_encode_png(color))
         self.depth_m = np.array(frame.depth_m(), dtype=np.float32)
         mask = frame.valid_mask()
         if mask is not None:
@@ -127,7 +127,7 @@ class ViewFrame:
         than OpenCV's defaults at 640 (88 pairs solved instead of 70, 0.25 instead of 0.32 degrees off) in a quarter
         of the time. The finest scale of a large image costs most and matches least.
         """
-        image = _narrowed(self.grey, _FEATURE_WIDTH)
+        image = _narrow(self.grey, _FEATURE_WIDTH)
         found, descriptors = cv2.SIFT.create(nfeatures=600, contrastThreshold=0.01).detectAndCompute(image, None)
         if descriptors is None or not found:
             return np.zeros((0, 2)), np.zeros((0, 128), np.float32)
@@ -149,7 +149,7 @@ class ViewFrame:
         return np.asarray(texture > np.median(texture[::2, ::2]))
 
 
-def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
+def make_delivered_camera(camera: Camera, long_side_px: int) -> Camera:
     """The camera after the image is shrunk (never enlarged) to a long side of at most `long_side_px`."""
     long_side = max(camera.size)
     if long_side <= long_side_px:
@@ -158,23 +158,23 @@ def delivered_camera(camera: Camera, long_side_px: int) -> Camera:
     return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
 
 
-def delivered_color(frame: Frame, long_side_px: int) -> tuple[ColorArray, bytes | None]:
+def make_delivered_color(frame: Frame, long_side_px: int) -> tuple[ColorArray, bytes | None]:
     """(H, W, 3) uint8 RGB of a frame at delivered size, and its original bytes where they hold exactly these pixels.
 
     Raises:
         FrameError: the frame cannot be decoded.
     """
-    color, size = frame.color(), delivered_camera(frame.camera, long_side_px).size
+    color, size = frame.color(), make_delivered_camera(frame.camera, long_side_px).size
     if size == frame.camera.size:
         return color, frame.encoded_color()
     return np.asarray(cv2.resize(color, size, interpolation=cv2.INTER_AREA), dtype=np.uint8), None
 
 
-def _grey(color: ColorArray) -> ColorArray:
-    return _narrowed(np.asarray(cv2.cvtColor(color, cv2.COLOR_RGB2GRAY), dtype=np.uint8), GREY_WIDTH)
+def _convert_to_grey(color: ColorArray) -> ColorArray:
+    return _narrow(np.asarray(cv2.cvtColor(color, cv2.COLOR_RGB2GRAY), dtype=np.uint8), GREY_WIDTH)
 
 
-def _narrowed(grey: ColorArray, width: int) -> ColorArray:
+def _narrow(grey: ColorArray, width: int) -> ColorArray:
     """The image shrunk to at most `width` columns."""
     if grey.shape[1] <= width:
         return grey
@@ -182,7 +182,7 @@ def _narrowed(grey: ColorArray, width: int) -> ColorArray:
     return np.asarray(cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def _png(color: ColorArray) -> bytes:
+def _encode_png(color: ColorArray) -> bytes:
     # No search for repeats, which photographs do not have, and the filter that is fastest both ways: writing and
     # reading together take half the time of zlib's level 1 for as many bytes (Paeth: fewer bytes, half as long again).
     options = [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_HUFFMAN_ONLY]

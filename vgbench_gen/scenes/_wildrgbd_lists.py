@@ -34,16 +34,16 @@ class CategoryLists:
 
     def __init__(self, category: Path) -> None:
         self.issues: list[Issue] = []
-        self._types = _types(self._read(category, "types.json"))
-        self._lists = [_memberships(self._read(category, name)) for name in _LISTS]
+        self._types = _read_types(self._read(category, "types.json"))
+        self._lists = [_read_memberships(self._read(category, name)) for name in _LISTS]
 
     def object_type(self, scene_dir: str) -> str:
         """ "single", "multi", "hand", or "unknown". Keys may be the folder's name, a path to it, or its number."""
-        by_name = {_base(key): kind for key, kind in self._types}
-        found = by_name.get(scene_dir) or by_name.get(_bare(scene_dir))
+        by_name = {_get_base_name(key): kind for key, kind in self._types}
+        found = by_name.get(scene_dir) or by_name.get(_strip_suffix(scene_dir))
         if found is None:
             number = _number(scene_dir)
-            kinds = {kind for key, kind in self._types if number is not None and _number(_base(key)) == number}
+            kinds = {kind for key, kind in self._types if number is not None and _number(_get_base_name(key)) == number}
             found = kinds.pop() if len(kinds) == 1 else UNKNOWN
         return found
 
@@ -63,7 +63,7 @@ class CategoryLists:
             return None
 
 
-def _types(value: Any) -> list[tuple[str, str]]:
+def _read_types(value: Any) -> list[tuple[str, str]]:
     if not isinstance(value, dict):
         return []
     pairs: list[tuple[str, str]] = []
@@ -75,22 +75,22 @@ def _types(value: Any) -> list[tuple[str, str]]:
     return pairs
 
 
-def _memberships(value: Any) -> dict[str, set[str]]:
+def _read_memberships(value: Any) -> dict[str, set[str]]:
     if not isinstance(value, dict):
         return {}
     lists = {split: value.get(split) for split in _SPLITS}
     return {
-        split: {_base(name) for name in names if isinstance(name, str)}
+        split: {_get_base_name(name) for name in names if isinstance(name, str)}
         for split, names in lists.items()
         if isinstance(names, list)
     }
 
 
-def _base(key: str) -> str:
+def _get_base_name(key: str) -> str:
     return key.replace("\\", "/").strip().rstrip("/").rpartition("/")[2]
 
 
-def _bare(name: str) -> str:
+def _strip_suffix(name: str) -> str:
     return re.sub(r"^[A-Za-z]+_", "", name)
 
 
@@ -122,11 +122,11 @@ def read_poses(path: Path) -> tuple[dict[int, tuple[FloatArray, float]], set[int
             issues.append(Issue("", "pose_line_unusable", detail))
             continue
         for start in range(0, len(words), _NUMBERS):
-            _one_pose(words[start : start + _NUMBERS], where, poses, seen, issues)
+            _parse_pose(words[start : start + _NUMBERS], where, poses, seen, issues)
     return poses, seen, issues
 
 
-def _one_pose(
+def _parse_pose(
     words: list[str],
     where: str,
     poses: dict[int, tuple[FloatArray, float]],
@@ -150,7 +150,7 @@ def _one_pose(
         issues.append(Issue(frame, "pose_line_unusable", str(error)))
 
 
-def numbered(names: Iterable[str]) -> dict[int, str]:
+def index_by_number(names: Iterable[str]) -> dict[int, str]:
     """Frame number -> file name for names like `00012.png`; of two for one number the padded (longer) one counts."""
     found: dict[int, str] = {}
     for name in sorted(names, key=lambda name: (-len(name), name)):

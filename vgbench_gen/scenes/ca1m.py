@@ -20,12 +20,18 @@ from vgbench_gen.core.errors import FrameError, PoseError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
-from vgbench_gen.scenes._ca1m_boxes import frame_objects, world_objects
+from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
-from vgbench_gen.scenes._values import camera_for, matrix_of
+from vgbench_gen.scenes._values import choose_camera, parse_matrix
 from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject, Issue, Loader, Scene, SceneObject, SceneRef, loaders
-from vgbench_gen.scenes.files import MAX_JSON_BYTES, decode_depth_u16, decode_image_rgb, picture_header, source_digest
-from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.files import (
+    MAX_JSON_BYTES,
+    compute_source_digest,
+    decode_depth_u16,
+    decode_image_rgb,
+    read_picture_header,
+)
+from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import is_folder, is_regular, stays_inside, walk
 
 MAX_DEPTH_M = 10.0
@@ -57,7 +63,7 @@ class CA1MFrame(Frame):
         self.timestamp_s = int(frame_id) / 1e9
         RT = members.where(names["gt/rt"])
         self.world_from_camera, self.pose_deviation = check_pose(
-            matrix_of(members.json(names["gt/rt"]), [(4, 4)], RT), RT
+            parse_matrix(members.json(names["gt/rt"]), [(4, 4)], RT), RT
         )
         self.camera, self._made_for = self._stream("wide/image", "_wide/image/size", issues)
         self.depth_camera, _ = self._stream("gt/depth", "_gt/depth/size", issues)
@@ -78,7 +84,7 @@ class CA1MFrame(Frame):
         """The PNG as stored, where it is 8-bit RGB."""
         name = self._names["wide/image"]
         data = self._members.read(name)
-        header = picture_header(data, self._members.where(name))
+        header = read_picture_header(data, self._members.where(name))
         return data if header.plain and (header.width, header.height) == self.camera.size else None
 
     def depth_m(self) -> DepthArray:
@@ -107,7 +113,7 @@ class CA1MFrame(Frame):
         name = self._names.get("wide/depth/confidence")
         if name is None or self.sensor_depth_camera is None:
             return None
-        return _confidence(self._members.read(name), self._members.where(name), self.sensor_depth_camera.size)
+        return _read_confidence(self._members.read(name), self._members.where(name), self.sensor_depth_camera.size)
 
     def objects(self) -> Sequence[FrameObject]:
         """The frame's own list, boxes in its camera frame. Read anew at every call.
@@ -119,7 +125,7 @@ class CA1MFrame(Frame):
         if name is None:
             return ()
         value = self._members.json(name, MAX_JSON_BYTES)
-        return frame_objects(value, self.camera, self._made_for, self._members.where(name))
+        return read_frame_objects(value, self.camera, self._made_for, self._members.where(name))
 
     def _depth(self, measurement: str, camera: Camera) -> DepthArray:
         name = self._names[measurement]
@@ -142,8 +148,8 @@ class CA1MFrame(Frame):
                 found = f"{actual[0]}x{actual[1]} pixels and no K"
                 raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
             return resized(self.camera, *actual), actual
-        K = matrix_of(self._members.json(K_name), [(3, 3), (4, 4)], self._members.where(K_name))
-        camera, repair = camera_for(K, stated, actual, where)
+        K = parse_matrix(self._members.json(K_name), [(3, 3), (4, 4)], self._members.where(K_name))
+        camera, repair = choose_camera(K, stated, actual, where)
         if repair:
             issues.append(Issue(self.id, repair, f"{where}: {actual}, its size entry says {stated}"))
         return camera, stated if stated is not None and repair == "k_rescaled" else actual
@@ -153,7 +159,7 @@ class CA1MFrame(Frame):
         if name is None:
             return None
         try:
-            width, height = matrix_of(self._members.json(name), [(2,)], self._members.where(name)).tolist()
+            width, height = parse_matrix(self._members.json(name), [(2,)], self._members.where(name)).tolist()
             return int(width), int(height)
         except (FrameError, ValueError, OverflowError) as error:  # not finite numbers have no int
             issues.append(Issue(self.id, "size_entry_unusable", str(error)))
@@ -165,7 +171,7 @@ class CA1MFrame(Frame):
         if name is None:
             return
         try:
-            T = matrix_of(self._members.json(name), [(3, 3), (4, 4)], self._members.where(name))
+            T = parse_matrix(self._members.json(name), [(3, 3), (4, 4)], self._members.where(name))
         except FrameError as error:
             issues.append(Issue(self.id, "gravity_unusable", str(error)))
             return
@@ -184,17 +190,17 @@ class CA1MScene(Scene):
         self.dataset, self.id, self.split = "ca1m", members.video_id, ref.split
         self.up_world: FloatArray | None = np.array([0.0, 0.0, 1.0])
         self.depth_kind: DepthKind = "laser"
-        self.licence = licence_of(ref.path, LICENCE)
+        self.licence = find_licence(ref.path, LICENCE)
         self.issues = list(members.issues)
         self.total_frames = len(members.frames)
-        self.source_digest = source_digest(members.sizes().items())
+        self.source_digest = compute_source_digest(members.sizes().items())
         self.frames: Sequence[Frame] = self._open_frames()
         self.objects: Sequence[SceneObject] = ()
         self.has_world_list = "gt/instances" in members.world
         if self.has_world_list:
             name = members.world["gt/instances"]
             try:
-                found, issues = world_objects(members.json(name, MAX_JSON_BYTES), members.where(name))
+                found, issues = read_world_objects(members.json(name, MAX_JSON_BYTES), members.where(name))
                 self.objects = tuple(found)
                 self.issues += issues
             except FrameError as error:
@@ -211,7 +217,7 @@ class CA1MScene(Scene):
             try:
                 frames.append(CA1MFrame(self._members, names, frame_id, self.issues))
             except FrameError as error:
-                dropped.append(Issue(frame_id, _reason(error), str(error)))
+                dropped.append(Issue(frame_id, _name_drop_reason(error), str(error)))
         self.issues += dropped
         if not frames:
             self._members.close()
@@ -220,7 +226,7 @@ class CA1MScene(Scene):
         return tuple(frames)
 
 
-def _reason(error: FrameError) -> str:
+def _name_drop_reason(error: FrameError) -> str:
     """Machine-readable reason for a dropped frame."""
     if isinstance(error, PoseError):
         return "bad_pose"
@@ -279,7 +285,7 @@ def _begins_like_ca1m(path: Path, video_id: str) -> bool:
         return False
 
 
-def _confidence(data: bytes, where: str, size: tuple[int, int]) -> DepthArray:
+def _read_confidence(data: bytes, where: str, size: tuple[int, int]) -> DepthArray:
     from PIL import Image
 
     try:

@@ -141,7 +141,7 @@ def parse_matrix(
         raise error(where, str(problem)[:120], wanted, "Export or download the file again.") from problem
 
 
-def source_digest(entries: Iterable[Sequence[object]]) -> str:
+def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
     """32 hexadecimal digits for (name, size, header bytes, ...) of the files a scene was read from, in any order."""
     lines = sorted(
         json.dumps([e.hex() if isinstance(e, bytes) else e for e in entry], default=str) for entry in entries
@@ -165,17 +165,17 @@ class PictureHeader:
     plain: bool
 
 
-def picture_header(data: bytes, where: object) -> PictureHeader:
+def read_picture_header(data: bytes, where: object) -> PictureHeader:
     """Read the header of JPEG (ISO 10918-1 frame header) or PNG (W3C IHDR) bytes.
 
     Raises:
         FrameError: neither of the two, torn at either end, or more than 64 million pixels.
     """
     if data[:8] == b"\x89PNG\r\n\x1a\n":
-        header = _png_header(data)
+        header = _parse_png_header(data)
         whole = data.rfind(b"IEND", -_TAIL_BYTES) >= 0
     elif data[:2] == b"\xff\xd8":
-        header = _jpeg_header(data)
+        header = _parse_jpeg_header(data)
         whole = data.rfind(b"\xff\xd9", -_TAIL_BYTES) >= 0
     else:
         raise FrameError(where, f"bytes that begin {data[:8].hex() or 'nowhere'}", "a JPEG or PNG picture", _DAMAGED)
@@ -190,7 +190,7 @@ def picture_header(data: bytes, where: object) -> PictureHeader:
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 0, 4: 2, 6: 4}
 
 
-def _png_header(data: bytes) -> PictureHeader | None:
+def _parse_png_header(data: bytes) -> PictureHeader | None:
     if len(data) < 33 or data[12:16] != b"IHDR":
         return None
     width, height, bits, colour_type = struct.unpack_from(">IIBB", data, 16)
@@ -204,7 +204,7 @@ def _png_header(data: bytes) -> PictureHeader | None:
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
-def _jpeg_header(data: bytes) -> PictureHeader | None:
+def _parse_jpeg_header(data: bytes) -> PictureHeader | None:
     at, turned = 2, False
     while at + 4 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
@@ -223,8 +223,8 @@ def _jpeg_header(data: bytes) -> PictureHeader | None:
     return None
 
 
-def _checked(data: bytes, where: object, size: tuple[int, int] | None) -> PictureHeader:
-    header = picture_header(data, where)
+def _check_size(data: bytes, where: object, size: tuple[int, int] | None) -> PictureHeader:
+    header = read_picture_header(data, where)
     if size is not None and (header.width, header.height) != size:
         found, expected = f"{header.width}x{header.height} pixels", f"{size[0]}x{size[1]}"
         raise FrameError(where, found, expected, "Picture and camera must belong together; export the scene again.")
@@ -239,8 +239,8 @@ def decode_image_rgb(data: bytes, where: object, size: tuple[int, int] | None = 
     Raises:
         FrameError: damaged, torn, too large, or of another size.
     """
-    header = _checked(data, where, size)
-    pixels = _imdecode(data, where, color=True)
+    header = _check_size(data, where, size)
+    pixels = _decode_image(data, where, color=True)
     if pixels.shape != (header.height, header.width, 3) or pixels.dtype != np.uint8:
         raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit RGB as in the header", _DAMAGED)
     return pixels
@@ -254,11 +254,11 @@ def decode_depth_u16(data: bytes, where: object, size: tuple[int, int] | None = 
     Raises:
         FrameError: damaged, torn, too large, of another size, or not 16-bit grey (8 bits cannot hold millimetres).
     """
-    header = _checked(data, where, size)
+    header = _check_size(data, where, size)
     if (header.kind, header.channels, header.bits) != ("png", 1, 16):
         found = f"a {header.bits}-bit {header.kind} of {header.channels} channels"
         raise FrameError(where, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
-    pixels = _imdecode(data, where, color=False)
+    pixels = _decode_image(data, where, color=False)
     if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint16:
         raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "16-bit grey as in the header", _DAMAGED)
     return pixels
@@ -268,17 +268,17 @@ def decode_mask_u8(data: bytes, where: object, size: tuple[int, int] | None = No
     """(h, w) uint8 of an 8-bit grey picture as stored; colour becomes grey. Raises like `decode_image_rgb`."""
     import cv2
 
-    header = _checked(data, where, size)
+    header = _check_size(data, where, size)
     if header.channels == 1 and header.bits == 8:
-        pixels = _imdecode(data, where, color=False)
+        pixels = _decode_image(data, where, color=False)
     else:
-        pixels = cv2.cvtColor(_imdecode(data, where, color=True), cv2.COLOR_RGB2GRAY)
+        pixels = cv2.cvtColor(_decode_image(data, where, color=True), cv2.COLOR_RGB2GRAY)
     if pixels.shape != (header.height, header.width) or pixels.dtype != np.uint8:
         raise FrameError(where, f"pixels {pixels.shape} {pixels.dtype}", "8-bit grey as in the header", _DAMAGED)
     return np.asarray(pixels, np.uint8)
 
 
-def _imdecode(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
+def _decode_image(data: bytes, where: object, *, color: bool) -> npt.NDArray[Any]:
     import cv2
 
     flag = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION if color else cv2.IMREAD_UNCHANGED

@@ -100,7 +100,7 @@ class SceneHealth:
         return {**fields, "fits": list(self.fits), "issues": dict(self.issues)}
 
 
-def summary(scene: Scene, variant: str = "") -> SceneHealth:
+def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     """Health of an open scene. Decodes the depth of at most 8 frames and the colour of one; deterministic.
 
     Args:
@@ -119,16 +119,16 @@ def summary(scene: Scene, variant: str = "") -> SceneHealth:
         scene.frames[wanted[len(wanted) // 2]].color()
     except FrameError as error:
         warn.append(f"colour of frame {scene.frames[wanted[len(wanted) // 2]].id} is unreadable: {error}")
-    coverage, median_m = depth_statistics(list(depths.values()))
-    bad += _depth_faults(coverage, median_m)
+    coverage, median_m = compute_depth_statistics(list(depths.values()))
+    bad += _find_depth_faults(coverage, median_m)
     views = cross_view(scene, [pair for pair in pairs if pair[0] in depths and pair[1] in depths], depths)
     fits, pose_bad, pose_warn = _judge_poses(views, len(pairs))
-    up = orientation(scene)
+    up = find_orientation(scene)
     if up in ("upside down", "along the view"):
         pose_warn.append(f"up lies {up} on average; gravity or pose axes may be wrong")
     issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
     without_pose = {issue.frame_id for issue in scene.issues if "pose" in issue.reason and issue.frame_id}
-    warn = pose_warn + _frame_remarks(scene, issues) + warn
+    warn = pose_warn + _collect_frame_remarks(scene, issues) + warn
     bad += pose_bad
     verdict = "bad: " + "; ".join(bad) if bad else "warn: " + "; ".join(warn) if warn else "ok"
     return SceneHealth(
@@ -176,7 +176,7 @@ def choose_pairs(frames: Sequence[Frame], count: int = MAX_PAIRS) -> list[tuple[
     return list(pairs)
 
 
-def depth_statistics(depths: Sequence[DepthArray]) -> tuple[float, float]:
+def compute_depth_statistics(depths: Sequence[DepthArray]) -> tuple[float, float]:
     """Median share of known depth per image, and median of the known depth of all, metres; NaN where there is none."""
     shares = [float(known(depth).mean()) for depth in depths]
     values = [depth[known(depth)] for depth in depths]
@@ -207,7 +207,7 @@ def cross_view(
         points, _ = depth_points(first.depth_camera, depths[a], stride)
         offered += len(points)
         for name in CONVENTIONS:
-            b_from_a = _relative(first.world_from_camera, second.world_from_camera, name)
+            b_from_a = _format_relative(first.world_from_camera, second.world_from_camera, name)
             uv, z = project(second.depth_camera, transform(b_from_a, points))
             measured = sample_nearest(depths[b], uv).astype(np.float64)
             both = known(measured) & (z > 0)
@@ -223,7 +223,7 @@ def cross_view(
     return tuple(results)
 
 
-def orientation(scene: Scene) -> str:
+def find_orientation(scene: Scene) -> str:
     """How images lie on average: which way up points in them. See `SceneHealth.up`."""
     if scene.up_world is None or not scene.frames:
         return "unknown"
@@ -236,7 +236,7 @@ def orientation(scene: Scene) -> str:
     return "upright" if y < 0 else "upside down"
 
 
-def _relative(world_from_a: FloatArray, world_from_b: FloatArray, convention: str) -> FloatArray:
+def _format_relative(world_from_a: FloatArray, world_from_b: FloatArray, convention: str) -> FloatArray:
     if "inverse" in convention:
         world_from_a, world_from_b = invert(world_from_a), invert(world_from_b)
     if "OpenGL" in convention:
@@ -266,7 +266,7 @@ def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...
     return (), [], ["poses unchecked: no pair of views overlaps" if pairs else "poses unchecked: one frame only"]
 
 
-def _depth_faults(coverage: float, median_m: float) -> list[str]:
+def _find_depth_faults(coverage: float, median_m: float) -> list[str]:
     if math.isnan(coverage):
         return ["no depth could be read"]
     if coverage <= MIN_COVERAGE:
@@ -276,7 +276,7 @@ def _depth_faults(coverage: float, median_m: float) -> list[str]:
     return []
 
 
-def _frame_remarks(scene: Scene, issues: Mapping[str, int]) -> list[str]:
+def _collect_frame_remarks(scene: Scene, issues: Mapping[str, int]) -> list[str]:
     remarks = []
     if 2 * len(scene.frames) < scene.total_frames:
         remarks.append(f"only {len(scene.frames)} of {scene.total_frames} frames are usable")

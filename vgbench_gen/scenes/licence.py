@@ -16,7 +16,7 @@ _MAX_BYTES = 1_000_000
 _LICENCE_ID = re.compile(r"[a-z0-9][a-z0-9.+-]{0,39}")
 
 
-def licence_of(scene: Path, of_dataset: str) -> str:
+def find_licence(scene: Path, of_dataset: str) -> str:
     """Licence id of the scene at a path: that of the samples it is one of, else that of its dataset.
 
     A file that cannot be read says nothing: the scene keeps its dataset's terms, which are the stricter ones.

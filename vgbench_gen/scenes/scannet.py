@@ -18,11 +18,11 @@ from vgbench_gen.core.errors import FormatError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._scannet_cameras import parse_keys
-from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, exported_variant, open_exported, open_sens
+from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, find_exported_variant, open_exported, open_sens
 from vgbench_gen.scenes._scannet_objects import read_objects
 from vgbench_gen.scenes.base import Frame, Issue, Loader, Scene, SceneRef, loaders
-from vgbench_gen.scenes.files import inside, parse_matrix, read_text, source_digest
-from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
+from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import walk
 
 LICENCE = "scannet-tou"
@@ -72,20 +72,22 @@ class ScanNetScene(Scene):
 
     def __init__(self, ref: SceneRef, folder: Path, recording: Recording, keys: dict[str, str]) -> None:
         self.id, self.split = ref.scene_id, ref.split
-        self.licence = licence_of(folder, LICENCE)
+        self.licence = find_licence(folder, LICENCE)
         self.up_world = _UP.copy()
         self.issues = recording.issues
         self.total_frames = recording.total_frames
         self._source = recording.source
-        world_from_file = _alignment(folder / f"{ref.scene_id}.txt", keys, self.issues)
-        self.frames = list(_frames(recording, world_from_file, self.issues))
+        world_from_file = _read_alignment(folder / f"{ref.scene_id}.txt", keys, self.issues)
+        self.frames = list(_open_frames(recording, world_from_file, self.issues))
         if not self.frames:
             found = f"no frame with a usable pose among {recording.total_frames}"
             raise SceneError(folder, found, "at least one", "Leave this scan out; its tracking was lost throughout.")
-        home = _annotation_folder(folder, ref.scene_id)
+        home = _find_annotation_folder(folder, ref.scene_id)
         self.objects, issues, digest = read_objects(home, ref.scene_id, world_from_file, self.up_world)
         self.issues.extend(issues)
-        self.source_digest = source_digest([*recording.digest, *digest, ("alignment", world_from_file.tolist())])
+        self.source_digest = compute_source_digest(
+            [*recording.digest, *digest, ("alignment", world_from_file.tolist())]
+        )
 
     def close(self) -> None:
         """Release the file; frames cannot be read afterwards."""
@@ -103,7 +105,7 @@ class ScanNet(Loader):
         found: dict[str, SceneRef] = {}
         lists: dict[Path, dict[str, str]] = {}
         for folder in _scan_folders(root):
-            variant, size_bytes = _variant(folder)
+            variant, size_bytes = _find_variant(folder)
             known = found.get(folder.name)
             if known is None or _PREFERENCE.index(variant) < _PREFERENCE.index(known.variant):
                 split = _split(folder, lists)
@@ -119,8 +121,8 @@ class ScanNet(Loader):
         folder = ref.path.parent if ref.path.suffix == ".sens" else ref.path
         if not folder.is_dir():
             raise SceneError(folder, "no folder", "a scan folder", "Check the path.")
-        keys = _keys(_annotation_folder(folder, ref.scene_id) / f"{ref.scene_id}.txt")
-        sens, exported = _sens_file(folder), exported_variant(folder)
+        keys = _list_keys(_find_annotation_folder(folder, ref.scene_id) / f"{ref.scene_id}.txt")
+        sens, exported = _find_sens_file(folder), find_exported_variant(folder)
         if sens is not None:
             recording = open_sens(inside(folder, sens))
         elif exported is not None:
@@ -135,7 +137,7 @@ class ScanNet(Loader):
             raise
 
 
-def _frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[ScanNetFrame]:
+def _open_frames(recording: Recording, world_from_file: FloatArray, issues: list[Issue]) -> Iterator[ScanNetFrame]:
     cameras = (recording.color_camera, recording.depth_camera)
     for number, raw, time_s in zip(recording.numbers, recording.poses, recording.times_s, strict=True):
         # The official reader takes a zero in the corner for lost tracking, too.
@@ -151,7 +153,7 @@ def _frames(recording: Recording, world_from_file: FloatArray, issues: list[Issu
         yield ScanNetFrame(recording.source, number, time_s, cameras, pose, deviation)
 
 
-def _alignment(path: Path, keys: dict[str, str], issues: list[Issue]) -> FloatArray:
+def _read_alignment(path: Path, keys: dict[str, str], issues: list[Issue]) -> FloatArray:
     """`axisAlignment` (4, 4), rigid; the identity where it is missing or senseless (the world is z-up either way)."""
     text = keys.get("axisAlignment")
     if text is None:
@@ -164,11 +166,11 @@ def _alignment(path: Path, keys: dict[str, str], issues: list[Issue]) -> FloatAr
     return alignment
 
 
-def _keys(path: Path) -> dict[str, str]:
+def _list_keys(path: Path) -> dict[str, str]:
     return parse_keys(read_text(inside(path.parent, path), path)) if path.is_file() else {}
 
 
-def _annotation_folder(folder: Path, scan_id: str) -> Path:
+def _find_annotation_folder(folder: Path, scan_id: str) -> Path:
     """Where `<scanId>.txt` and the mesh lie: the folder itself, or that of the scan beside a derived set."""
     home = folder.parent.parent
     candidates = [folder, home / "scans" / scan_id, home / "scans_test" / scan_id]
@@ -183,17 +185,17 @@ def _scan_folders(root: Path) -> Iterator[Path]:
             yield folder
 
 
-def _sens_file(folder: Path) -> Path | None:
+def _find_sens_file(folder: Path) -> Path | None:
     own = folder / f"{folder.name}.sens"
     return own if own.is_file() else next(iter(sorted(folder.glob("*.sens"))), None)
 
 
-def _variant(folder: Path) -> tuple[str, int]:
+def _find_variant(folder: Path) -> tuple[str, int]:
     """Lay-out ("" if none) and about how many bytes of frames there are."""
-    sens = _sens_file(folder)
+    sens = _find_sens_file(folder)
     if sens is not None:
         return "sens", sens.stat().st_size if sens.is_file() else 0
-    exported = exported_variant(folder)
+    exported = find_exported_variant(folder)
     if exported is None:
         return "", 0
     variant, base = exported

@@ -19,7 +19,7 @@ from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
 from vgbench_gen.scenes._scannetpp_iphone import open_iphone
 from vgbench_gen.scenes.base import Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import inside, read_text
-from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import is_folder
 
 _DEVICES = ("dslr", "iphone")
@@ -49,7 +49,7 @@ class ScanNetPP(Loader):
         refs: dict[str, SceneRef] = {}
         splits: dict[Path, dict[str, str]] = {}
         root = root.resolve()
-        for scene in _scene_folders(root, root, _MAX_LEVELS):
+        for scene in _list_scene_folders(root, root, _MAX_LEVELS):
             for device in _DEVICES:
                 folder = scene / device
                 if not _has_entries(root, folder):
@@ -57,7 +57,8 @@ class ScanNetPP(Loader):
                 scene_id = f"{scene.name}/{device}"
                 split = _split(scene, splits)
                 refs.setdefault(
-                    scene_id, SceneRef(self.dataset, scene_id, folder, device, split, _size_bytes(scene, folder))
+                    scene_id,
+                    SceneRef(self.dataset, scene_id, folder, device, split, _measure_size_bytes(scene, folder)),
                 )
         yield from (refs[scene_id] for scene_id in sorted(refs))
 
@@ -72,11 +73,11 @@ class ScanNetPP(Loader):
         except OSError as problem:
             found = problem.strerror or str(problem)
             raise SceneError(ref.path, found, "readable files", "Check the disk and the permissions.") from problem
-        scene.licence = licence_of(ref.path, scene.licence)
+        scene.licence = find_licence(ref.path, scene.licence)
         return scene
 
 
-def _scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
+def _list_scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
     """Folders with an `iphone` or `dslr` folder in them, at most `levels` below; not inside one another."""
     if not _inside(root, folder):
         return
@@ -96,7 +97,7 @@ def _scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
     if levels > 0:
         for name in sorted(names):
             if name not in _NOT_SEARCHED and not name.startswith("."):
-                yield from _scene_folders(root, folder / name, levels - 1)
+                yield from _list_scene_folders(root, folder / name, levels - 1)
 
 
 def _inside(root: Path, path: Path) -> bool:
@@ -114,7 +115,7 @@ def _has_entries(root: Path, folder: Path) -> bool:
         return False
 
 
-def _size_bytes(scene: Path, folder: Path) -> int:
+def _measure_size_bytes(scene: Path, folder: Path) -> int:
     """Bytes of the large files, roughly: for scheduling."""
     total = 0
     for path in [*(folder / name for name in _STREAMS), scene / "scans" / MESH_NAME]:

@@ -13,13 +13,25 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import pairwise_overlap
-from vgbench_gen.scenes._keyframes import keyframe_indices, turn_and_shift
+from vgbench_gen.scenes._keyframes import choose_keyframes, turn_and_shift
 from vgbench_gen.scenes._spool import Spool
-from vgbench_gen.scenes._view_frame import GREY_WIDTH, Float32Array, ViewFrame, delivered_camera, delivered_color
+from vgbench_gen.scenes._view_frame import (
+    GREY_WIDTH,
+    Float32Array,
+    ViewFrame,
+    make_delivered_camera,
+    make_delivered_color,
+)
 from vgbench_gen.scenes.base import Frame, Scene, SceneObject
 
 __all__ = [
-    "GREY_WIDTH", "Float32Array", "SceneView", "ViewFrame", "cycle_errors", "delivered_camera", "delivered_color",
+    "GREY_WIDTH",
+    "Float32Array",
+    "SceneView",
+    "ViewFrame",
+    "make_delivered_camera",
+    "make_delivered_color",
+    "measure_cycle_errors",
 ]  # fmt: skip
 
 _TABLE_DEPTH_WIDTH = 256  # depth is strided to about this for pair tables; single pairs are measured at full size
@@ -45,7 +57,7 @@ class SceneView:
         self.rejected: list[Rejected] = []
         self._spool = Spool()
         if frame_ids is None:
-            chosen = [scene.frames[i] for i in keyframe_indices(scene.frames, gates.frame)]
+            chosen = [scene.frames[i] for i in choose_keyframes(scene.frames, gates.frame)]
         else:
             wanted = set(frame_ids)
             chosen = [frame for frame in scene.frames if frame.id in wanted]
@@ -174,7 +186,7 @@ class SceneView:
         picked = rng.permutation(len(first))[: self.gates.scene.pairs]
         cycles, agreeing, looked = [], 0, 0
         for i, j in zip(first[picked], second[picked], strict=True):
-            cycle_px, agree, known = cycle_errors(self.frames[i], self.frames[j], self)
+            cycle_px, agree, known = measure_cycle_errors(self.frames[i], self.frames[j], self)
             cycles.append(cycle_px * GREY_WIDTH / self.frames[i].camera.width)
             agreeing, looked = agreeing + agree, looked + known
         all_cycles = np.concatenate(cycles)
@@ -210,7 +222,7 @@ class SceneView:
         self.rejected.append(Rejected("frame", self.dataset, self.id, frame_id, reason, value, limit, detail))
 
 
-def cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[FloatArray, int, int]:
+def measure_cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[FloatArray, int, int]:
     """Pixels of A to B by A's depth and back by B's depth: (errors of agreeing points in pixels of A, how many
     samples agree with B's depth, how many have a known depth in B and are not hidden)."""
     uv_px, points = a.samples

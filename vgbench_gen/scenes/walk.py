@@ -42,11 +42,11 @@ def walk(root: Path, max_depth: int = MAX_DEPTH) -> Iterator[tuple[Path, list[os
             continue
         yield folder, entries
         if depth < max_depth:
-            below = [Path(entry.path) for entry in entries if _enters(root, entry)]
+            below = [Path(entry.path) for entry in entries if _is_entered(root, entry)]
             stack.extend((path, depth + 1) for path in reversed(below))
 
 
-def _enters(root: Path, entry: os.DirEntry[str]) -> bool:
+def _is_entered(root: Path, entry: os.DirEntry[str]) -> bool:
     if entry.name in _LEAVES or _CA1M_FRAME.fullmatch(entry.name) or not is_folder(entry):
         return False
     return not entry.is_symlink() or stays_inside(root, Path(entry.path))

@@ -17,22 +17,22 @@ import numpy as np
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import resized
-from vgbench_gen.scenes._values import camera_for, matrix_of
-from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, numbered, read_poses
+from vgbench_gen.scenes._values import choose_camera, parse_matrix
+from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, index_by_number, read_poses
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
     MAX_PICTURE_BYTES,
     PictureHeader,
+    compute_source_digest,
     decode_depth_u16,
     decode_image_rgb,
     decode_mask_u8,
     inside,
-    picture_header,
     read_bytes,
     read_json,
-    source_digest,
+    read_picture_header,
 )
-from vgbench_gen.scenes.licence import licence_of
+from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import is_regular, walk
 
 MAX_DEPTH_M = 5.0
@@ -53,12 +53,12 @@ class WildRGBDFrame(Frame):
     ) -> None:
         self.id, self.timestamp_s = frame_id, None
         self._color, self._depth, self.mask_path = color, depth, mask
-        header, depth_header = _header(color), _header(depth)
+        header, depth_header = _read_header(color), _read_header(depth)
         actual = header.width, header.height
         if (depth_header.kind, depth_header.channels, depth_header.bits) != ("png", 1, 16):
             found = f"a {depth_header.bits}-bit {depth_header.kind} of {depth_header.channels} channels"
             raise FrameError(depth, found, "a 16-bit grey PNG", "Export depth without conversion to 8 bits.")
-        self.camera, self.repair = camera_for(K, made_for, actual, color)
+        self.camera, self.repair = choose_camera(K, made_for, actual, color)
         size = depth_header.width, depth_header.height
         if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
             raise FrameError(depth, f"{size[0]}x{size[1]} pixels", f"{actual[0]}x{actual[1]} as {color}", _GET_ORIGINAL)
@@ -66,17 +66,17 @@ class WildRGBDFrame(Frame):
 
     def color(self) -> ColorArray:
         """See `Frame.color`."""
-        return decode_image_rgb(_bytes(self._color), self._color, self.camera.size)
+        return decode_image_rgb(_read_bytes(self._color), self._color, self.camera.size)
 
     def encoded_color(self) -> bytes | None:
         """The picture as stored, where it is 8-bit RGB."""
-        data = _bytes(self._color)
-        header = picture_header(data, self._color)
+        data = _read_bytes(self._color)
+        header = read_picture_header(data, self._color)
         return data if header.plain and (header.width, header.height) == self.camera.size else None
 
     def depth_m(self) -> DepthArray:
         """Sensor depth (h, w) float32 metres; 0 where unknown or above 5 m. See `Frame.depth_m`."""
-        stored = decode_depth_u16(_bytes(self._depth), self._depth, self.depth_camera.size)
+        stored = decode_depth_u16(_read_bytes(self._depth), self._depth, self.depth_camera.size)
         depth = stored.astype(np.float32) / np.float32(1000.0)
         depth[depth > MAX_DEPTH_M] = 0.0
         return depth
@@ -89,7 +89,7 @@ class WildRGBDFrame(Frame):
         """
         if self.mask_path is None:
             return None
-        return decode_mask_u8(_bytes(self.mask_path), self.mask_path, self.camera.size) > _MASK_ABOVE
+        return decode_mask_u8(_read_bytes(self.mask_path), self.mask_path, self.camera.size) > _MASK_ABOVE
 
 
 class WildRGBDScene(Scene):
@@ -102,7 +102,7 @@ class WildRGBDScene(Scene):
     def __init__(self, ref: SceneRef) -> None:
         folder = ref.path.resolve()
         self._folder = folder
-        category_folder, self.category = _category(folder)
+        category_folder, self.category = _find_category(folder)
         lists = CategoryLists(category_folder)
         self.dataset, self.id = "wildrgbd", f"{self.category}/{folder.name}"
         self.split = lists.split(folder.name)
@@ -110,10 +110,10 @@ class WildRGBDScene(Scene):
         self.objects: Sequence[SceneObject] = ()
         self.up_world: FloatArray | None = None
         self.depth_kind: DepthKind = "sensor"
-        self.licence = licence_of(folder, LICENCE)
+        self.licence = find_licence(folder, LICENCE)
         self.issues = list(lists.issues)
         metadata = _inside(category_folder, folder / "metadata")
-        K, made_for = intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
+        K, made_for = read_intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
         poses_path = _inside(category_folder, folder / "cam_poses.txt")
         poses, seen, issues = read_poses(poses_path)
         self.issues += issues
@@ -164,16 +164,16 @@ class WildRGBDScene(Scene):
                         names.append(entry.name)
         except OSError as error:
             self.issues.append(Issue("", "folder_missing", f"{folder}: {error.strerror}"))
-        return {number: folder / name for number, name in sorted(numbered(names).items())}
+        return {number: folder / name for number, name in sorted(index_by_number(names).items())}
 
     def _digest(self, files: dict[str, dict[int, Path]], *texts: Path) -> str:
         entries: list[tuple[object, ...]] = [(path.name, read_bytes(path, path, MAX_PICTURE_BYTES)) for path in texts]
         for kind, paths in files.items():
             entries += [(f"{kind}/{path.name}", path.stat().st_size) for path in paths.values()]
-        return source_digest(entries)
+        return compute_source_digest(entries)
 
 
-def intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int]]:
+def read_intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int]]:
     """K (3, 3) and the (width, height) it was made for, from parsed `metadata`.
 
     K is stored column by column (`wildrgbd_generate_point_cloud.py` transposes it); which way it lies is read from
@@ -185,7 +185,7 @@ def intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int]]:
     wanted = "w, h and nine numbers K"
     if not isinstance(value, dict):
         raise SceneError(where, f"a JSON {type(value).__name__}", f"an object with {wanted}", _GET_ORIGINAL)
-    stored = matrix_of(value.get("K"), [(3, 3)], where, SceneError)
+    stored = parse_matrix(value.get("K"), [(3, 3)], where, SceneError)
     size = value.get("w"), value.get("h")
     if not all(isinstance(length, int | float) and 0 < length < 1e5 and length == int(length) for length in size):
         raise SceneError(where, f"w, h = {str(size)[:60]}", wanted, _GET_ORIGINAL)
@@ -217,7 +217,7 @@ class WildRGBD(Loader):
             if not files or (len(files) < 2 and real.parent.name != "scenes"):
                 continue
             entries.clear()
-            category_folder, category = _category(real)
+            category_folder, category = _find_category(real)
             if category_folder not in lists:
                 lists.clear()  # the walk finishes one category before the next
                 lists[category_folder] = CategoryLists(category_folder)
@@ -232,7 +232,7 @@ class WildRGBD(Loader):
         return WildRGBDScene(ref)
 
 
-def _category(scene: Path) -> tuple[Path, str]:
+def _find_category(scene: Path) -> tuple[Path, str]:
     """Category folder and its name: `<category>/scenes/<scene>`, or the parent where `scenes` was left out."""
     folder = scene.parent.parent if scene.parent.name == "scenes" else scene.parent
     return folder, folder.name
@@ -245,18 +245,18 @@ def _inside(category: Path, path: Path) -> Path:
     return path
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     return read_bytes(path, path, MAX_PICTURE_BYTES, FrameError)
 
 
-def _header(path: Path) -> PictureHeader:
+def _read_header(path: Path) -> PictureHeader:
     """Header of a picture from its first and last bytes; a JPEG's whole file, its size stands anywhere."""
     if path.suffix.lower() != ".png":
-        return picture_header(_bytes(path), path)
+        return read_picture_header(_read_bytes(path), path)
     try:
         with path.open("rb") as file:
             head = file.read(64)
             file.seek(max(file.seek(0, os.SEEK_END) - 16, len(head)))
-            return picture_header(head + file.read(16), path)
+            return read_picture_header(head + file.read(16), path)
     except OSError as error:
         raise FrameError(path, error.strerror or "an error", "a readable picture", "Check the permissions.") from error
