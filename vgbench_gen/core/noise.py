@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from vgbench_gen.core.config import Config
 
@@ -55,7 +55,13 @@ class NoiseGates(Config):
     off (judged). Boxes are annotated on the laser scan, for each frame: 2 cm (judged).
     wildrgbd: phone LiDAR as above, poses by SLAM; no boxes, so its box_m is the largest of all.
     Focal lengths: half a per cent, a per cent for WildRGB-D, where one camera serves a whole scene (judged).
+
+    Other sources may stand beside these under their own names: what a recipe says in `[gates.noise.<source>]`, and what
+    the loader of a source says of itself (`scenes.base.DatasetInfo.noise`), which a build notes in its recipe.
     """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, SensorNoise] = Field(init=False)
 
     scannet: SensorNoise = SensorNoise(
         depth_m=0.001, depth_per_m=0.0016, turn_deg=1.0, shift_m=0.03, focal=0.005, box_m=0.03
@@ -74,10 +80,14 @@ class NoiseGates(Config):
 
     def of(self, source: str) -> SensorNoise:
         """The noise of a source; of one that is not known, the largest of each kind."""
-        known = {name: getattr(self, name) for name in type(self).model_fields if name not in ("draws", "kept_min")}
+        known = self.stated
         if source in known:
-            found: SensorNoise = known[source]
-            return found
+            return known[source]
         return SensorNoise(
             **{name: max(getattr(noise, name) for noise in known.values()) for name in SensorNoise.model_fields}
         )
+
+    @property
+    def stated(self) -> dict[str, SensorNoise]:
+        """The noise of every source of which it is known, by the name of its loader."""
+        return {name: value for name, value in self if isinstance(value, SensorNoise)}
