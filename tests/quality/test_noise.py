@@ -20,7 +20,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.survey import plan_facts
+from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.quality.noise import item_share, kept_share
 from vgbench_gen.quality.verify import fact_of, verify_item
 from vgbench_gen.tasks._noise import noisy_poses
@@ -242,10 +242,10 @@ def test_the_same_question_gives_the_same_share_whatever_its_letters(all_rows: R
 def test_what_does_not_bear_the_noise_is_refused_for_that_reason(room: Room) -> None:
     facts = [fact for name in sorted(set(room.facts) - HOMOGRAPHIES) for fact in room.facts[name]]
     chosen = [tasks[name].with_gates(gates(LOUD)) for name in sorted(tasks)]
-    planned, plan = plan_facts(facts, chosen, Recipe(gates=gates(LOUD)))
-    assert planned == []
+    plan = plan_facts(facts, chosen, Recipe(gates=gates(LOUD)))
+    assert plan.chosen == []
     forms = sum(len(tasks[fact.task].formats) for fact in facts)
-    reasons = [u.reason for u in plan.unchosen]
+    reasons = [reason for _, reason in plan.unchosen]
     assert len(reasons) == forms
     assert set(reasons) <= {"noise", "no_false_claim", "too_few_options", "unbalanced"}
     assert reasons.count("noise") > 0.5 * forms
