@@ -158,14 +158,14 @@ bench: setup ## Measure speed and memory: one table of ratios, goals and verdict
 	$(if $(CAPTURES),VGBENCH_CAPTURES="$(abspath $(CAPTURES))") $(PY) -m bench \
 	  $(if $(filter file,$(origin SCENES)),,--scenes "$(SCENES)")
 
-docs: setup ## Write docs/data-dictionary.md anew from the schema
-	@mkdir -p docs
+docs: setup ## Write docs/data-dictionary.md anew and build the documentation site into build/site; a warning or a dead link fails
 	$(PY) -m vgbench_gen.store.dictionary > docs/.data-dictionary.md
 	@mv docs/.data-dictionary.md docs/data-dictionary.md
+	@VENV="$(VENV)" bash tools/docs.sh build/site
 
 # OUT goes only if it is a build (has a manifest) and holds no model replies or votes, which cost money to get again.
 clean: ## Remove caches and the built dataset in OUT
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .coverage .coverage.* dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .coverage .coverage.* dist docs/cli build/site
 	find vgbench_gen tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 	@if [ -d "$(OUT)/replies" ] || [ -d "$(OUT)/votes" ]; then \
 	  echo "kept $(OUT): it holds replies or votes; remove it by hand if they may go"; \

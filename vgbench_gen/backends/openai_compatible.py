@@ -34,7 +34,7 @@ _KEYLESS = "none"
 Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
 
 
-class ProviderEntry(Config):
+class Known(Config):
     """A provider of the table."""
 
     example: str
@@ -55,17 +55,17 @@ class Demand(Config):
     without_effort: Mapping[str, JsonValue] = Field(default={})
 
 
-class ProviderTable(Config):
+class Table(Config):
     """The file `providers.toml`."""
 
-    provider: Mapping[str, ProviderEntry]
+    provider: Mapping[str, Known]
     demand: tuple[Demand, ...] = Field(default=())
 
 
 @cache
-def table() -> ProviderTable:
+def table() -> Table:
     """The shipped table."""
-    return load_toml(_TABLE, ProviderTable)
+    return load_toml(_TABLE, Table)
 
 
 class OpenAICompatible(Served):

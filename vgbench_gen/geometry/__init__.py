@@ -43,7 +43,7 @@ Resizing
     Edge-aligned: `cx' = (cx + 0.5) * W' / W - 0.5`. Exception: see ScanNet below.
 
 What datasets do differently on disk (loaders convert, nothing behind them does)
--------------------------------------------------------------------------------
+--------------------------------------------------------------------------------
 ScanNet
     Poses are camera-to-world with our axes; lost tracking is a matrix of -inf. Depth was warped into the colour
     camera: same centre and axes, but its K follows a *corner-centre* rule (cx_d = cx_c * (Wd - 1) / (Wc - 1)), so

@@ -20,7 +20,7 @@ _EDGES = " \t\r\n,;"
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionWords:
+class Words:
     """A question as its benchmark asks it.
 
     text: all of it, options inside. lead: what stands before the options, without a heading such as "Options:". tail:
@@ -34,9 +34,9 @@ class QuestionWords:
     options_at: tuple[tuple[int, int], ...] = ()
 
 
-def plain(text: str) -> QuestionWords:
+def plain(text: str) -> Words:
     """A question without options."""
-    return QuestionWords(text, text.strip())
+    return Words(text, text.strip())
 
 
 def lettered(
@@ -48,7 +48,7 @@ def lettered(
     before: str = "\n",
     tail: str = "",
     letters: str = string.ascii_uppercase,
-) -> QuestionWords:
+) -> Words:
     """A question put together from its parts: `lead + before + mark option between mark option ... + tail`.
 
     Args:
@@ -69,10 +69,10 @@ def lettered(
         text += (between if place else "") + mark.format(letters[place])
         spans.append((len(text), len(text) + len(option)))
         text += option
-    return QuestionWords(text + tail, lead.strip(), tail.strip(), tuple(options), tuple(spans))
+    return Words(text + tail, lead.strip(), tail.strip(), tuple(options), tuple(spans))
 
 
-def find_options(text: str) -> QuestionWords:
+def find_options(text: str) -> Words:
     """A question whose options stand in its text, as far as they can be found; without options where none are.
 
     Letters must run from A without a gap. An option ends where the next begins, so it may span lines; the last one has
@@ -87,7 +87,7 @@ def find_options(text: str) -> QuestionWords:
             spans[-1] = _first_lines(text, spans[-1], most_lines + 1)
             lead = _HEADING.sub("", text[: marks[0].start()]).strip()
             options = tuple(text[start:end] for start, end in spans)
-            return QuestionWords(text, lead, text[spans[-1][1] :].strip(), options, tuple(spans))
+            return Words(text, lead, text[spans[-1][1] :].strip(), options, tuple(spans))
     return plain(text)
 
 

@@ -76,7 +76,7 @@ class Slots(Config):
     samples: Mapping[str, str]
 
 
-class ParaphrasePrompts(Config):
+class Prompts(Config):
     """What a model is told: templates, and shapes of answers that are shown as they stand."""
 
     fence: str
@@ -205,9 +205,9 @@ def slots() -> Slots:
 
 
 @cache
-def prompts() -> ParaphrasePrompts:
+def prompts() -> Prompts:
     """What a model is told."""
-    return load_toml(_folder() / "prompts.toml", ParaphrasePrompts)
+    return load_toml(_folder() / "prompts.toml", Prompts)
 
 
 def prompt(key: str, **values: str) -> str:
