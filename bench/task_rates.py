@@ -11,9 +11,10 @@ from bench.table import Row
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Fact
 from vgbench_gen.pipeline.measure import _with_pictures, chosen_tasks, measure_task
+from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.survey import plan_facts
-from vgbench_gen.pipeline.write import Refused, Wording, write
+from vgbench_gen.pipeline.rows import question_rows
+from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.media import MediaStore
@@ -77,9 +78,13 @@ def _finished(facts: list[Fact], view: SceneView, recipe: Recipe, folder: Path) 
     cache = PictureCache(folder / "pictures.sqlite", media)
     tasks: dict[str, Task] = {task.name: task for task in chosen_tasks(recipe) if task.name in TWO_VIEWS}
     free = Recipe(seed=recipe.seed, gates=recipe.gates, strategy=recipe.strategy)
-    planned, _ = plan_facts(_with_pictures(facts, view, media), list(tasks.values()), free)
-    wording = Wording(recipe.seed, recipe.strategy, recipe.distractor_seed)
+    drawn = _with_pictures(facts, view, media)
+    settings, items = QuestionSettings.of(free), 0
     with media.batch():
-        written = [write(entry, tasks[entry.fact.task], cache, wording) for entry in planned]
+        for plan in plan_facts(drawn, list(tasks.values()), free).chosen:
+            task = tasks[plan.task]
+            fact, options = ask_as_planned(drawn[plan.row], plan, task)
+            made = make_question(fact, options, plan, task, settings, check=False)
+            items += len(question_rows(made, settings, cache))
     cache.close()
-    return sum(len(rows) for rows in written if not isinstance(rows, Refused))
+    return items

@@ -12,7 +12,7 @@ from PIL import Image
 from vgbench_gen.backends._call import Call
 from vgbench_gen.backends._limits import Clock
 from vgbench_gen.backends.base import ImagePart, Message, Part, Request, Settings, TextPart
-from vgbench_gen.backends.scripted import Entry, Scripted
+from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions
 
 
@@ -45,6 +45,6 @@ def picture(width: int = 64, height: int = 48, kind: str = "JPEG", shade: int = 
 
 
 def scripted(
-    play: Callable[[Call], Entry], time: Time | None = None, options: BackendOptions | None = None
+    play: Callable[[Call], ScriptLine], time: Time | None = None, options: BackendOptions | None = None
 ) -> Scripted:
     return Scripted("scripted:test", "test", play, options, (time or Time()).clock)

@@ -14,12 +14,12 @@ from vgbench_gen.backends._call import Answer, Call, Failed
 from vgbench_gen.backends._limits import Adaptive, Pace
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Settings
 from vgbench_gen.backends.batch import ask_all, ask_each
-from vgbench_gen.backends.scripted import Entry, Scripted
+from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.config import load_toml
 from vgbench_gen.core.errors import ConfigError
 
-OK = Entry(reply="B", usage=(10, 5))
+OK = ScriptLine(reply="B", usage=(10, 5))
 
 
 def one(backend: Scripted, text: str = "hello", **settings: object) -> Reply | BackendError:
@@ -33,7 +33,7 @@ def error(backend: Scripted, text: str = "hello") -> BackendError:
 
 
 def test_what_may_pass_is_tried_again_after_longer_and_longer_waits() -> None:
-    time, left = Time(), [Entry(failure="500"), Entry(failure="cut"), Entry(failure="bad_reply"), OK]
+    time, left = Time(), [ScriptLine(failure="500"), ScriptLine(failure="cut"), ScriptLine(failure="bad_reply"), OK]
     backend = scripted(lambda call: left.pop(0), time)
 
     reply = one(backend)
@@ -45,13 +45,13 @@ def test_what_may_pass_is_tried_again_after_longer_and_longer_waits() -> None:
 
 
 def test_what_will_not_pass_is_not_tried_again() -> None:
-    backend = scripted(lambda call: Entry(failure="400"))
+    backend = scripted(lambda call: ScriptLine(failure="400"))
     assert error(backend).kind == "wrong_request"
     assert backend.tally.requests == 1
 
 
 def test_a_refused_key_is_sent_once_and_the_others_are_told() -> None:
-    backend = scripted(lambda call: Entry(failure="401"), options=BackendOptions(concurrency=1))
+    backend = scripted(lambda call: ScriptLine(failure="401"), options=BackendOptions(concurrency=1))
     outcomes = ask_all(backend, [request(str(i)) for i in range(9)])
     assert {outcome.kind for outcome in outcomes if isinstance(outcome, BackendError)} == {"refused_key"}
     assert (len(outcomes), backend.tally.requests) == (9, 1)
@@ -59,7 +59,7 @@ def test_a_refused_key_is_sent_once_and_the_others_are_told() -> None:
 
 @pytest.mark.parametrize(("failure", "attempts"), [("500", 3), ("429", 17), ("timeout", 3)])
 def test_trying_again_ends(failure: str, attempts: int) -> None:
-    backend = scripted(lambda call: Entry.model_validate({"failure": failure}), options=BackendOptions(retries=2))
+    backend = scripted(lambda call: ScriptLine.model_validate({"failure": failure}), options=BackendOptions(retries=2))
     found = error(backend)
     assert found.kind == ("timeout" if failure == "timeout" else "api_error")
     assert f"Tried {attempts} times" in found.message
@@ -67,14 +67,17 @@ def test_trying_again_ends(failure: str, attempts: int) -> None:
 
 
 def test_a_provider_that_names_its_wait_gets_it() -> None:
-    time, left = Time(), [Entry(failure="500", retry_after_s=7.0), Entry(failure="429", retry_after_s=11.0), OK]
+    time, left = (
+        Time(),
+        [ScriptLine(failure="500", retry_after_s=7.0), ScriptLine(failure="429", retry_after_s=11.0), OK],
+    )
     assert isinstance(one(scripted(lambda call: left.pop(0), time)), Reply)
     assert time.slept == [7.0, 11.0]
 
 
 def test_nobody_waits_for_a_provider_that_closed_for_the_day() -> None:
     time = Time()
-    found = error(scripted(lambda call: Entry(failure="429", retry_after_s=3600.0), time))
+    found = error(scripted(lambda call: ScriptLine(failure="429", retry_after_s=3600.0), time))
     assert "3600" in found.message
     assert not time.slept
 
@@ -179,7 +182,7 @@ def test_a_budget_in_tokens_stops_before_it_is_passed_and_keeps_what_came(tmp_pa
 def test_a_wrong_guess_of_what_requests_use_does_not_spend_the_budget_many_times() -> None:
     # Thought to use about 60 tokens each, they use 2,000; all 64 at once would use 128,000.
     options = BackendOptions(budget_tokens=12_000, concurrency=64)
-    backend = scripted(lambda call: Entry(reply="B", usage=(1990, 10), delay_s=0.001), options=options)
+    backend = scripted(lambda call: ScriptLine(reply="B", usage=(1990, 10), delay_s=0.001), options=options)
     outcomes = ask_all(backend, [request(f"{i:04d}", max_tokens=50) for i in range(100)])
     assert 8_000 <= backend.tally.tokens <= 12_000
     assert sum(isinstance(outcome, BackendError) for outcome in outcomes) >= 94
@@ -219,7 +222,7 @@ def test_shipped_prices_say_when_and_where_they_were_read() -> None:
 
 
 def test_an_answer_that_nobody_counted_still_counts() -> None:
-    backend = scripted(lambda call: Entry(reply="B" * 300), options=BackendOptions(budget_tokens=10_000))
+    backend = scripted(lambda call: ScriptLine(reply="B" * 300), options=BackendOptions(budget_tokens=10_000))
     reply = one(backend)
     assert isinstance(reply, Reply)
     assert reply.usage is None
@@ -229,10 +232,10 @@ def test_an_answer_that_nobody_counted_still_counts() -> None:
 def test_same_requests_at_the_same_time_are_asked_once() -> None:
     asked = 0
 
-    def play(call: Call) -> Entry:
+    def play(call: Call) -> ScriptLine:
         nonlocal asked
         asked += 1
-        return Entry(reply="B", delay_s=0.01)
+        return ScriptLine(reply="B", delay_s=0.01)
 
     outcomes = ask_all(scripted(play), [request("same") for _ in range(8)])
     assert asked == 1
@@ -240,7 +243,7 @@ def test_same_requests_at_the_same_time_are_asked_once() -> None:
 
 
 def test_a_failure_is_shared_too() -> None:
-    backend = scripted(lambda call: Entry(failure="400", delay_s=0.01))
+    backend = scripted(lambda call: ScriptLine(failure="400", delay_s=0.01))
     outcomes = ask_all(backend, [request("same") for _ in range(3)])
     assert [isinstance(outcome, BackendError) for outcome in outcomes] == [True] * 3
     assert backend.tally.requests == 1
@@ -288,9 +291,13 @@ def test_images_are_part_of_the_request_by_their_bytes(tmp_path: Path) -> None:
 
 
 def test_outcomes_come_in_order_and_each_is_reported_once() -> None:
-    def play(call: Call) -> Entry:
+    def play(call: Call) -> ScriptLine:
         number = int(call.text)
-        return Entry(failure="400") if number % 5 == 0 else Entry(reply=str(number), delay_s=(10 - number % 10) / 1e3)
+        return (
+            ScriptLine(failure="400")
+            if number % 5 == 0
+            else ScriptLine(reply=str(number), delay_s=(10 - number % 10) / 1e3)
+        )
 
     told: dict[int, object] = {}
     done: list[int] = []
@@ -309,7 +316,7 @@ def test_outcomes_come_in_order_and_each_is_reported_once() -> None:
 
 
 def test_what_a_callback_raises_stops_everything() -> None:
-    backend = scripted(lambda call: Entry(reply="B", delay_s=0.001), options=BackendOptions(concurrency=2))
+    backend = scripted(lambda call: ScriptLine(reply="B", delay_s=0.001), options=BackendOptions(concurrency=2))
 
     def full(index: int, outcome: object) -> None:
         raise OSError(28, "No space left on device")
@@ -321,7 +328,7 @@ def test_what_a_callback_raises_stops_everything() -> None:
 
 def test_a_cancelled_batch_keeps_what_came_and_can_go_on(tmp_path: Path) -> None:
     options = BackendOptions(concurrency=4, cache=tmp_path / "cache.sqlite")
-    backend = scripted(lambda call: Entry(reply="B", delay_s=0.001), options=options)
+    backend = scripted(lambda call: ScriptLine(reply="B", delay_s=0.001), options=options)
     requests, came = [request(str(i)) for i in range(60)], []
 
     async def stopped() -> None:

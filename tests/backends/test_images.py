@@ -10,11 +10,11 @@ import pytest
 
 from tests.backends.fixtures import picture
 from vgbench_gen.backends import _images
-from vgbench_gen.backends._images import Images, SentImage
+from vgbench_gen.backends._images import ImageCache, SentImage
 from vgbench_gen.backends.base import BackendError, ImagePart
 
 
-def prepare(images: Images, *parts: ImagePart) -> list[SentImage]:
+def prepare(images: ImageCache, *parts: ImagePart) -> list[SentImage]:
     async def run() -> list[SentImage]:
         return [await images.prepare(part) for part in parts]
 
@@ -23,7 +23,7 @@ def prepare(images: Images, *parts: ImagePart) -> list[SentImage]:
 
 def test_bytes_go_out_untouched_unless_a_smaller_image_is_asked_for() -> None:
     jpeg = picture(400, 200)
-    whole, fits, smaller = prepare(Images(), ImagePart(jpeg), ImagePart(jpeg, 400), ImagePart(jpeg, 100))
+    whole, fits, smaller = prepare(ImageCache(), ImagePart(jpeg), ImagePart(jpeg, 400), ImagePart(jpeg, 100))
     assert whole.data == fits.data == jpeg
     assert (whole.size_px, smaller.size_px) == ((400, 200), (100, 50))
     assert smaller.data.startswith(b"\xff\xd8\xff")
@@ -42,7 +42,7 @@ def test_an_image_is_encoded_once_and_the_oldest_makes_room(tmp_path: Path, monk
         return whole(part)
 
     monkeypatch.setattr(_images, "_read", reading)
-    images = Images(kept_bytes=int(3.2 * 2.4 * paths[0].stat().st_size))
+    images = ImageCache(kept_bytes=int(3.2 * 2.4 * paths[0].stat().st_size))
     parts = [ImagePart(path) for path in paths]
     prepare(images, *parts[:3], *parts[:3])
     assert read == paths[:3]
@@ -52,7 +52,7 @@ def test_an_image_is_encoded_once_and_the_oldest_makes_room(tmp_path: Path, monk
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.jpg"
-    images = Images()
+    images = ImageCache()
     path.write_bytes(picture(shade=1))
     (before,) = prepare(images, ImagePart(path))
     path.write_bytes(picture(32, 32, shade=2))
@@ -81,7 +81,7 @@ def huge(side_px: int) -> bytes:
 )
 def test_what_is_no_image_is_refused_before_it_is_decoded(data: bytes, said: str) -> None:
     with pytest.raises(BackendError, match=said) as caught:
-        prepare(Images(), ImagePart(data))
+        prepare(ImageCache(), ImagePart(data))
     assert caught.value.kind == "wrong_request"
 
 
@@ -91,13 +91,13 @@ def test_paths_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(_images, "MAX_BYTES", 100)
     for name, said in (("none.jpg", "cannot be read"), ("pipe", "no regular file"), ("large.jpg", "larger than")):
         with pytest.raises(BackendError, match=said):
-            prepare(Images(), ImagePart(tmp_path / name))
+            prepare(ImageCache(), ImagePart(tmp_path / name))
     with pytest.raises(BackendError, match="no regular file"):
-        prepare(Images(), ImagePart(tmp_path))
+        prepare(ImageCache(), ImagePart(tmp_path))
 
 
 def test_damage_behind_a_good_header_is_found_when_the_image_is_made_smaller() -> None:
     png = picture(400, 200, "PNG")
     torn = png[:60] + b"\0" * 40
     with pytest.raises(BackendError, match="damaged"):
-        prepare(Images(), ImagePart(torn, 100))
+        prepare(ImageCache(), ImagePart(torn, 100))

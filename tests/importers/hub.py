@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._reading import Report, read
+from vgbench_gen.importers._reading import ImportReport, read
 from vgbench_gen.importers.base import importers
 from vgbench_gen.store.media import MediaStore
 
@@ -85,7 +85,7 @@ def imported(name: str, folder: Path, media: Path, published: bool = False, imag
 class Imported:
     """What came of a source."""
 
-    def __init__(self, items: list[Item], report: Report, media: MediaStore) -> None:
+    def __init__(self, items: list[Item], report: ImportReport, media: MediaStore) -> None:
         self.items, self.report, self.media = items, report, media
 
     def pixels(self, item: Item, k: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:

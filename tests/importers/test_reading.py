@@ -12,8 +12,8 @@ import pytest
 from tests.importers.source_files import photo
 from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
 from vgbench_gen.importers._files import Place, RowError
-from vgbench_gen.importers._reading import Reading, item_of, number_of
-from vgbench_gen.importers._words import Words, find_options, lettered, plain
+from vgbench_gen.importers._reading import SourceReader, item_of, number_of
+from vgbench_gen.importers._words import QuestionWords, find_options, lettered, plain
 from vgbench_gen.importers.base import COUNTING, Importer, Part, Record, SourceRow, letter_of, origin_index, yes_no
 from vgbench_gen.store.media import MediaStore
 
@@ -45,7 +45,7 @@ def test_a_question_put_together_is_found_again() -> None:
     assert find_options(words.text) == words
 
 
-def asked(words: Words, answer: str = "B") -> SourceRow:
+def asked(words: QuestionWords, answer: str = "B") -> SourceRow:
     return SourceRow(5, "Count", COUNTING, "multi-choice" if words.options else "open-ended", words, answer, ())
 
 
@@ -122,7 +122,7 @@ def test_images_are_kept_byte_for_byte_or_as_png_and_broken_ones_counted(tmp_pat
         (0, jpeg), (1, webp), (2, cut), (3, b"GIF89a no image"), (4, tmp_path / "gone.jpg"), (0, jpeg),
     ]  # fmt: skip
     media = MediaStore(tmp_path / "media")
-    reading = Reading(Given(rows), Place(tmp_path), media, published=False, start=0)
+    reading = SourceReader(Given(rows), Place(tmp_path), media, published=False, start=0)
     items = list(reading)
     assert [item.id for item in items] == ["Given-0", "Given-1", "Given-0-2"]  # one id twice is told apart
     assert media.get(items[0].images[0]) == jpeg

@@ -11,11 +11,11 @@ from tests.importers import source_files
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._reading import Report, read
+from vgbench_gen.importers._reading import ImportReport, read
 from vgbench_gen.importers.base import importers, origin_index
 from vgbench_gen.store.media import MediaStore
 
-Made = tuple[list[Item], Report]
+Made = tuple[list[Item], ImportReport]
 MINE = ("mmvp", "realworldqa", "spatialsense", "spatialbench", "qspatialbench", "cvbench")
 
 

@@ -13,7 +13,7 @@ from vgbench_gen.pipeline import audit_pool
 from vgbench_gen.pipeline.audit_pool import Pool, pool_of
 from vgbench_gen.pipeline.audit_steps import one_per_truth
 from vgbench_gen.pipeline.build import built_recipe
-from vgbench_gen.pipeline.plan import Card
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.quality.questions import Question, question_of
 from vgbench_gen.store.dataset import load
@@ -85,12 +85,11 @@ def test_tests_of_distributions_see_a_truth_once() -> None:
 
 def test_the_same_options_again_are_no_new_question() -> None:
     question = planted.choices(4)[0]
-    card = Card(question.task, question.source, "val", "scene0000_00", question.group, 1.0, "", 0, ("multi-choice",))
-    desk = audit_pool._Desk(Recipe(), [question], 10)
+    plan = QuestionPlan(question.task, question.source, "val", "scene0000_00", question.group, "multi-choice", letter=2)
+    sampler = audit_pool.PoolSampler(Recipe(), [question], 10)
     again = replace(question, id="again", options=question.options[::-1])
-    entry = audit_pool.Ask(0, question.group, "multi-choice", 1, 2)
-    desk.take([(card, entry, (again,))])
-    assert desk.pool.questions[question.cell] == [question]
-    desk.take([(card, entry, (replace(again, options=("1 m", "2 m", "3 m", "4 m")),))])
-    assert len(desk.pool.questions[question.cell]) == 2
-    assert desk.pool.asked_again[question.cell] == 1
+    sampler.take([((1, plan), (again,))])
+    assert sampler.pool.questions[question.cell] == [question]
+    sampler.take([((1, plan), (replace(again, options=("1 m", "2 m", "3 m", "4 m")),))])
+    assert len(sampler.pool.questions[question.cell]) == 2
+    assert sampler.pool.asked_again[question.cell] == 1

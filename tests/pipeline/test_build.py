@@ -286,7 +286,7 @@ def test_a_bad_frame_costs_only_itself_and_is_reported(raw_room: Path, tmp_path:
 
 
 def test_an_empty_folder_is_the_users_to_mend(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="found no scene of scannet, scannetpp, ca1m or wildrgbd"):
+    with pytest.raises(ConfigError, match="found no scene of ca1m, scannet, scannetpp, wildrgbd"):
         build(recipe(), tmp_path, tmp_path / "b")
     with pytest.raises(ConfigError, match="found no such folder"):
         build(recipe(), tmp_path / "nowhere", tmp_path / "b")

@@ -17,26 +17,18 @@ import pytest
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item, QuestionType
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item
 from vgbench_gen.pipeline.audit import audit
 from vgbench_gen.pipeline.build import BuildReport, build
 from vgbench_gen.pipeline.pick import Levels, Pairing
-from vgbench_gen.pipeline.plan import (
-    Card,
-    Chosen,
-    PackedOptions,
-    Plan,
-    choose,
-    difficulty_counts,
-    letter_counts,
-    pair_counts,
-)
-from vgbench_gen.pipeline.plan import planned as planned_question
+from vgbench_gen.pipeline.plan import Plan, choose, difficulty_counts, letter_counts, pair_counts
+from vgbench_gen.pipeline.question import ask_as_planned
+from vgbench_gen.pipeline.question_plan import PackedOptions, QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.pipeline.summary import pair_lines
-from vgbench_gen.pipeline.survey import Outcome, settled
+from vgbench_gen.pipeline.trials import feasible_plan
 from vgbench_gen.quality.verify import scene_jobs, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover
 from vgbench_gen.store.dataset import Dataset, load
@@ -49,33 +41,36 @@ FORMATS = {name: tasks[name].formats for name in VGBENCH.items}
 SCENES = [("scannet", 18), ("scannetpp", 14), ("ca1m", 26), ("wildrgbd", 10)]
 
 
-def stock() -> list[Card]:
+def supply() -> list[QuestionPlan]:
     """24 facts per task and scene, as far as the recipe takes them; every task has another side."""
-    cards = []
+    plans = []
     for source, count in SCENES:
         for scene in range(count):
             for task, forms in FORMATS.items():
                 if source not in VGBENCH.only_from.get(task, (source,)):
                     continue
-                wanted = tuple(form for form in forms if VGBENCH.items[task].get(form))
-                pairs = tuple(form for form in wanted if form != "judgment")
-                cards += [
-                    Card(task, source, "val", f"{scene:03}", f"{task}/{source}/{scene}/{n}", (37 * n % 24) / 7, "0", n,
-                         wanted, side="mirror", pairs=pairs)
+                plans += [
+                    QuestionPlan(
+                        task, source, "val", f"{scene:03}", f"{task}/{source}/{scene}/{n}", form, n,
+                        margin=(37 * n % 24) / 7, frame="0",
+                        partner_kind="" if form == "judgment" else "mirror",
+                        rejection_reason="" if VGBENCH.items[task].get(form) else "not_in_recipe",
+                    )
                     for n in range(24)
+                    for form in forms
                 ]  # fmt: skip
-    return cards
+    return plans
 
 
 @cache
 def planned(pairs: float) -> Plan:
-    return choose(stock(), VGBENCH.model_copy(update={"pairs": pairs}), FORMATS)
+    return choose(supply(), VGBENCH.model_copy(update={"pairs": pairs}), FORMATS)
 
 
 def totals(plan: Plan, *names: str) -> Counter[tuple[str, ...]]:
     counts: Counter[tuple[str, ...]] = Counter()
     for entry in plan.chosen:
-        known = {"form": entry.question_type} | {n: getattr(entry.card, n) for n in ("task", "source", "scene_id")}
+        known = {"form": entry.question_type} | {n: getattr(entry, n) for n in ("task", "source", "scene_id")}
         counts[tuple(known[name] for name in names)] += ITEMS[entry.question_type]
     return counts
 
@@ -91,7 +86,7 @@ def test_pairs_move_no_total() -> None:
 
 def test_more_than_a_tenth_of_the_benchmark_stands_in_pairs() -> None:
     plan = planned(0.15)
-    both = Counter((e.card.group_id, e.question_type) for e in plan.chosen if e.paired)
+    both = Counter((e.group_id, e.question_type) for e in plan.chosen if e.paired)
     assert set(both.values()) == {2}
     assert 2 * len(both) / 6000 > 0.10
     counts = pair_counts(plan.chosen)
@@ -102,9 +97,9 @@ def test_more_than_a_tenth_of_the_benchmark_stands_in_pairs() -> None:
         room = sum(number // 2 for key, number in per_scene.items() if key[:2] == (task, form))
         assert abs(counts.get(f"{task}/{form}", 0) - min(due, room)) <= 0.5
     # No truth is asked again: neither what stands in a pair nor any other.
-    once = Counter(e.card.group_id for e in plan.chosen if not e.side)
+    once = Counter(e.group_id for e in plan.chosen if not e.side)
     assert set(once.values()) == {1}
-    gave_way = [u for u in plan.unchosen if u.reason == "pair_took_place"]
+    gave_way = [u for u, reason in plan.unchosen if reason == "pair_took_place"]
     assert len(gave_way) == sum(counts.values())
     assert {u.group_id for u in gave_way}.isdisjoint(once)
 
@@ -113,20 +108,20 @@ def test_letters_stay_balanced_and_partners_do_not_share_them() -> None:
     chosen = planned(0.15).chosen
     for count in letter_counts(chosen).values():
         assert max(count) - min(count) <= 1
-    first = {(e.card.group_id, e.question_type): e.letter for e in chosen if e.paired and not e.side}
-    same = [first[e.card.group_id, e.question_type] == e.letter for e in chosen if e.side and e.letter is not None]
+    first = {(e.group_id, e.question_type): e.letter for e in chosen if e.paired and not e.side}
+    same = [first[e.group_id, e.question_type] == e.letter for e in chosen if e.side and e.letter is not None]
     assert len(same) > 250
     assert 0.17 < np.mean(same) < 0.33  # chance is a quarter
 
 
 def test_the_order_of_facts_does_not_matter() -> None:
-    cards = [card for card in stock() if card.task in {"relative_depth", "metric_depth"}]
+    plans = [plan for plan in supply() if plan.task in {"relative_depth", "metric_depth"}]
     items = {task: VGBENCH.items[task] for task in ("relative_depth", "metric_depth")}
     recipe = VGBENCH.model_copy(update={"items": items, "sources": {}})
-    expected = choose(cards, recipe, FORMATS).chosen
-    again = choose([cards[k] for k in np.random.default_rng(0).permutation(len(cards))], recipe, FORMATS).chosen
-    assert [(e.card.group_id, e.question_type, e.side, e.paired, e.letter) for e in expected] == [
-        (e.card.group_id, e.question_type, e.side, e.paired, e.letter) for e in again
+    expected = choose(plans, recipe, FORMATS).chosen
+    again = choose([plans[k] for k in np.random.default_rng(0).permutation(len(plans))], recipe, FORMATS).chosen
+    assert [(e.group_id, e.question_type, e.side, e.paired, e.letter) for e in expected] == [
+        (e.group_id, e.question_type, e.side, e.paired, e.letter) for e in again
     ]
 
 
@@ -142,9 +137,8 @@ def test_wrong_options_take_other_places_on_the_other_side() -> None:
     packed = PackedOptions((0, 1, 2, 3), 2, "set_first", (2.0, 1.0, 0.0, 1.0))
     orders: Counter[str] = Counter()
     for n in range(120):
-        card = Card("metric_depth", "ca1m", "val", "s", str(n), 1.0, "0", 0, ("multi-choice",), options=packed)
-        entries = [Chosen(card, "multi-choice", "easy", 1, side, paired=True) for side in ("", "mirror")]
-        first, second = (planned_question(entry, fact, Unchanged()).options for entry in entries)
+        plan = QuestionPlan("metric_depth", "ca1m", "val", "s", str(n), "multi-choice", options=packed, letter=1)
+        first, second = (ask_as_planned(fact, replace(plan, side=side), Unchanged())[1] for side in ("", "mirror"))
         assert first is not None
         assert second is not None
         assert "".join(option.key for option in first.options) == "0213"
@@ -156,22 +150,22 @@ def test_wrong_options_take_other_places_on_the_other_side() -> None:
 
 
 def test_what_has_no_other_side_costs_only_the_pair() -> None:
-    cards = [card for card in stock() if card.task == "relative_depth" and card.source != "scannetpp"]
+    plans = [plan for plan in supply() if plan.task == "relative_depth" and plan.source != "scannetpp"]
     recipe = VGBENCH.model_copy(update={"items": {"relative_depth": {"multi-choice": 300}}, "sources": {}})
     tried: list[str] = []
 
-    def attempt(batch: Sequence[tuple[Card, QuestionType]]) -> list[Outcome]:
-        tried.extend(card.group_id for card, _ in batch)
-        return [Outcome("", unpaired="" if card.row % 5 == 0 else "margin") for card, _ in batch]
+    def attempt(batch: Sequence[QuestionPlan]) -> list[QuestionPlan]:
+        tried.extend(entry.group_id for entry in batch)
+        return [replace(entry, unpaired_reason="" if entry.row % 5 == 0 else "margin") for entry in batch]
 
-    plan = settled(cards, recipe, FORMATS, attempt)
+    plan = feasible_plan(plans, recipe, FORMATS, attempt)
     assert len(tried) == len(set(tried))
     assert len(plan.chosen) == 300
-    assert {e.card.row % 5 for e in plan.chosen if e.paired} == {0}
+    assert {e.row % 5 for e in plan.chosen if e.paired} == {0}
     assert 20 <= pair_counts(plan.chosen)["relative_depth/multi-choice"] <= 23  # the last scenes may have no more
-    assert {u.reason for u in plan.unpaired} == {"margin"}
+    assert {u.unpaired_reason for u in plan.unpaired} == {"margin"}
     assert {u.group_id for u in plan.unpaired} <= set(tried)
-    assert {u.group_id for u in plan.unpaired} & {e.card.group_id for e in plan.chosen}
+    assert {u.group_id for u in plan.unpaired} & {e.group_id for e in plan.chosen}
 
 
 def test_a_fact_gives_way_to_one_of_its_level() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,22 +11,12 @@ from hypothesis import strategies as st
 
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.plan import (
-    Card,
-    Chosen,
-    Plan,
-    Planned,
-    choose,
-    difficulties,
-    difficulty_counts,
-    group_id,
-    letter_counts,
-    truth_at,
-    with_letters,
-)
+from vgbench_gen.pipeline.plan import Plan, choose, deal_letters, difficulties, difficulty_counts, letter_counts
+from vgbench_gen.pipeline.question import ask_as_planned, put_truth_at
+from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
-from vgbench_gen.pipeline.survey import Outcome, plan_facts, settled
+from vgbench_gen.pipeline.trials import feasible_plan, plan_facts
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.relative_depth import RelativeDepth
 
@@ -57,17 +47,36 @@ def facts(scenes: dict[tuple[str, str], int]) -> list[Fact]:
 MANY = facts({("scannet", "a"): 11, ("scannet", "b"): 6, ("ca1m", "c"): 9, ("wildrgbd", "box/d"): 3})
 
 
-def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Planned], Plan]:
+@dataclass(frozen=True)
+class Asked:
+    """A planned question with its fact and its options as they read from its side."""
+
+    plan: QuestionPlan
+    fact: Fact
+    options: OptionSet | None
+
+    @property
+    def group_id(self) -> str:
+        return self.plan.group_id
+
+    @property
+    def question_type(self) -> QuestionType:
+        return self.plan.question_type
+
+
+def plan(facts: list[Fact], recipe: Recipe) -> tuple[list[Asked], Plan]:
     # Pairs have tests of their own.
-    return plan_facts(facts, [MetricDepth()], recipe.model_copy(update={"pairs": 0.0}))
+    task = MetricDepth()
+    decided = plan_facts(facts, [task], recipe.model_copy(update={"pairs": 0.0}))
+    return [Asked(entry, *ask_as_planned(facts[entry.row], entry, task)) for entry in decided.chosen], decided
 
 
-def signature(planned: list[Planned]) -> list[tuple[str, str, str, list[str], int]]:
+def signature(planned: list[Asked]) -> list[tuple[str, str, str, list[str], int]]:
     return [
         (
             p.group_id,
             p.question_type,
-            p.difficulty,
+            p.plan.difficulty,
             [c.key for c in p.options.options] if p.options else [],
             p.options.truth if p.options else -1,
         )
@@ -75,11 +84,16 @@ def signature(planned: list[Planned]) -> list[tuple[str, str, str, list[str], in
     ]
 
 
-def card(number: int, scene: str = "a", source: str = "scannet") -> Card:
-    """A card of point_tracking that can be asked in both of its forms."""
+def forms(number: int, scene: str = "a", source: str = "scannet") -> list[QuestionPlan]:
+    """A fact of point_tracking in both of its forms."""
     name = f"{source}/{scene}/{number}"
-    forms = ("judgment", "multi-choice")
-    return Card("point_tracking", source, "val", scene, name, float(number), "0", number, forms)  # type: ignore[arg-type]
+    return [
+        QuestionPlan("point_tracking", source, "val", scene, name, form, number, margin=float(number), frame="0")
+        for form in FORMATS["point_tracking"]
+    ]
+
+
+FORMATS: dict[str, tuple[QuestionType, ...]] = {"point_tracking": ("judgment", "multi-choice")}
 
 
 def test_letters_are_balanced_to_one_per_task_and_source() -> None:
@@ -107,8 +121,8 @@ def test_blocks_are_permutations_of_their_own() -> None:
     """Over many cells every letter is the last block's first as often as any other: no fixed A, B, C, D."""
     orders = Counter()  # type: Counter[tuple[int | None, ...]]
     for seed in range(60):
-        cell = [Chosen(card(n), "multi-choice", "easy") for n in range(8)]
-        letters = [entry.letter for entry in with_letters(cell, seed)]
+        cell = [forms(n)[1] for n in range(8)]
+        letters = [entry.letter for entry in deal_letters(cell, seed)]
         counts = Counter(letters)
         assert counts == {0: 2, 1: 2, 2: 2, 3: 2}
         orders[tuple(letters[:4])] += 1
@@ -128,8 +142,8 @@ def test_plan_does_not_depend_on_the_order_of_facts() -> None:
 def test_another_distractor_seed_changes_options_and_nothing_else() -> None:
     first, _ = plan(MANY, Recipe())
     second, _ = plan(MANY, Recipe(distractor_seed=1))
-    assert [(p.group_id, p.question_type, p.difficulty) for p in first] == [
-        (p.group_id, p.question_type, p.difficulty) for p in second
+    assert [(p.group_id, p.question_type, p.plan.difficulty) for p in first] == [
+        (p.group_id, p.question_type, p.plan.difficulty) for p in second
     ]
     both = [(a.options, b.options) for a, b in zip(first, second, strict=True) if a.options and b.options]
     assert len(both) == len(MANY)
@@ -166,10 +180,10 @@ def test_a_limit_cuts_scenes_alike_and_is_reported() -> None:
     for form, count in (("judgment", 4), ("multi-choice", 8), ("open-ended", 8)):
         chosen = [p for p in planned if p.question_type == form]
         assert Counter(p.fact.scene_id for p in chosen) == dict.fromkeys(("a", "b", "c", "box/d"), count // 4)
-        dropped = [u for u in decided.unchosen if u.question_type == form]
-        assert {u.reason for u in dropped} == {"cell_full"}
+        dropped = [(u, reason) for u, reason in decided.unchosen if u.question_type == form]
+        assert {reason for _, reason in dropped} == {"cell_full"}
         assert len(chosen) + len(dropped) == len(MANY)
-        assert {p.group_id for p in chosen}.isdisjoint(u.group_id for u in dropped)
+        assert {p.group_id for p in chosen}.isdisjoint(u.group_id for u, _ in dropped)
 
 
 def test_one_option_set_is_asked_about_one_truth_only() -> None:
@@ -178,10 +192,10 @@ def test_one_option_set_is_asked_about_one_truth_only() -> None:
     alike = [fact(0, "a", depths=values), fact(1, "b", depths=values[::-1]), *facts({("scannet", "c"): 3})]
     planned, decided = plan(alike, Recipe())
     asked = [p for p in planned if p.question_type == "multi-choice" and p.fact.scene_id in "ab"]
-    refused = [u for u in decided.unchosen if u.question_type == "multi-choice"]
+    refused = [(u, reason) for u, reason in decided.unchosen if u.question_type == "multi-choice"]
     assert len(asked) == 1
-    assert [u.reason for u in refused] == ["option_set_taken"]
-    assert refused[0].group_id not in {p.group_id for p in asked}
+    assert [reason for _, reason in refused] == ["option_set_taken"]
+    assert refused[0][0].group_id not in {p.group_id for p in asked}
     assert signature(plan(alike[::-1], Recipe())[0]) == signature(planned)
 
 
@@ -190,7 +204,7 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
     planned, decided = plan([poor, *MANY], Recipe())
     forms = {p.question_type for p in planned if p.group_id == group_id(poor)}
     assert forms == {"open-ended"}
-    assert {(u.question_type, u.reason, u.group_id) for u in decided.unchosen} == {
+    assert {(u.question_type, reason, u.group_id) for u, reason in decided.unchosen} == {
         ("judgment", "no_false_claim", group_id(poor)), ("multi-choice", "too_few_options", group_id(poor))
     }  # fmt: skip
     for count in letter_counts(decided.chosen).values():
@@ -198,19 +212,19 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
 
 
 def test_difficulty_is_the_tercile_of_the_margin() -> None:
-    level = difficulties([card(n) for n in (4, 0, 8, 1, 7, 2, 5, 3, 6)], stress=False)
-    assert [level[card(n).group_id] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
-    assert set(difficulties([card(n) for n in range(9)], stress=True).values()) == {"stress"}
+    level = difficulties([forms(n)[0] for n in (4, 0, 8, 1, 7, 2, 5, 3, 6)], stress=False)
+    assert [level[forms(n)[0].group_id] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
+    assert set(difficulties([forms(n)[0] for n in range(9)], stress=True).values()) == {"stress"}
     assert difficulties([], stress=False) == {}
     planned, _ = plan(MANY, Recipe(margins="recorded", strategy="sampled"))
-    assert {p.difficulty for p in planned} == {"stress"}
+    assert {p.plan.difficulty for p in planned} == {"stress"}
 
 
 def test_truth_moves_by_one_exchange() -> None:
     members = MANY[0].candidates[:4]
     options = OptionSet(members, 1, "sampled", (1.0, 0.0, 2.0, 3.0))
     for letter in range(4):
-        moved = truth_at(options, letter)
+        moved = put_truth_at(options, letter)
         assert moved.options[letter] is members[1]
         assert moved.separations[letter] == 0
         assert {c.key: s for c, s in zip(moved.options, moved.separations, strict=True)} == {
@@ -220,8 +234,8 @@ def test_truth_moves_by_one_exchange() -> None:
 
 
 def test_facts_of_tasks_that_are_not_asked_stay_out() -> None:
-    planned, decided = plan_facts(MANY, [RelativeDepth()], Recipe())
-    assert (planned, decided.chosen, decided.unchosen) == ([], [], [])
+    decided = plan_facts(MANY, [RelativeDepth()], Recipe())
+    assert (decided.chosen, decided.unchosen) == ([], [])
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -250,8 +264,8 @@ def test_totals_per_form_and_source_are_met_and_no_fact_is_asked_twice() -> None
     assert len({p.group_id for p in planned}) == len(planned)
     # Every fact and form is asked or has a reason.
     assert len(planned) + len(decided.unchosen) == 3 * len(MANY)
-    assert {u.reason for u in decided.unchosen} == {"cell_full", "asked_otherwise"}
-    again = {(u.group_id, u.question_type) for u in decided.unchosen if u.reason == "asked_otherwise"}
+    assert {reason for _, reason in decided.unchosen} == {"cell_full", "asked_otherwise"}
+    again = {u.key for u, reason in decided.unchosen if reason == "asked_otherwise"}
     assert {name for name, _ in again} == {p.group_id for p in planned}
 
 
@@ -266,7 +280,7 @@ def test_sources_splits_and_forms_that_are_not_wanted_are_left_out() -> None:
     planned, decided = plan(kept, recipe)
     assert {p.fact.scene_id for p in planned} <= {"a", "box/d"}
     assert len(planned) == 5
-    reasons = Counter(u.reason for u in decided.unchosen)
+    reasons = Counter(reason for _, reason in decided.unchosen)
     assert reasons == {
         "not_in_recipe": 2 * len(kept), "source_not_in_recipe": 9, "split_not_in_recipe": 6, "cell_full": 14 - 5,
     }  # fmt: skip
@@ -279,15 +293,14 @@ def test_items_per_task_are_shared_by_the_forms() -> None:
 
 
 def test_difficulty_follows_its_shares_as_far_as_facts_allow() -> None:
-    pool = [card(n, scene) for scene in "abc" for n in range(20)]
+    pool = [entry for scene in "abc" for n in range(20) for entry in forms(n, scene)]
     wanted = Difficulty(easy=0.5, medium=0.5, hard=0.0)
     recipe = Recipe(items={"point_tracking": {"judgment": 12, "multi-choice": 20}}, difficulty=wanted)
-    formats = {"point_tracking": pool[0].forms}
-    counts = difficulty_counts(choose(pool, recipe, formats).chosen)
+    counts = difficulty_counts(choose(pool, recipe, FORMATS).chosen)
     assert counts == {
         "point_tracking/judgment": {"easy": 6, "medium": 6}, "point_tracking/multi-choice": {"easy": 10, "medium": 10},
     }  # fmt: skip
-    plain = choose(pool, recipe.model_copy(update={"difficulty": None}), formats)
+    plain = choose(pool, recipe.model_copy(update={"difficulty": None}), FORMATS)
     assert difficulty_counts(plain.chosen)["point_tracking/multi-choice"]["hard"] > 0
 
 
@@ -303,27 +316,27 @@ def test_difficulty_follows_its_shares_as_far_as_facts_allow() -> None:
 def test_a_settled_plan_is_as_good_as_one_that_knows_everything(
     hopeless: set[tuple[int, str]], judgments: int, choices: int
 ) -> None:
-    pool = [card(n, scene="abc"[n % 3]) for n in range(24)]
-    formats = {"point_tracking": pool[0].forms}
+    pool = [entry for n in range(24) for entry in forms(n, scene="abc"[n % 3])]
     recipe = Recipe(
         items={"point_tracking": {"judgment": 2 * judgments, "multi-choice": choices}}, limits=Limits(forms_per_fact=1)
     )
     tries: list[tuple[int, QuestionType]] = []
 
-    def attempt(batch: Sequence[tuple[Card, QuestionType]]) -> list[Outcome]:
-        tries.extend((c.row, form) for c, form in batch)
-        return [Outcome("impossible" if (c.row, form) in hopeless else "") for c, form in batch]
+    def attempt(batch: Sequence[QuestionPlan]) -> list[QuestionPlan]:
+        tries.extend((entry.row, entry.question_type) for entry in batch)
+        return [rejected(entry) for entry in batch]
 
-    plan = settled(pool, recipe, formats, attempt)
-    asked = {(entry.card.row, entry.question_type) for entry in plan.chosen}
+    def rejected(entry: QuestionPlan) -> QuestionPlan:
+        impossible = (entry.row, entry.question_type) in hopeless
+        return replace(entry, rejection_reason="impossible") if impossible else entry
+
+    plan = feasible_plan(pool, recipe, FORMATS, attempt)
+    asked = {(entry.row, entry.question_type) for entry in plan.chosen}
     assert asked <= set(tries)
     assert asked.isdisjoint(hopeless)
     assert len(tries) == len(set(tries))
     if not hopeless:
         assert set(tries) == asked
-    knowing = [replace(c, forms=tuple(f for f in c.forms if (c.row, f) not in hopeless)) for c in pool]
-    best = choose(knowing, recipe, formats)
+    best = choose([rejected(entry) for entry in pool], recipe, FORMATS)
     assert sum(ITEMS[e.question_type] for e in plan.chosen) == sum(ITEMS[e.question_type] for e in best.chosen)
-    assert {(int(u.group_id.split("/")[2]), u.question_type) for u in plan.unchosen if u.reason == "impossible"} == (
-        set(tries) & hopeless
-    )
+    assert {(u.row, u.question_type) for u, reason in plan.unchosen if reason == "impossible"} == set(tries) & hopeless

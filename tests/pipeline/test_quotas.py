@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pytest
@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
-from vgbench_gen.pipeline.pick import Hand, Levels, Spread, deal
-from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, Stock, Targets, solve, water_level
+from vgbench_gen.pipeline.pick import Levels, Spread, deal
+from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, SceneSupply, Targets, solve, water_level
 
 Forms = frozenset[QuestionType]
 Facts = dict[tuple[str, Scene], list[Forms]]
@@ -29,8 +30,20 @@ MASKS = [frozenset(chosen) for size in (1, 2, 3) for chosen in itertools.combina
 fact_lists = st.lists(st.sampled_from(MASKS), max_size=5)
 
 
-def stocks(facts: Facts) -> list[Stock]:
-    return [Stock(task, scene, Counter(members)) for (task, scene), members in facts.items() if members]
+def supplies(facts: Facts) -> list[SceneSupply]:
+    return [SceneSupply(task, scene, Counter(members)) for (task, scene), members in facts.items() if members]
+
+
+def forms_of(row: int, forms: Collection[QuestionType], value: float = float("nan")) -> list[QuestionPlan]:
+    """A fact in each of its forms."""
+    return [QuestionPlan("t", "ca1m", "val", "a", str(row), form, row, value=value) for form in sorted(forms)]
+
+
+def dealt_rows(
+    facts: Sequence[Sequence[QuestionPlan]], wanted: dict[QuestionType, int], per_fact: int, spread: Spread
+) -> list[tuple[int, QuestionType]]:
+    dealt = deal("t", facts, {}, wanted, per_fact, Levels(None), spread)
+    return [(plan.row, plan.question_type) for plan in dealt]
 
 
 def items_of(found: dict[Cell, int]) -> Counter[tuple[str, ...]]:
@@ -57,9 +70,8 @@ def check_limits(found: dict[Cell, int], facts: Facts, targets: Targets) -> None
         cap = targets.caps.get((task, scene.source))
         assert cap is None or counts["scene", task, scene.scene_id] <= cap
         wanted = {cell.form: n for cell, n in found.items() if (cell.task, cell.scene) == (task, scene)}
-        dealt = deal(
-            task, [Hand(sorted(m), "") for m in members], wanted, targets.forms_per_fact, Levels(None), Spread()
-        )
+        askable = [forms_of(row, forms) for row, forms in enumerate(members) if forms]
+        dealt = dealt_rows(askable, wanted, targets.forms_per_fact, Spread())
         assert Counter(form for _, form in dealt) == wanted
         assert len(set(dealt)) == len(dealt)
         assert all(form in members[k] for k, form in dealt)
@@ -92,7 +104,7 @@ def test_totals_that_can_be_met_are_met(data: st.DataObject) -> None:
         caps=caps,
         forms_per_fact=per_fact,
     )
-    found = solve(stocks(facts), targets)
+    found = solve(supplies(facts), targets)
     check_limits(found, facts, targets)
     have = items_of(found)
     for key, number in counts.items():
@@ -100,7 +112,7 @@ def test_totals_that_can_be_met_are_met(data: st.DataObject) -> None:
             assert have[key] == number, key
         if key[0] == "split" and targets.splits:
             assert have[key] == number, key
-    shuffled = data.draw(st.permutations(stocks(facts)))
+    shuffled = data.draw(st.permutations(supplies(facts)))
     assert solve(shuffled, targets) == found
 
 
@@ -153,12 +165,12 @@ def test_what_is_missing_is_the_least_possible(data: st.DataObject) -> None:
         caps={(t, s): data.draw(st.integers(1, 5)) for t in ("t", "u") for s in ("ca1m", "scannet")},
         forms_per_fact=data.draw(st.integers(1, 2)),
     )
-    found = solve(stocks(facts), targets)
+    found = solve(supplies(facts), targets)
     check_limits(found, facts, targets)
     assert items_of(found)["all",] == most_items(facts, targets)
 
 
-def published(scenes: int, facts: int, rng: np.random.Generator) -> tuple[list[Stock], Targets]:
+def published(scenes: int, facts: int, rng: np.random.Generator) -> tuple[list[SceneSupply], Targets]:
     """The published totals against simulated scenes in the proportions of the samples."""
     forms: dict[str, dict[QuestionType, int]] = {
         "homography_to_matrix": {"multi-choice": 500}, "homography_to_image": {"multi-choice": 500},
@@ -181,7 +193,7 @@ def published(scenes: int, facts: int, rng: np.random.Generator) -> tuple[list[S
             if task.startswith("object") and scene.source != "ca1m":
                 continue
             masks = [frozenset(f for f in wanted if rng.random() < 0.9) for _ in range(min(facts, rng.poisson(facts)))]
-            found.append(Stock(task, scene, Counter(mask for mask in masks if mask)))
+            found.append(SceneSupply(task, scene, Counter(mask for mask in masks if mask)))
     cells = {(task, form): n for task, wanted in forms.items() for form, n in wanted.items()}
     caps = {
         (task, source): int(max(0.03, 1.5 / number[source]) * sum(wanted.values()))
@@ -222,7 +234,7 @@ def test_scenes_bear_alike_over_all_forms() -> None:
     one: Forms = frozenset({"multi-choice"})
     scenes = [scene._replace(source="ca1m") for scene in SCENES[:4]]
     for rich in itertools.combinations(scenes, 2):
-        supply = [Stock("t", scene, {both if scene in rich else one: 3}) for scene in scenes]
+        supply = [SceneSupply("t", scene, {both if scene in rich else one: 3}) for scene in scenes]
         found = solve(supply, Targets(cells={("t", "judgment"): 4, ("t", "multi-choice"): 2}, forms_per_fact=2))
         assert {cell.scene: (cell.form, n) for cell, n in found.items()} == {
             scene: ("judgment" if scene in rich else "multi-choice", 1) for scene in scenes
@@ -245,20 +257,19 @@ def test_water_level(rooms: Sequence[int], total: int) -> None:
 
 
 def test_what_cannot_be_dealt_out_is_said() -> None:
-    facts = [Hand(["judgment", "open-ended"], ""), Hand(["open-ended"], "")]
+    facts = [forms_of(0, ["judgment", "open-ended"]), forms_of(1, ["open-ended"])]
     with pytest.raises(ValueError, match="cannot be dealt out to 2 facts"):
-        deal("t", facts, {"judgment": 1, "open-ended": 2}, 1, Levels(None), Spread())
-    dealt = deal("t", facts, {"judgment": 1, "open-ended": 1}, 1, Levels(None), Spread())
+        dealt_rows(facts, {"judgment": 1, "open-ended": 2}, 1, Spread())
+    dealt = dealt_rows(facts, {"judgment": 1, "open-ended": 1}, 1, Spread())
     assert dealt == [(0, "judgment"), (1, "open-ended")]
 
 
 def test_open_ended_answers_are_spread_over_their_range_and_choices_are_not() -> None:
     crowded = [2.0 + 0.001 * k for k in range(40)] + [0.5 * 1.3**k for k in range(8)]
-    facts = [Hand(["multi-choice", "open-ended"], "", value, "depth/") for value in crowded]
+    facts = [forms_of(row, ["multi-choice", "open-ended"], value) for row, value in enumerate(crowded)]
 
     def values(form: QuestionType) -> list[float]:
-        dealt = deal("depth", facts, {form: 10}, 1, Levels(None), Spread())
-        return [crowded[k] for k, _ in dealt]
+        return [crowded[row] for row, _ in dealt_rows(facts, {form: 10}, 1, Spread())]
 
     assert values("multi-choice") == crowded[:10]
     taken = np.array(values("open-ended"))
@@ -271,8 +282,8 @@ def test_answers_stand_in_no_clumps_that_one_guess_would_join() -> None:
     rng, spread, taken = np.random.default_rng(0), Spread(), []
     for _ in range(60):  # scenes, whose answers lie mostly in the middle
         values = rng.triangular(0.4, 2.5, 4.5, 24).tolist()
-        hands = [Hand(["open-ended"], "", value, "depth/") for value in values]
-        taken += [values[k] for k, _ in deal("depth", hands, {"open-ended": 6}, 1, Levels(None), spread)]
+        facts = [forms_of(row, ["open-ended"], value) for row, value in enumerate(values)]
+        taken += [values[row] for row, _ in dealt_rows(facts, {"open-ended": 6}, 1, spread)]
     answers = np.array(taken)
     best = max((np.maximum(answers / guess, guess / answers) <= 1.25).mean() for guess in np.geomspace(0.4, 4.5, 300))
     assert best <= 0.30  # 0.18 is possible; 0.375 where only answers within the ratio count

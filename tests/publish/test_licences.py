@@ -72,7 +72,7 @@ def test_a_flag_names_the_licence() -> None:
         ("scannet=MIT", "signed agreement"),
         ("scannet++=ScanNet-TOU", "scannetpp=ScanNetpp-TOU"),
         ("MMVP=unknown", "MMVP=LICENCE"),
-        ("kinect=MIT", "expected NAME=LICENCE with one of scannet, scannetpp"),
+        ("kinect=MIT", "expected NAME=LICENCE with one of ca1m, scannet, scannetpp"),
     ],
 )
 def test_another_flag_is_refused(flag: str, told: str) -> None:
@@ -84,9 +84,10 @@ def test_another_flag_is_refused(flag: str, told: str) -> None:
 def test_the_file_is_strict(tmp_path: Path) -> None:
     text = LICENCES.read_text("utf-8")
     for wrong, told in [
-        (text.replace("pixels = true", "pixels = 1"), "pixels"),
-        (text.replace('reason = "signed', 'why = "signed'), "unknown key 'why'"),
-        (text.replace('name = "scannetpp"', 'name = "ScanNet"'), "stands for two"),
+        (text.replace("pixels = false", "pixels = 0"), "pixels"),
+        (text.replace('reason = "the images', 'why = "the images'), "unknown key 'why'"),
+        (text.replace('name = "VSR"', 'name = "mmvp"'), "mmvp stands for two"),
+        (text.replace('name = "VSR"', 'name = "ScanNet++"'), "scannetpp stands for two"),
     ]:
         path = tmp_path / f"{len(told)}.toml"
         path.write_text(wrong, "utf-8")

@@ -11,9 +11,10 @@ from tests.quality.invariance_room import Room, measured
 from tests.small_room import small_view
 from vgbench_gen.core.types import Fact, Item
 from vgbench_gen.pipeline.measure import _with_pictures, measure_task
+from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.survey import plan_facts
-from vgbench_gen.pipeline.write import Refused, Wording, write
+from vgbench_gen.pipeline.rows import question_rows
+from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import tasks
@@ -46,13 +47,12 @@ def write_rows(folder: Path, facts: list[Fact], media: MediaStore, recipe: Recip
     by_name = {name: tasks[name].with_gates(recipe.gates) for name in dict.fromkeys(fact.task for fact in facts)}
     cache = PictureCache(folder / "pictures.sqlite", media)
     items: list[Item] = []
-    planned, _ = plan_facts(facts, list(by_name.values()), recipe)
-    for entry in planned:
-        written = write(
-            entry, by_name[entry.fact.task], cache, Wording(recipe.seed, recipe.strategy, recipe.distractor_seed)
-        )
-        if not isinstance(written, Refused):
-            items += [replace(row, index=len(items) + n) for n, row in enumerate(written)]
+    settings = QuestionSettings.of(recipe)
+    for plan in plan_facts(facts, list(by_name.values()), recipe).chosen:
+        task = by_name[plan.task]
+        fact, options = ask_as_planned(facts[plan.row], plan, task)
+        made = make_question(fact, options, plan, task, settings)
+        items += [replace(row, index=len(items) + n) for n, row in enumerate(question_rows(made, settings, cache))]
     cache.close()
     return Rows(items, media)
 

@@ -15,11 +15,17 @@ from tests.small_room import other_world, small_room, small_view
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import ColorArray, Fact, FloatArray
-from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
+from vgbench_gen.core.types import ColorArray, Fact, FloatArray, QuestionType
+from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.measure import _with_pictures, measure_task
-from vgbench_gen.pipeline.plan import Planned, group_id, partner_of
-from vgbench_gen.pipeline.write import Wording, refusal
+from vgbench_gen.pipeline.question import (
+    MadeQuestion,
+    QuestionRejectedError,
+    QuestionSettings,
+    make_question,
+    require_other_side,
+)
+from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
@@ -31,7 +37,7 @@ NAMES = sorted(tasks)
 MIRRORED = [name for name in NAMES if tasks[name].partner_kind == "mirror"]
 PER_TASK = {"relative_depth": 2, "camera_parameters": 6, "object_location": 8, "homography_to_matrix": 12}
 SCALE = 0.75
-WORDING = Wording(0, "set_first", 0)
+SETTINGS = QuestionSettings(0, "set_first", 0)
 
 
 @dataclass(frozen=True)
@@ -82,25 +88,42 @@ def pairs(room: Room, name: str) -> Iterator[tuple[Fact, Fact]]:
 
 def _may_be_asked(fact: Fact) -> bool:
     try:
-        entry = Planned(fact, group_id(fact), "multi-choice", "hard", options_of(fact))
-    except TooFewOptionsError:
+        make_question(fact, options_of(fact), plan_of(fact), tasks[fact.task], SETTINGS)
+    except (QuestionRejectedError, TooFewOptionsError):
         return False
-    return not refusal(entry, tasks[fact.task], WORDING)
+    return True
 
 
 def options_of(fact: Fact) -> OptionSet:
     return strategies["set_first"].options(fact, tasks[fact.task], rng_for(0, "options", fact.key))
 
 
-def both_sides(fact: Fact) -> tuple[Planned, Planned | None]:
+def plan_of(fact: Fact, form: QuestionType = "multi-choice", side: str = "") -> QuestionPlan:
+    return QuestionPlan(
+        fact.task, fact.dataset, fact.split, fact.scene_id, group_id(fact), form, side=side, difficulty="hard",
+        paired=True,
+    )  # fmt: skip
+
+
+def other_side(fact: Fact, form: QuestionType, options: OptionSet | None = None) -> MadeQuestion:
+    """The question from the other side.
+
+    Raises:
+        QuestionRejectedError: it may not be asked.
+    """
+    task = tasks[fact.task]
+    there, turned = require_other_side(fact, options, task, "enforced")
+    return make_question(there, turned, plan_of(fact, form, task.partner_kind), task, SETTINGS)
+
+
+def both_sides(fact: Fact) -> tuple[MadeQuestion, MadeQuestion | None]:
     """The fact as a multi-choice question, and its partner, where it keeps all margins."""
-    entry = Planned(fact, group_id(fact), "multi-choice", "hard", options_of(fact), paired=True)
-    other = partner_of(entry, tasks[fact.task])
-    if other is None or other.options is None:
-        return entry, None
-    if set_problem(other.options.options, 4, other.fact, tasks[fact.task]) or refusal(other, tasks[fact.task], WORDING):
-        return entry, None
-    return entry, other
+    options = options_of(fact)
+    here = make_question(fact, options, plan_of(fact), tasks[fact.task], SETTINGS)
+    try:
+        return here, other_side(fact, "multi-choice", options)
+    except QuestionRejectedError:
+        return here, None
 
 
 def evidence(fact: Fact) -> dict[str, Any]:

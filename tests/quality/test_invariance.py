@@ -17,11 +17,12 @@ import pytest
 from tests.quality.invariance_room import (
     NAMES,
     SCALE,
-    WORDING,
+    SETTINGS,
     Room,
     both_sides,
     evidence,
     moved_view,
+    other_side,
     pairs,
     smaller_view,
 )
@@ -30,8 +31,8 @@ from tests.small_room import other_world, small_room, small_view
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import LETTERS, Camera, Candidate, Fact, FloatArray
 from vgbench_gen.geometry import homography
-from vgbench_gen.pipeline.plan import Planned, group_id, partner_of, truth_at
-from vgbench_gen.pipeline.write import Refused, refusal, write
+from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, put_truth_at
+from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import camera_record, tasks
@@ -172,9 +173,8 @@ def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Roo
         texts: Counter[tuple[str, ...]] = Counter()
         told = set()
         for letter in range(len(LETTERS)):
-            rows = write(replace(entry, options=truth_at(entry.options, letter)), task, cache, WORDING)
-            assert not isinstance(rows, Refused), rows
-            (row,) = rows
+            options = put_truth_at(entry.options, letter)
+            (row,) = question_rows(make_question(entry.fact, options, entry.plan, task, SETTINGS), SETTINGS, cache)
             assert row.answer == LETTERS[letter]
             problems = verify_item(row, [room.media.get(image) for image in row.images], Gates())
             assert not problems, [str(problem) for problem in problems]
@@ -198,12 +198,11 @@ def test_the_other_side_holds_in_every_form(name: str, room: Room) -> None:
             continue
         written = 0
         for fact, _ in pairs(room, name):
-            other = partner_of(Planned(fact, group_id(fact), form, "hard", paired=True), tasks[name])
-            assert other is not None
-            if refusal(other, tasks[name], WORDING):
+            try:
+                other = other_side(fact, form)
+            except QuestionRejectedError:
                 continue
-            rows = write(other, tasks[name], cache, WORDING)
-            for row in [] if isinstance(rows, Refused) else rows:
+            for row in question_rows(other, SETTINGS, cache):
                 problems = verify_item(row, [room.media.get(image) for image in row.images], Gates())
                 assert not problems, [str(problem) for problem in problems]
                 written += 1

@@ -15,24 +15,24 @@ from tests.quality.invariance_room import Room
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.noise import Noise, NoiseGates
+from vgbench_gen.core.noise import NoiseGates, SensorNoise
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.survey import plan_facts
+from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.quality.noise import item_share, kept_share
 from vgbench_gen.quality.verify import fact_of, verify_item
 from vgbench_gen.tasks._noise import noisy_poses
 from vgbench_gen.tasks.base import Task, tasks
 
-SILENT = Noise(depth_m=0, depth_per_m=0, turn_deg=0, shift_m=0, focal=0, box_m=0)
-LOUD = Noise(depth_m=0.6, depth_per_m=0.1, turn_deg=40, shift_m=2, focal=0.4, box_m=1)
+SILENT = SensorNoise(depth_m=0, depth_per_m=0, turn_deg=0, shift_m=0, focal=0, box_m=0)
+LOUD = SensorNoise(depth_m=0.6, depth_per_m=0.1, turn_deg=40, shift_m=2, focal=0.4, box_m=1)
 HOMOGRAPHIES = {"homography_to_image", "homography_to_matrix"}
 MANY = 4000
 
 
-def gates(noise: Noise | None = None, draws: int = 200, **changed: float) -> Gates:
+def gates(noise: SensorNoise | None = None, draws: int = 200, **changed: float) -> Gates:
     """The shipped gates with one noise for all sources; `changed` in a noise that is silent otherwise."""
     noise = noise or SILENT.model_copy(update=changed)
     of_all = NoiseGates(scannet=noise, scannetpp=noise, ca1m=noise, wildrgbd=noise, draws=draws)
@@ -63,7 +63,7 @@ def test_sources_and_what_is_taken_for_one_that_is_not_known() -> None:
     known = NoiseGates()
     assert known.of("ca1m") == known.ca1m
     unknown = known.of("elsewhere")
-    for name in Noise.model_fields:
+    for name in SensorNoise.model_fields:
         values = [getattr(known.of(source), name) for source in ("scannet", "scannetpp", "ca1m", "wildrgbd")]
         assert getattr(unknown, name) == max(values)
     assert known.scannet.depth_sigma_m(5.0) == pytest.approx(0.04, abs=0.002)  # Khoshelham and Elberink
@@ -84,7 +84,7 @@ def test_poses_are_off_by_their_root_mean_square() -> None:
     assert np.abs(shifts.mean(axis=0)).max() < 0.003
 
 
-def off_px(item: Item, noise: Noise) -> FloatArray:
+def off_px(item: Item, noise: SensorNoise) -> FloatArray:
     """(MANY, 2) how far a row's target moves in image 2."""
     fact = fact_of(item)
     values = tasks[item.task].noisy_values(fact, fact.truth_candidate, noise, rng_for(1, item.id), MANY)
@@ -242,10 +242,10 @@ def test_the_same_question_gives_the_same_share_whatever_its_letters(all_rows: R
 def test_what_does_not_bear_the_noise_is_refused_for_that_reason(room: Room) -> None:
     facts = [fact for name in sorted(set(room.facts) - HOMOGRAPHIES) for fact in room.facts[name]]
     chosen = [tasks[name].with_gates(gates(LOUD)) for name in sorted(tasks)]
-    planned, plan = plan_facts(facts, chosen, Recipe(gates=gates(LOUD)))
-    assert planned == []
+    plan = plan_facts(facts, chosen, Recipe(gates=gates(LOUD)))
+    assert plan.chosen == []
     forms = sum(len(tasks[fact.task].formats) for fact in facts)
-    reasons = [u.reason for u in plan.unchosen]
+    reasons = [reason for _, reason in plan.unchosen]
     assert len(reasons) == forms
     assert set(reasons) <= {"noise", "no_false_claim", "too_few_options", "unbalanced"}
     assert reasons.count("noise") > 0.5 * forms

@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality import verify
-from vgbench_gen.quality.verify import SceneJob, fact_of, scene_jobs, verify_item, verify_scene, verify_set
+from vgbench_gen.quality.verify import VerifyJob, fact_of, scene_jobs, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes.base import SceneRef
 
 GATES = Gates()
@@ -351,7 +351,7 @@ class OneRoom:
 
 def raw_checks(monkeypatch: pytest.MonkeyPatch, items: list[Item], scene: RoomScene | None = None) -> set[str]:
     monkeypatch.setattr(verify, "loaders", OneRoom(scene or small_room()))
-    job = SceneJob(SceneRef("ca1m", "room", Path()), tuple(items), GATES)
+    job = VerifyJob(SceneRef("ca1m", "room", Path()), tuple(items), GATES)
     return {p.check for p in verify_scene(job)}
 
 
@@ -405,7 +405,7 @@ def test_a_missing_frame_or_scan_is_said(rows: Rows, monkeypatch: pytest.MonkeyP
     room = OneRoom(small_room())
     monkeypatch.setattr(room, "open", unreadable)
     monkeypatch.setattr(verify, "loaders", room)
-    (problem,) = verify_scene(SceneJob(SceneRef("ca1m", "room", Path()), (item,), GATES))
+    (problem,) = verify_scene(VerifyJob(SceneRef("ca1m", "room", Path()), (item,), GATES))
     assert problem.check == "scene_unreadable"
     assert "Copy it again." in str(problem)
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from tests.report.gallery_data import Looked
 from vgbench_gen.quality.review.desk import Desk
-from vgbench_gen.quality.review.queue import Entry, entries_of
+from vgbench_gen.quality.review.queue import ReviewItem, entries_of
 from vgbench_gen.report.review_app import listen, make_app
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
@@ -27,7 +27,7 @@ def desk_of(looked: Looked, folder: Path, batch: int = 6, ids: list[str] | None 
     items = load(looked.folder)
     entries = entries_of(items)
     chosen = ids if ids is not None else [item.id for item in looked.items[: looked.real : 3]][:12]
-    selected: list[Entry] = [e for e in entries if e.id in set(chosen)]
+    selected: list[ReviewItem] = [e for e in entries if e.id in set(chosen)]
     return Desk(items, entries, selected, folder / "review", MediaStore(looked.folder / "media"), batch)
 
 

@@ -18,7 +18,7 @@ from tests.report.gallery_data import HOSTILE
 from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.tables import comparison
 from vgbench_gen.report.scores_files import as_csv, as_json, as_latex, as_markdown, latex, text_lines
-from vgbench_gen.report.scores_page import Report, page, warnings, write_scores_report
+from vgbench_gen.report.scores_page import ScoresReport, page, warnings, write_scores_report
 from vgbench_gen.report.scores_plots import drawn
 
 EVIL = f"=cmd | {HOSTILE} \\input{{x}} 100% _a_ **b** end{{tabular}}"
@@ -95,14 +95,14 @@ def test_all_formats_say_the_same(tmp_path: Path) -> None:
     assert in_json["tables"][0]["lines"][0]["cells"]["delta = 2"]["value"] == good.value
     json.dumps(in_json, allow_nan=False)
     parsed = Cells()
-    parsed.feed(page(Report("set", made(), found), tmp_path))
+    parsed.feed(page(ScoresReport("set", made(), found), tmp_path))
     first = next(one for one in parsed.rows if one and one[0].strip() == "good")
     assert first[1].split() == [text, *interval.split()]
 
 
 def test_doubts_are_told() -> None:
     found = made()
-    told = warnings(Report("set", found, comparison(found), notes=["set, m: 3 replies are not scored."]))
+    told = warnings(ScoresReport("set", found, comparison(found), notes=["set, m: 3 replies are not scored."]))
     assert told[0] == "set, m: 3 replies are not scored."
     assert "weak: incomplete: 1 of 40 failed." in told
     assert any(line.startswith("weak: 2.6 % of replies could not be read") for line in told)
@@ -112,7 +112,7 @@ def test_doubts_are_told() -> None:
 
 def test_names_do_no_harm(tmp_path: Path) -> None:
     found = made()
-    html = page(Report(HOSTILE, found, comparison(found)), tmp_path)
+    html = page(ScoresReport(HOSTILE, found, comparison(found)), tmp_path)
     assert "<script" not in html
     assert "<img" not in html
     # In Markdown no pipe of a name ends a cell, in LaTeX no command of a name runs, in CSV it is no formula.
@@ -131,7 +131,7 @@ def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
     found = made()
     (tmp_path / "set" / "gallery").mkdir(parents=True)
     (tmp_path / "set" / "gallery" / "index.html").write_text("gallery")
-    report = Report("set", found, comparison(found), {"set": tmp_path / "set"})
+    report = ScoresReport("set", found, comparison(found), {"set": tmp_path / "set"})
     path = write_scores_report(report, tmp_path / "set" / "scores" / "report")
     # Of the questions on homographies (every eighth) "good" misses those whose number ends in nine: none; of tracking
     # (6, 14, 22, 30) none; of poses (1, 9, 17, 25) the ninth.
@@ -143,7 +143,7 @@ def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     found = made()
-    path = write_scores_report(Report("set", found, comparison(found)), tmp_path)
+    path = write_scores_report(ScoresReport("set", found, comparison(found)), tmp_path)
     watched = open_page(path.as_uri(), width=width)
     page = watched.page
     assert watched.overflow_px() == 0
@@ -176,7 +176,7 @@ def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path)
     order = ["below 5B", "InternVL3-1B", "32B and more", "InternVL3-78B", "size not known", "gpt-4o",
              "baselines and controls", "baseline:random"]  # fmt: skip
     text = "\n".join(text_lines(found.summary))
-    for told in (text, as_markdown(found, "x"), as_latex(found), page(Report("x", sized, found), tmp_path)):
+    for told in (text, as_markdown(found, "x"), as_latex(found), page(ScoresReport("x", sized, found), tmp_path)):
         table = told[told.index(order[0]) :]
         places = [table.index(name) for name in order]
         assert places == sorted(places)
@@ -211,13 +211,13 @@ def test_every_row_that_plots_leave_out_is_told_and_floors_do_not_look_like_mode
     models, floors = keys[:8], keys[8:]
     assert not {key.colour for key in models} & {key.colour for key in floors}
     assert not {key.shape for key in models} & {key.shape for key in floors}
-    html = page(Report("set", found, comparison(found)), tmp_path)
+    html = page(ScoresReport("set", found, comparison(found)), tmp_path)
     assert "11 of 13 rows of the summary are drawn; not drawn: few, uniform guess." in html
 
 
 def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_path: Path) -> None:
     found = crowd()
-    told = warnings(Report("set", found, comparison(found)))
+    told = warnings(ScoresReport("set", found, comparison(found)))
     # One letter is right for both of its questions, for 4 of all 12.
     line = "few: not significantly above the best constant on the 2 questions that it answered (100.0 %)."
     assert line in told
@@ -226,7 +226,7 @@ def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_pa
     del found.runs["m7"]
     keys, _ = drawn(comparison(found).summary)
     assert [(key.name, key.note) for key in keys if key.part] == [("few", "asked 2 of 12")]
-    html = page(Report("set", found, comparison(found)), tmp_path)
+    html = page(ScoresReport("set", found, comparison(found)), tmp_path)
     assert "few* (asked 2 of 12)</li>" in html
     assert re.search(r'<g class="k-\d part"><title>few, [^<]*\(asked 2 of 12\)</title>', html)
     assert not re.search(r'<g class="k-\d part"><title>m0', html)
@@ -244,15 +244,15 @@ def test_the_terminal_says_what_a_number_is_over() -> None:
 def test_the_floor_without_images_is_told_where_it_stands(tmp_path: Path) -> None:
     found = crowd()
     said = "stands here only where baseline:blind, or a model without images, was asked"
-    assert f"{said}: nobody was." in page(Report("set", found, comparison(found)), tmp_path)
+    assert f"{said}: nobody was." in page(ScoresReport("set", found, comparison(found)), tmp_path)
     found.add("baseline:blind", {"set": [row(f"q{k}", 0.0) for k in range(12)]})
-    assert f"{said}. The same" in page(Report("set", found, comparison(found)), tmp_path)
+    assert f"{said}. The same" in page(ScoresReport("set", found, comparison(found)), tmp_path)
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_tables_are_folded_on_phones_and_wide_ones_say_so(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     found = made()
-    path = write_scores_report(Report("set", found, comparison(found)), tmp_path)
+    path = write_scores_report(ScoresReport("set", found, comparison(found)), tmp_path)
     page = open_page(path.as_uri(), width=width).page
     seen = "[...document.querySelectorAll('main table')].filter(t => t.checkVisibility({contentVisibilityAuto: true}))"
     shown = page.evaluate(f"{seen}.length")

@@ -14,14 +14,14 @@ from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter
 from vgbench_gen.evaluation.saved import Saved, ScoreHeader
 from vgbench_gen.evaluation.tables import comparison
-from vgbench_gen.report.scores_page import Report, write_scores_report
+from vgbench_gen.report.scores_page import ScoresReport, write_scores_report
 from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE, clean
 
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>\u202e {{ 7*7 }} \ud800 \x00 & "
 PICTURE = "0123456789abcdef0123456789abcdef.jpg"
 
 
-def dataset(home: Path, questions: int, **replies: str) -> Report:
+def dataset(home: Path, questions: int, **replies: str) -> ScoresReport:
     """Questions to one model: every fifth is right, every fifth failed, of the others one refused and one unreadable.
 
     replies: by id, others say "B".
@@ -50,7 +50,7 @@ def dataset(home: Path, questions: int, **replies: str) -> Report:
     )
     found = Board(board(entries).questions)
     found.add("Some-Model", {"set": rows})
-    return Report("set", found, comparison(found), {"set": home}, saved={"set": (saved,)})
+    return ScoresReport("set", found, comparison(found), {"set": home}, saved={"set": (saved,)})
 
 
 def articles(text: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from tests.store.examples import make_item
 from vgbench_gen.core.types import Candidate, Distractor, Fact, Item, Rejected
 from vgbench_gen.store.columns import FACT_COLUMNS, ITEM_COLUMNS, REJECT_COLUMNS, Column
-from vgbench_gen.store.schema import FACTS, ITEMS, REJECTS, Table
+from vgbench_gen.store.schema import FACTS, ITEMS, REJECTS, RecordSchema
 from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
 
 SPECIAL = [0.0, -0.0, float("nan"), -float("nan"), float("inf"), 5e-324, 0.1, 0.1 + 2**-55]
@@ -77,7 +77,7 @@ def bits(value: Any) -> Any:
     return (type(value).__name__, value)
 
 
-def there_and_back(tmp: Path, records: list[Any], table: Table[Any]) -> list[Any]:
+def there_and_back(tmp: Path, records: list[Any], table: RecordSchema[Any]) -> list[Any]:
     path = tmp / "shard.parquet"
     assert write_shard(path, records, table) == len(records)
     return read_shard(path, table)

@@ -15,7 +15,7 @@ from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility, strategies
 from vgbench_gen.geometry import projection
 from vgbench_gen.pipeline.measure import confirmed
-from vgbench_gen.pipeline.write import candidate_record
+from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
 from vgbench_gen.tasks._regions import measure, propose_rects, regions

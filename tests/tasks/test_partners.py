@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -18,7 +19,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.measure import measure_task
-from vgbench_gen.pipeline.plan import Planned, partner_of
+from vgbench_gen.pipeline.question import turn_to_other_side
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import Task
@@ -49,7 +50,12 @@ def other(task: Task, fact: Fact) -> Fact:
     return partner
 
 
-def questions(task: Task) -> list[tuple[Planned, Planned]]:
+class Side(NamedTuple):
+    fact: Fact
+    options: OptionSet
+
+
+def questions(task: Task) -> list[tuple[Side, Side]]:
     """Multi-choice questions from both sides, as far as their options may be asked from both."""
     found = []
     for fact in measured(task):
@@ -57,19 +63,13 @@ def questions(task: Task) -> list[tuple[Planned, Planned]]:
             options = strategies["set_first"].options(fact, task, rng_for(1, fact.key))
         except TooFewOptionsError:
             continue
-        here = Planned(fact, "g", "multi-choice", "", options)
-        there = partner_of(here, task)
-        assert there is not None
-        assert there.options is not None
-        if set_problem(there.options.options, 4, there.fact, task) == "":
-            found.append((here, there))
+        turned = turn_to_other_side(fact, options, task)
+        assert turned is not None
+        assert turned[1] is not None
+        if set_problem(turned[1].options, 4, turned[0], task) == "":
+            found.append((Side(fact, options), Side(turned[0], turned[1])))
     assert found
     return found
-
-
-def members(entry: Planned) -> OptionSet:
-    assert entry.options is not None
-    return entry.options
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -92,7 +92,7 @@ def test_two_partners_of_one_another_ask_the_same_again(task: Task) -> None:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_options_keep_their_order_and_the_truth_its_place(task: Task) -> None:
     for here, there in questions(task):
-        a, b = members(here), members(there)
+        a, b = here.options, there.options
         assert (a.truth, a.strategy) == (b.truth, b.strategy)
         assert b.options[b.truth] is there.fact.truth_candidate
         assert [s == 0 for s in b.separations] == [s == 0 for s in a.separations]
@@ -129,7 +129,7 @@ def test_inverse_poses_by_scipy() -> None:
 def test_both_sides_of_a_pose_show_the_images_in_their_own_order() -> None:
     task = RelativePose()
     for here, there in questions(task):
-        ours, theirs = (task.choice(q.fact, members(q), rng_for(0, "c")) for q in (here, there))
+        ours, theirs = (task.choice(q.fact, q.options, rng_for(0, "c")) for q in (here, there))
         assert theirs.pictures == ours.pictures[::-1]
         frames = here.fact.truth_candidate.frame_ids
         assert theirs.slots["fx"] == f"{here.fact.cameras[frames[1]]['K'][0]:.0f}"
@@ -181,8 +181,8 @@ def test_the_first_image_of_an_inverse_warped_by_its_matrix_is_the_second() -> N
     for here, there in questions(task)[:3]:
         image = pictures.decode(view.frame(here.fact.frame_ids[0]).base_image()[0])
         image = np.maximum(image, 40)
-        forward = task.choice(here.fact, members(here), rng_for(0, "c"))
-        shown = task.choice(there.fact, members(there), rng_for(0, "c"))
+        forward = task.choice(here.fact, here.options, rng_for(0, "c"))
+        shown = task.choice(there.fact, there.options, rng_for(0, "c"))
         first, second = (pictures.apply(picture, image).astype(int) for picture in shown.pictures)
         np.testing.assert_array_equal(first, pictures.apply(forward.pictures[1], image))
         H, size = there.fact.truth_candidate.value, (image.shape[1], image.shape[0])
@@ -199,15 +199,15 @@ def test_the_first_image_of_an_inverse_warped_by_its_matrix_is_the_second() -> N
         assert 0.55 < content.mean() < 1
 
 
-def words(task: Task, entry: Planned) -> Sequence[str]:
-    shown = task.choice(entry.fact, members(entry), rng_for(0, "c"))
+def words(task: Task, entry: Side) -> Sequence[str]:
+    shown = task.choice(entry.fact, entry.options, rng_for(0, "c"))
     return [render(phrasing, shown.slots)[0] for phrasing in phrasings(task.name, "multi-choice")]
 
 
 def test_distances_name_the_objects_in_the_other_order() -> None:
     task = ObjectDistance()
     for here, there in questions(task):
-        ours, theirs = (task.choice(q.fact, members(q), rng_for(0, "c")) for q in (here, there))
+        ours, theirs = (task.choice(q.fact, q.options, rng_for(0, "c")) for q in (here, there))
         assert theirs.pictures == ours.pictures
         assert theirs.options == ours.options
         drawn = {op["color"]: op["rect"] for op in theirs.pictures[0].ops}

@@ -13,7 +13,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.measure import confirmed
-from vgbench_gen.pipeline.write import candidate_record
+from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._scalar import evidence_rect

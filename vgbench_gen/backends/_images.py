@@ -35,7 +35,7 @@ class SentImage:
     kind: str = "jpeg"
 
 
-class Images:
+class ImageCache:
     """Prepares images and keeps the latest ones, up to a bound in bytes."""
 
     def __init__(self, kept_bytes: int = _KEPT_BYTES) -> None:

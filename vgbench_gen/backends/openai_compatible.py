@@ -34,7 +34,7 @@ _KEYLESS = "none"
 Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
 
 
-class Known(Config):
+class ProviderEntry(Config):
     """A provider of the table."""
 
     example: str
@@ -55,17 +55,17 @@ class Demand(Config):
     without_effort: Mapping[str, JsonValue] = Field(default={})
 
 
-class Table(Config):
+class ProviderTable(Config):
     """The file `providers.toml`."""
 
-    provider: Mapping[str, Known]
+    provider: Mapping[str, ProviderEntry]
     demand: tuple[Demand, ...] = Field(default=())
 
 
 @cache
-def table() -> Table:
+def table() -> ProviderTable:
     """The shipped table."""
-    return load_toml(_TABLE, Table)
+    return load_toml(_TABLE, ProviderTable)
 
 
 class OpenAICompatible(Served):

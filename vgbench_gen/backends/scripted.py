@@ -37,7 +37,7 @@ _KINDS = {"400": "wrong_request", "401": "refused_key", "timeout": "timeout", "b
 Tokens = Annotated[int, Field(ge=0)]
 
 
-class Entry(Config):
+class ScriptLine(Config):
     """One line of a script.
 
     match: text a prompt must contain. reply: the answer, or failure: what happens instead. usage: prompt and completion
@@ -70,7 +70,7 @@ class Scripted(Served):
         self,
         spec: str,
         model: str,
-        play: Callable[[Call], Entry],
+        play: Callable[[Call], ScriptLine],
         options: BackendOptions | None = None,
         clock: Clock | None = None,
         version: str = "",
@@ -98,13 +98,13 @@ class Scripted(Served):
 class _Script:
     """Entries of a file with how often each may still be used (None: any number)."""
 
-    def __init__(self, spec: str, entries: list[Entry]) -> None:
+    def __init__(self, spec: str, entries: list[ScriptLine]) -> None:
         self._spec = spec
         self._left = [
             (entry, (None if entry.match else 1) if entry.times is None else entry.times or None) for entry in entries
         ]
 
-    def play(self, call: Call) -> Entry:
+    def play(self, call: Call) -> ScriptLine:
         """The first entry that fits."""
         text = call.text
         for number, (entry, left) in enumerate(self._left):
@@ -141,7 +141,7 @@ def _read(path: Path) -> bytes:
     return raw
 
 
-def _entries(path: Path, raw: bytes) -> list[Entry]:
+def _entries(path: Path, raw: bytes) -> list[ScriptLine]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -157,5 +157,5 @@ def _entries(path: Path, raw: bytes) -> list[Entry]:
             raise ConfigError(f"{where}: found no JSON ({exc}); expected one object per line. Mend that line.") from exc
         if not isinstance(record, dict):
             raise ConfigError(f"{where}: found no object; expected one per line. Mend that line.")
-        entries.append(parse_config(record, Entry, where))
+        entries.append(parse_config(record, ScriptLine, where))
     return entries

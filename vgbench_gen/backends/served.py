@@ -14,7 +14,7 @@ from typing import Any
 from vgbench_gen.backends._budget import Budget, price_of
 from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_json
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
-from vgbench_gen.backends._images import Images
+from vgbench_gen.backends._images import ImageCache
 from vgbench_gen.backends._keys import redact
 from vgbench_gen.backends._limits import Adaptive, Clock, Pace
 from vgbench_gen.backends.base import (
@@ -66,7 +66,7 @@ class Served(Backend):
         self._price = price_of(provider, model, options.prices)
         self._budget = Budget(options.budget_usd, options.budget_tokens, self._price, self.tally, spec)
         self._cache = ReplyCache(options.cache) if options.cache is not None else None
-        self._images = Images()
+        self._images = ImageCache()
         # Two gates: one bounds the images in memory, the other what is under way and may narrow.
         self._door, self._gate = (Adaptive(options.concurrency, self._clock) for _ in range(2))
         self._requests, self._tokens = Pace(options.rpm, self._clock), Pace(options.tpm, self._clock)

@@ -26,7 +26,7 @@ _DRAWS = ((0.0, None, 0), (0.0, None, 1), (1.0, 1, 0), (1.0, 1, 1), (1.0, 2, 0),
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ModelCheck:
     """One question to the model. found: what it said, or why it said nothing."""
 
     name: str
@@ -44,7 +44,7 @@ class Examination:
     """
 
     model: str
-    checks: tuple[Check, ...]
+    checks: tuple[ModelCheck, ...]
     temperature: str
     seed: str
     requests: int
@@ -150,13 +150,15 @@ def _as_json(backend: Backend, ask: str, plain: Settings) -> list[Outcome]:
     return outcomes
 
 
-def _judged(name: str, outcome: Outcome, expected: str) -> Check:
+def _judged(name: str, outcome: Outcome, expected: str) -> ModelCheck:
     if isinstance(outcome, BackendError):
-        return Check(name, "refused", outcome.message)
+        return ModelCheck(name, "refused", outcome.message)
     text = outcome.text if name != "json" else _place(outcome.text)
     in_order = r"\b.*?\b".join(map(re.escape, expected.split()))
     right = re.search(rf"\b{in_order}\b", text, re.IGNORECASE | re.DOTALL) is not None
-    return Check(name, "ok" if right else "wrong", _found(outcome), round(outcome.latency_s, 3), outcome.image_sizes_px)
+    return ModelCheck(
+        name, "ok" if right else "wrong", _found(outcome), round(outcome.latency_s, 3), outcome.image_sizes_px
+    )
 
 
 def _place(text: str) -> str:

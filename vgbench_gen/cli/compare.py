@@ -47,7 +47,7 @@ def compare(
     from vgbench_gen.evaluation.tables import comparison
     from vgbench_gen.report.scores_files import as_json as in_json
     from vgbench_gen.report.scores_files import json_text, text_lines
-    from vgbench_gen.report.scores_page import Report, warnings, write_scores_report
+    from vgbench_gen.report.scores_page import ScoresReport, warnings, write_scores_report
 
     paths = {path.resolve().name: path for path in datasets}
     if len(paths) < len(datasets):
@@ -66,7 +66,7 @@ def compare(
         loaded = load_board(sources, model or (), progress, replies)
     found = comparison(loaded.board, seed)
     homes = {name: source.folder for name, source in sources.items()}
-    report = Report(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
+    report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
     page = write_scores_report(report, folder)
     if as_json:
         print(json_text(in_json(found) | {"title": report.title, "notes": warnings(report)}), end="")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vgbench_gen.backends.base import Request
-    from vgbench_gen.text.paraphrase.rounds import Asker, Counts
+    from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts
 
 _BANK = Path("bank.toml")
 _SHOWN_REQUESTS = 2
@@ -215,7 +215,9 @@ def _estimate(requests: Iterable[Request]) -> None:
     )
 
 
-def _lines(cells: dict[str, Counts], total: Counts, language: str, vocabulary: bool, what: str) -> Iterator[str]:
+def _lines(
+    cells: dict[str, RewordCounts], total: RewordCounts, language: str, vocabulary: bool, what: str
+) -> Iterator[str]:
     yield f"{'task/type':<34}{what:>10}{'reworded':>10}{'proposed':>10}{'accepted':>10}  mostly refused for"
     for name, counts in [*sorted(cells.items()), ("all", total)]:
         why = ", ".join(f"{reason} {count}" for reason, count in counts.refused.most_common(3))
@@ -235,7 +237,7 @@ def _lines(cells: dict[str, Counts], total: Counts, language: str, vocabulary: b
         )
 
 
-def _end(stopped: str, total: Counts, nothing: bool) -> None:
+def _end(stopped: str, total: RewordCounts, nothing: bool) -> None:
     if stopped:
         print(f"vgbench: stopped: {stopped}", file=sys.stderr)
     if stopped or total.failed or nothing:

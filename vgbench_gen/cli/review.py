@@ -15,8 +15,8 @@ from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from vgbench_gen.quality.review.queue import Entry
-    from vgbench_gen.quality.review.status import Record
+    from vgbench_gen.quality.review.queue import ReviewItem
+    from vgbench_gen.quality.review.status import ReviewRecord
     from vgbench_gen.store.dataset import Dataset
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -59,7 +59,7 @@ def review(
     bar falls.
     """  # fmt: skip
     from vgbench_gen.quality.review.log import FOLDER, read_logs
-    from vgbench_gen.quality.review.queue import Filter, entries_of, read_ids, select
+    from vgbench_gen.quality.review.queue import ReviewFilter, entries_of, read_ids, select
     from vgbench_gen.quality.review.status import gather
     from vgbench_gen.store.dataset import load
 
@@ -69,7 +69,9 @@ def review(
         raise ConfigError(f"--for: found {purpose!r}; expected release or hard.")
     items = load(dataset)
     entries = entries_of(items)
-    wanted = Filter(tuple(task or ()), tuple(form or ()), tuple(source or ()), read_ids(ids) if ids else None, sample)
+    wanted = ReviewFilter(
+        tuple(task or ()), tuple(form or ()), tuple(source or ()), read_ids(ids) if ids else None, sample
+    )
     selected = select(entries, wanted)
     folder = _root(dataset) / FOLDER
     if report or export:
@@ -89,7 +91,7 @@ def _root(dataset: Path) -> Path:
     return dataset.parent if dataset.name == "items" else dataset
 
 
-def _report(selected: list[Entry], record: Record, as_json: bool) -> None:
+def _report(selected: list[ReviewItem], record: ReviewRecord, as_json: bool) -> None:
     from vgbench_gen.quality.review.report import review as count
     from vgbench_gen.quality.review.report import table
 
@@ -99,7 +101,7 @@ def _report(selected: list[Entry], record: Record, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _export(selected: list[Entry], record: Record, path: Path, purpose: str) -> None:
+def _export(selected: list[ReviewItem], record: ReviewRecord, path: Path, purpose: str) -> None:
     from vgbench_gen.quality.review.export import export, write
 
     found = export(selected, record, "hard" if purpose == "hard" else "release")
@@ -111,8 +113,8 @@ def _export(selected: list[Entry], record: Record, path: Path, purpose: str) -> 
 
 def _serve(
     items: Dataset,
-    entries: list[Entry],
-    selected: list[Entry],
+    entries: list[ReviewItem],
+    selected: list[ReviewItem],
     dataset: Path,
     batch: int,
     host: str,

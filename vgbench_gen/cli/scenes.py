@@ -42,15 +42,15 @@ def scenes(
     from tqdm import tqdm
 
     refs = _found(root)
-    scene_width = max(len("scene"), *(len(ref.scene_id) for ref in refs)) if refs else 0
+    widths = max([9, *(len(ref.dataset) for ref in refs)]), max([5, *(len(ref.scene_id) for ref in refs)])
     rows: list[Row] = []
     if refs and not as_json:
-        print(_line(_HEADINGS, scene_width), flush=True)
+        print(_line(_HEADINGS, widths), flush=True)
     with tqdm(_rows(refs), total=len(refs), unit="scene", disable=None) as bar:
         for row in bar:
             rows.append(row)
             if not as_json:
-                bar.write(_line(_cells(row), scene_width), file=sys.stdout)
+                bar.write(_line(_cells(row), widths), file=sys.stdout)
     if as_json:
         print(json.dumps(rows, indent=2, allow_nan=False))
     if not rows:
@@ -99,6 +99,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _line(cells: Sequence[str], scene_width: int) -> str:
+def _line(cells: Sequence[str], widths: tuple[int, int]) -> str:
     dataset, scene, *numbers, verdict = cells
-    return f"{dataset:<9} {scene:<{scene_width}} {''.join(f'{n:>{_NUMBER_WIDTH}}' for n in numbers)}  {verdict}"
+    return f"{dataset:<{widths[0]}} {scene:<{widths[1]}} {''.join(f'{n:>{_NUMBER_WIDTH}}' for n in numbers)}  {verdict}"

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from vgbench_gen.core.config import Config
 
 Sigma = Annotated[float, Field(ge=0)]
 
 
-class Noise(Config):
+class SensorNoise(Config):
     """Standard deviations of one source.
 
     depth_m, depth_per_m: of a depth z in metres, depth_m + depth_per_m * z^2. One error holds for a whole region:
@@ -55,19 +55,39 @@ class NoiseGates(Config):
     off (judged). Boxes are annotated on the laser scan, for each frame: 2 cm (judged).
     wildrgbd: phone LiDAR as above, poses by SLAM; no boxes, so its box_m is the largest of all.
     Focal lengths: half a per cent, a per cent for WildRGB-D, where one camera serves a whole scene (judged).
+
+    Other sources may stand beside these under their own names: what a recipe says in `[gates.noise.<source>]`, and what
+    the loader of a source says of itself (`scenes.base.DatasetInfo.noise`), which a build notes in its recipe.
     """
 
-    scannet: Noise = Noise(depth_m=0.001, depth_per_m=0.0016, turn_deg=1.0, shift_m=0.03, focal=0.005, box_m=0.03)
-    scannetpp: Noise = Noise(depth_m=0.010, depth_per_m=0.0010, turn_deg=1.0, shift_m=0.03, focal=0.005, box_m=0.03)
-    ca1m: Noise = Noise(depth_m=0.003, depth_per_m=0.0005, turn_deg=0.5, shift_m=0.01, focal=0.005, box_m=0.02)
-    wildrgbd: Noise = Noise(depth_m=0.010, depth_per_m=0.0010, turn_deg=1.0, shift_m=0.03, focal=0.010, box_m=0.03)
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, SensorNoise] = Field(init=False)
+
+    scannet: SensorNoise = SensorNoise(
+        depth_m=0.001, depth_per_m=0.0016, turn_deg=1.0, shift_m=0.03, focal=0.005, box_m=0.03
+    )
+    scannetpp: SensorNoise = SensorNoise(
+        depth_m=0.010, depth_per_m=0.0010, turn_deg=1.0, shift_m=0.03, focal=0.005, box_m=0.03
+    )
+    ca1m: SensorNoise = SensorNoise(
+        depth_m=0.003, depth_per_m=0.0005, turn_deg=0.5, shift_m=0.01, focal=0.005, box_m=0.02
+    )
+    wildrgbd: SensorNoise = SensorNoise(
+        depth_m=0.010, depth_per_m=0.0010, turn_deg=1.0, shift_m=0.03, focal=0.010, box_m=0.03
+    )
     draws: int = Field(default=200, ge=1)
     kept_min: float = Field(default=0.99, ge=0, le=1)
 
-    def of(self, source: str) -> Noise:
+    def of(self, source: str) -> SensorNoise:
         """The noise of a source; of one that is not known, the largest of each kind."""
-        known = {name: getattr(self, name) for name in type(self).model_fields if name not in ("draws", "kept_min")}
+        known = self.stated
         if source in known:
-            found: Noise = known[source]
-            return found
-        return Noise(**{name: max(getattr(noise, name) for noise in known.values()) for name in Noise.model_fields})
+            return known[source]
+        return SensorNoise(
+            **{name: max(getattr(noise, name) for noise in known.values()) for name in SensorNoise.model_fields}
+        )
+
+    @property
+    def stated(self) -> dict[str, SensorNoise]:
+        """The noise of every source of which it is known, by the name of its loader."""
+        return {name: value for name, value in self if isinstance(value, SensorNoise)}

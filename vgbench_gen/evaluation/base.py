@@ -8,11 +8,15 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from vgbench_gen.backends.base import Reply
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.scoring import ScoringRules
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.cases import ScoredCase
 
 
 class Row(NamedTuple):
@@ -99,16 +103,23 @@ class Keeps(Protocol):
 
 
 class Benchmark(abc.ABC):
-    """A plug-in: opens questions of one kind. One instance per registered name, without state.
+    """A plug-in that owns everything about one benchmark: questions, prompts, scoring, tables, and what is its alone.
 
-    prompt_set: of `templates/prompts/`, where the user names none. max_tokens: of a reply, likewise; 0 where it has no
-    rule of its own. short_prompts, short_tasks: other names of prompt sets and of tasks.
+    There is one instance per registered name, without state. A benchmark of another package registers with
+    `@benchmarks.register("name")` in a module that an entry point of the group `vgbench_gen.benchmarks` names. Only
+    `open` has to be written; all else has a default that suits questions of the general types.
     """
 
     prompt_set: ClassVar[str] = "paper"
+    """The prompt set of `templates/prompts/` that is used where the user names none."""
     max_tokens: ClassVar[int] = 0
+    """The length of a reply where the user names none; 0 for the general rule (`prompting.AskOptions`)."""
     short_prompts: ClassVar[Mapping[str, str]] = {}
+    """Other names of prompt sets, as users of the benchmark know them."""
     short_tasks: ClassVar[Mapping[str, str]] = {}
+    """Other names of tasks, likewise."""
+    scoring: ClassVar[ScoringRules] = ScoringRules()
+    """How replies are read, compared, and judged by the published script; it says which `Item.benchmark` it owns."""
 
     @abc.abstractmethod
     def open(self, path: Path, images: Path | None = None) -> Source:
@@ -122,8 +133,24 @@ class Benchmark(abc.ABC):
             DatasetError: nothing there that it can read.
         """
 
+    def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
+        """Score one case of a file for `vgbench score --cases`.
+
+        Raises:
+            CaseError: the case makes no sense.
+        """
+        from vgbench_gen.evaluation.cases import score_case
+
+        return score_case(row)
+
 
 benchmarks: Registry[Benchmark] = Registry("benchmark", "vgbench_gen.evaluation.benchmarks")
+DEFAULT_BENCHMARK = "vgbench"
+
+
+def benchmark_of(name: str) -> Benchmark | None:
+    """Return the benchmark whose scoring rules own a name of `Item.benchmark`; None where nobody does."""
+    return next((one for one in benchmarks.values() if one.scoring.owns(name)), None)
 
 
 def chosen(

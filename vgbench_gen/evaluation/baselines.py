@@ -21,18 +21,16 @@ from pydantic import Field
 from vgbench_gen.core.config import Config, parse_config
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import ALPHABET, Item
+from vgbench_gen.core.types import ALPHABET, QUESTION_TYPES, Item
 from vgbench_gen.evaluation import metrics
-from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.benchmarks.salbench import labels
+from vgbench_gen.evaluation.base import Keeps, Source
 from vgbench_gen.evaluation.prompting import Asked
-from vgbench_gen.evaluation.scoring import vocabulary
+from vgbench_gen.evaluation.scoring import rules_of
 from vgbench_gen.quality.questions import Question, question_of
 
 PREFIX = "baseline:"
 _NOISY = "noisy"  # in a module of its own, which needs this one
-MULTI_LABEL = "multi-label"
-_FORMS = ("multi-choice", "judgment", MULTI_LABEL)
+_CLOSED = ("multi-choice", "judgment")
 _Cell = tuple[str, str, str, str]
 
 
@@ -69,7 +67,7 @@ def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
         UnknownNameError: there is none of this name.
         ConfigError: settings that it does not have, or questions that ask for an image.
     """
-    if any(row.question_type == "image" for row in source.rows()):
+    if isinstance(source, Keeps):
         raise ConfigError(
             f"{spec}: found questions that ask for an image, which no baseline draws. Name another model."
         )
@@ -123,7 +121,7 @@ class Uniform(Baseline):
     def _others(self) -> Mapping[_Cell, list[str]]:
         found: dict[_Cell, list[str]] = {}
         for item in _items(self.source):
-            if item.question_type not in _FORMS:
+            if item.question_type not in _CLOSED:
                 found.setdefault(_cell(item), []).append(item.answer)
         return found
 
@@ -134,8 +132,9 @@ class Uniform(Baseline):
             return ALPHABET[int(rng.integers(len(item.options)))]
         if item.question_type == "judgment":
             return ("Yes", "No")[int(rng.integers(2))]
-        if is_multi_label(item):
-            return drawn_labels(item, rng)
+        drawn = rules_of(item.benchmark).draw_answer(item, rng)
+        if drawn is not None:
+            return drawn
         others = self._others[_cell(item)]
         return others[int(rng.integers(len(others)))]
 
@@ -177,8 +176,8 @@ class Blind(Baseline):
     def _answers(self) -> Mapping[str, str]:
         from vgbench_gen.evaluation.blind_answers import blind_answers
 
-        # Sets of labels have no learner.
-        return blind_answers([one for one in self.questions if str(one.form) != MULTI_LABEL], self.seed)
+        # Question types that a benchmark brings have no learner.
+        return blind_answers([one for one in self.questions if one.form in QUESTION_TYPES], self.seed)
 
     @cached_property
     def _fallback(self) -> Uniform:
@@ -225,20 +224,6 @@ class Solvers(Baseline):
             return ""
         place = int(np.nan_to_num(scores, nan=-np.inf).argmax())
         return question.options[place] if item.question_type == "judgment" else ALPHABET[place]
-
-
-def is_multi_label(item: Item) -> bool:
-    """Whether a question is answered by a set of labels (SalBench's kind, which is none of our own)."""
-    return str(item.question_type) == MULTI_LABEL
-
-
-def drawn_labels(item: Item, rng: np.random.Generator, other_than: str = "") -> str:
-    """A set of labels as a key writes it, drawn evenly among those that are not empty and not the given one."""
-    known = vocabulary(item.benchmark)
-    without = labels.as_set(labels.truth(other_than, known))
-    sets = [[label for place, label in enumerate(known) if number >> place & 1] for number in range(1, 1 << len(known))]
-    sets = [one for one in sets if frozenset(one) != without]
-    return ", ".join(label.capitalize() for label in sets[int(rng.integers(len(sets)))])
 
 
 def written(value: float, like: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.scoring import Case, Grading, Rule, case_of, grading
+from vgbench_gen.evaluation.scoring import Rule, case_of, rules_of
 from vgbench_gen.importers.base import origin_index
 
 PAPER = "paper"
@@ -26,7 +26,7 @@ class Entry:
 
     source: the benchmark it was taken from, without what it is a part of ("SpatialScore/BLINK" is "BLINK").
     scans: data set of the scans. scene: cluster for intervals, unique over data sets. twin, pair: "" or the name that
-    two items share. kind, truth, rule: see `scoring.Grading`. chance: of a uniform guess, 0 for open questions.
+    two items share. kind, truth, rule: see `scoring.AnswerKey`. chance: of a uniform guess, 0 for open questions.
     content: digest of all that a reader sees and of the answer; items that share it are one question, "" for none.
     """
 
@@ -53,14 +53,14 @@ class Entry:
     content: str = ""
 
 
-def entry_of(item: Item, dataset: str = "", case: Case | None = None) -> Entry:
+def entry_of(item: Item, dataset: str = "") -> Entry:
     """What tables need to know of a row.
 
     Raises:
         CaseError: its truth cannot be read.
     """
-    graded = grading(case or case_of(item))
-    options = len(item.options) or len(graded.letters) if graded.kind == "letter" else 0
+    key = rules_of(item.benchmark).answer_key(case_of(item))
+    options = len(item.options) or len(key.letters) if key.kind == "letter" else 0
     return Entry(
         id=item.id,
         dataset=dataset,
@@ -76,10 +76,10 @@ def entry_of(item: Item, dataset: str = "", case: Case | None = None) -> Entry:
         difficulty=item.difficulty,
         twin=item.twin_id,
         pair=item.pair_id,
-        kind=graded.kind,
-        truth=graded.truth,
-        rule=graded.rule,
-        chance=_chance(graded, options),
+        kind=key.kind,
+        truth=key.truth,
+        rule=key.rule,
+        chance=key.chance(options),
         origin_id=str(origin_index(item)),
         options=options,
         content=content_of(item),
@@ -90,13 +90,6 @@ def content_of(item: Item) -> str:
     """Digest of words, options, pictures and answer of an item, by which copies of one question are known."""
     said = (item.question, item.context, *item.options, item.answer)
     return stable_hash("content", item.question_type, str(len(said)), *said, *item.images)
-
-
-def _chance(graded: Grading, options: int) -> float:
-    """Of a uniform guess; of labels, among all sets but the empty one."""
-    if graded.kind == "labels":
-        return 1 / ((1 << len(graded.letters.split(","))) - 1)
-    return 0.5 if graded.kind == "yes_no" else 1 / options if options else 0.0
 
 
 @dataclass(frozen=True, slots=True)

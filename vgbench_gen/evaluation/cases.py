@@ -5,27 +5,35 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from vgbench_gen.evaluation.answers.outcomes import plain
-from vgbench_gen.evaluation.benchmarks.rover import cases as judge_cases
-from vgbench_gen.evaluation.benchmarks.salbench import labels
+from vgbench_gen.evaluation.base import benchmark_of
 from vgbench_gen.evaluation.scoring import (
     MAX_RESPONSE_CHARS,
     MAX_TRUTH_CHARS,
     Case,
     CaseError,
     Scored,
-    question_type,
+    rules_of,
     score,
 )
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 _MAX_NAME_CHARS, _MAX_OPTIONS, _MAX_OPTION_CHARS, _MAX_QUESTION_CHARS = 1000, 26, 20_000, 200_000
 _FIELDS = {"id", "benchmark", "question_type", "response", "ground_truth", "options", "question"}
+
+
+class ScoredCase(NamedTuple):
+    """One scored case."""
+
+    line: Mapping[str, Any]
+    """`{"id", "sane": {"extracted", "outcome", "score"}, "official": {"extracted", "score"}}`, as it is written."""
+    scored: Scored | None = None
+    """Where a reply was read by rules; None for what a judge said."""
 
 
 @dataclass(slots=True)
@@ -41,6 +49,22 @@ class Tally:
     sane: list[float] = field(default_factory=list)
     official: list[float] = field(default_factory=list)
     differ: int = 0
+
+    def add(self, found: ScoredCase) -> None:
+        """Count one scored case; scores that are no single number are not averaged."""
+        scored, line = found.scored, found.line
+        self.outcomes[line["sane"]["outcome"]] += 1
+        if scored is not None:
+            self.statuses[scored.reading.status] += 1
+        ours, published = (
+            (line[mode]["score"] for mode in ("sane", "official"))
+            if scored is None
+            else (scored.score, scored.official.score)
+        )
+        self.differ += ours != published
+        for scores, value in ((self.sane, ours), (self.official, published)):
+            if isinstance(value, int | float):
+                scores.append(float(value))
 
 
 def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
@@ -59,39 +83,28 @@ def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
                 if line is None:
                     raise CaseError(f"found more than {MAX_LINE_BYTES} bytes; expected a shorter line")
                 row = _row(line)
-                if str(row.get("benchmark")).casefold() == judge_cases.BENCHMARK:
-                    found = judge_cases.line_out(*_of_judge(row))
-                    _count(tally, found)
-                    yield found
-                    continue
-                name, case, response = _case(row)
-                scored = score(case, response)
+                benchmark = benchmark_of(str(row.get("benchmark")))
+                found = score_case(row) if benchmark is None else benchmark.score_case(row)
             except CaseError as error:
                 tally.bad.append(f"{path}, line {number}: {error}")
                 continue
-            tally.outcomes[scored.outcome] += 1
-            tally.statuses[scored.reading.status] += 1
-            tally.sane.append(scored.score)
-            tally.official.append(scored.official.score)
-            tally.differ += scored.score != scored.official.score
-            yield line_out(name, scored)
+            tally.add(found)
+            yield dict(found.line)
+
+
+def score_case(row: Mapping[str, Any]) -> ScoredCase:
+    """Score one case by the rules of its benchmark.
+
+    Raises:
+        CaseError: the case makes no sense.
+    """
+    name, case, response = read_case(row)
+    scored = score(case, response)
+    return ScoredCase(line_out(name, scored), scored)
 
 
 def line_out(name: str | int, scored: Scored) -> dict[str, Any]:
-    """One scored case as it is written; of a set of labels the list, and the scores by name."""
-    if scored.official_measures:
-        return {
-            "id": name,
-            "sane": {
-                "extracted": _listed(scored.reading.value),
-                "outcome": scored.outcome,
-                "score": {key: scored.measures[key] for key in labels.MEASURES},
-            },
-            "official": {
-                "extracted": _listed(scored.official.extracted),
-                "score": dict(scored.official_measures),
-            },
-        }
+    """Return one scored case as it is written."""
     return {
         "id": name,
         "sane": {
@@ -126,9 +139,13 @@ def _row(line: bytes) -> dict[str, Any]:
     return row
 
 
-def _needed(row: dict[str, Any], wanted: set[str]) -> str | int:
-    """The id of a row that has all these fields."""
-    missing = sorted(wanted - row.keys())
+def name_of(row: Mapping[str, Any], wanted: Collection[str]) -> str | int:
+    """Return the id of a row that has all these fields.
+
+    Raises:
+        CaseError: a field is missing, or the id is none.
+    """
+    missing = sorted(set(wanted) - row.keys())
     if missing:
         raise CaseError(f"found no {', '.join(missing)}; expected {', '.join(sorted(wanted))}")
     name = row["id"]
@@ -137,41 +154,33 @@ def _needed(row: dict[str, Any], wanted: set[str]) -> str | int:
     return name
 
 
-def _of_judge(row: dict[str, Any]) -> tuple[str | int, str, str | None, str]:
-    """(id, question type, reply, reasoning) of a case of a judge."""
-    name = _needed(row, _FIELDS - {"options", "question", "ground_truth"})
-    response = None if row["response"] is None else _text(row, "response", MAX_RESPONSE_CHARS)
-    think_output = _text(row, "think_output", MAX_RESPONSE_CHARS) if row.get("think_output") is not None else ""
-    return name, _text(row, "question_type", _MAX_NAME_CHARS), response, think_output
+def read_case(row: Mapping[str, Any]) -> tuple[str | int, Case, str | None]:
+    """Return id, question and reply of a row.
 
-
-def _count(tally: Tally, found: dict[str, Any]) -> None:
-    tally.outcomes[found["sane"]["outcome"]] += 1
-    tally.differ += found["sane"]["score"] != found["official"]["score"]
-    for scores, mode in ((tally.sane, "sane"), (tally.official, "official")):
-        if isinstance(value := found[mode]["score"], int | float):
-            scores.append(float(value))
-
-
-def _case(row: dict[str, Any]) -> tuple[str | int, Case, str | None]:
-    name = _needed(row, _FIELDS - {"options", "question"})
+    Raises:
+        CaseError: a field is missing or holds something else.
+    """
+    name = name_of(row, _FIELDS - {"options", "question"})
     response = row["response"]
     if response is not None:
-        response = _text(row, "response", MAX_RESPONSE_CHARS)
-    benchmark = _text(row, "benchmark", _MAX_NAME_CHARS)
-    if row.get("split") is not None and benchmark.casefold() == "salbench":
-        benchmark = f"{benchmark}-{_text(row, 'split', _MAX_NAME_CHARS)}"
+        response = text_of(row, "response", MAX_RESPONSE_CHARS)
+    benchmark = text_of(row, "benchmark")
     case = Case(
         benchmark=benchmark,
-        question_type=question_type(_text(row, "question_type", _MAX_NAME_CHARS)),
+        question_type=rules_of(benchmark).question_type(text_of(row, "question_type")),
         truth=_truth(row["ground_truth"]),
         options=_options(row.get("options")),
-        question=_text(row, "question", _MAX_QUESTION_CHARS) if row.get("question") is not None else "",
+        question=text_of(row, "question", _MAX_QUESTION_CHARS) if row.get("question") is not None else "",
     )
     return name, case, response
 
 
-def _text(row: dict[str, Any], key: str, longest: int) -> str:
+def text_of(row: Mapping[str, Any], key: str, longest: int = _MAX_NAME_CHARS) -> str:
+    """Return the text of a field.
+
+    Raises:
+        CaseError: it holds something else, or more than `longest` characters.
+    """
     value = row[key]
     if not isinstance(value, str):
         raise CaseError(f"{key}: found {_shown(value)}; expected a text")
@@ -206,10 +215,6 @@ def _options(value: object) -> dict[str, str]:
             raise CaseError(f"options: found {_shown(text)} for {letter}; expected a text")
         found[letter] = str(text)
     return found
-
-
-def _listed(value: str | float | None) -> list[str] | None:
-    return None if value is None else sorted(labels.as_set(value))
 
 
 def _shown(value: object) -> str:

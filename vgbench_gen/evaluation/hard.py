@@ -28,13 +28,13 @@ from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import export
 from vgbench_gen.quality.review.log import FOLDER as REVIEW
 from vgbench_gen.quality.review.log import read_logs
-from vgbench_gen.quality.review.queue import Entry as Reviewed
+from vgbench_gen.quality.review.queue import ReviewItem as Reviewed
 from vgbench_gen.quality.review.queue import entries_of
 from vgbench_gen.quality.review.status import gather
 from vgbench_gen.quality.voting import figures
 from vgbench_gen.quality.voting.choice import Choice, Subject, choose
 from vgbench_gen.quality.voting.rule import VOTES, Rule, Voter, fitted
-from vgbench_gen.quality.voting.tally import Ballots, Tally, count
+from vgbench_gen.quality.voting.tally import Ballots, VoteCounts, count
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error, replace_folder, replacing, temporary_name, write_bytes
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
@@ -56,7 +56,7 @@ class Election:
     panel: tuple[Voter, ...]
     subjects: tuple[Subject, ...]
     ballots: Ballots
-    tally: Tally
+    tally: VoteCounts
     replies: tuple[str, ...]
     standing: Mapping[str, Standing] = field(default_factory=dict)
     fresh: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Literal
 
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.evaluation.board import Board, Entry
+from vgbench_gen.evaluation.scoring import rules_of
 
 How = Literal["micro", "macro", "pairs", "flips"]
 
@@ -215,7 +216,7 @@ def breakdowns(board: Board) -> list[Layout]:
         breakdown(board, "task", "By task", "", lambda e: e.task),
         breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
         breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
-                  "within the data set.", lambda e: "" if e.kind == "labels" else e.difficulty,
+                  "within the data set.", lambda e: "" if rules_of(e.source).own_difficulty else e.difficulty,
                   ("easy", "medium", "hard")),
         breakdown(board, "scans", "By source of the scans", "", lambda e: e.scans),
         breakdown(board, "source", "By benchmark", "", lambda e: e.source),

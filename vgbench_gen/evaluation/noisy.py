@@ -18,8 +18,9 @@ from vgbench_gen.core.config import Config
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.baselines import Baseline, drawn_labels, is_multi_label, written
+from vgbench_gen.evaluation.baselines import Baseline, written
 from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.evaluation.scoring import rules_of
 
 _REFUSAL = "I'm sorry, but I can't help with that."
 _FARTHEST, _NEAREST = 6.0, 2.5  # factors by which a wrong number is off
@@ -87,8 +88,9 @@ def _wrong(item: Item, rng: np.random.Generator) -> str:
         return others[int(rng.integers(len(others)))]
     if item.question_type == "judgment":
         return "No" if item.answer == "Yes" else "Yes"
-    if is_multi_label(item):
-        return drawn_labels(item, rng, other_than=item.answer)
+    drawn = rules_of(item.benchmark).draw_answer(item, rng, other_than=item.answer)
+    if drawn is not None:
+        return drawn
     if not item.answer_value:
         return item.answer
     factor = math.exp(float(rng.uniform(math.log(_NEAREST), math.log(_FARTHEST))))

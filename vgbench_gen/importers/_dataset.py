@@ -17,7 +17,7 @@ from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._hub import download
 from vgbench_gen.importers._leakage import TrainingScenes, leaked
-from vgbench_gen.importers._reading import FAMILY, Report, read
+from vgbench_gen.importers._reading import FAMILY, ImportReport, read
 from vgbench_gen.importers._totals import DISAGREEING, totals
 from vgbench_gen.importers.base import Importer, importers
 from vgbench_gen.store.dataset import load
@@ -46,7 +46,7 @@ class Imported:
     folder: Path
     items: int = 0
     fingerprint: str = ""
-    reports: list[Report] = field(default_factory=list)
+    reports: list[ImportReport] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
     notes: dict[str, Any] = field(default_factory=dict)
 
@@ -242,7 +242,7 @@ def _read(
 def _built(path: Path, media: MediaStore, result: Imported, start: int, progress: Progress) -> list[Item]:
     """Questions of our build, to be counted as SpatialScore's VGBench."""
     dataset = load(path)
-    report = Report("VGBench", rows=len(dataset), items=len(dataset))
+    report = ImportReport("VGBench", rows=len(dataset), items=len(dataset))
     items: list[Item] = []
     with media.batch():
         for item in dataset:
@@ -293,7 +293,7 @@ def _written(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -
     return result
 
 
-def _nothing(folder: Path, report: Report) -> DatasetError:
+def _nothing(folder: Path, report: ImportReport) -> DatasetError:
     first = f"the first one: {report.bad[0]}" if report.bad else "no row"
     return dataset_error(folder, f"{report.rows} rows of which none can be taken over ({first})", report.source,
                          "Give the folder that the source was downloaded to.")  # fmt: skip

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgbench_gen.core.types import Item
+from vgbench_gen.scenes.base import loaders
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
 
 _SCANNET = re.compile(r"(scene\d{4})_\d{2}")
 _VIDEO = re.compile(r"\d{8}")
 _SAME_SCANS = {"ca1m": "arkitscenes", "ca-1m": "arkitscenes", "arkitscenes": "arkitscenes"}
-_DATA_SETS = ("scannet", "scannetpp", "ca1m", "arkitscenes", "wildrgbd")
 _MAX_LINES = 10_000_000
 
 
@@ -65,14 +65,15 @@ def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScen
     if path.is_dir() or path.suffix == ".parquet":
         found = {place_of(item.source, item.scene_id, visit_of) for item in load(path)}
         return TrainingScenes(frozenset(found), frozenset(), visit_of)
+    data_sets = {*loaders.names(), "arkitscenes"}
     named: set[tuple[str, str]] = set()
     bare: set[str] = set()
     for line in _lines(path):
         scans, slash, scene = line.partition("/")
-        if slash and scans.casefold() in _DATA_SETS:
+        if slash and scans.casefold() in data_sets:
             named.add(place_of(scans, scene, visit_of))
         else:
-            bare.update(place_of(known, line, visit_of)[1] for known in _DATA_SETS)
+            bare.update(place_of(known, line, visit_of)[1] for known in data_sets)
     return TrainingScenes(frozenset(named), frozenset(bare), visit_of)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
-from vgbench_gen.importers._words import Words
+from vgbench_gen.importers._words import QuestionWords
 from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, letter_of, yes_no
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -42,7 +42,7 @@ class BadRow:
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     """What became of the rows of a source. left_out: rows of parts that SpatialScore does not hold."""
 
     source: str
@@ -68,13 +68,13 @@ class Report:
         }
 
 
-class Reading:
+class SourceReader:
     """The items of a source, made one by one; see `read`. report: complete when they are used up."""
 
     def __init__(self, importer: Importer, place: Place, media: MediaStore, *, published: bool, start: int) -> None:
         self._importer, self._place, self._media, self._published = importer, place, media, published
         self._start = start
-        self.report = Report(importer.title)
+        self.report = ImportReport(importer.title)
 
     def __iter__(self) -> Iterator[Item]:
         ids: Counter[str] = Counter()
@@ -190,7 +190,9 @@ def item_of(
     )
 
 
-def read(importer: Importer, place: Place, media: MediaStore, *, published: bool = False, start: int = 0) -> Reading:
+def read(
+    importer: Importer, place: Place, media: MediaStore, *, published: bool = False, start: int = 0
+) -> SourceReader:
     """The items of a source.
 
     Args:
@@ -203,7 +205,7 @@ def read(importer: Importer, place: Place, media: MediaStore, *, published: bool
     Raises:
         DatasetError: while iterating: a file or a column is missing.
     """
-    return Reading(importer, place, media, published=published, start=start)
+    return SourceReader(importer, place, media, published=published, start=start)
 
 
 def answer_of(row: SourceRow) -> tuple[str, float, str]:
@@ -212,7 +214,7 @@ def answer_of(row: SourceRow) -> tuple[str, float, str]:
     Raises:
         RowError: options, answer or question make no sense.
     """
-    words: Words = row.words
+    words: QuestionWords = row.words
     if not words.text.strip() or len(words.text) > MAX_TEXT:
         raise RowError("question", f"{len(words.text)} characters")
     if row.question_type == "multi-choice":
@@ -276,7 +278,7 @@ def _renamed(item: Item, name: str) -> Item:
     return replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
 
 
-def _differences(importer: Importer, report: Report) -> Iterator[str]:
+def _differences(importer: Importer, report: ImportReport) -> Iterator[str]:
     for name, part in importer.parts.items():
         if part.expected is not None and report.parts[name] != part.expected:
             yield f"{name}: {report.parts[name]} rows where {part.expected} are known"

@@ -20,7 +20,7 @@ _EDGES = " \t\r\n,;"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class QuestionWords:
     """A question as its benchmark asks it.
 
     text: all of it, options inside. lead: what stands before the options, without a heading such as "Options:". tail:
@@ -34,9 +34,9 @@ class Words:
     options_at: tuple[tuple[int, int], ...] = ()
 
 
-def plain(text: str) -> Words:
+def plain(text: str) -> QuestionWords:
     """A question without options."""
-    return Words(text, text.strip())
+    return QuestionWords(text, text.strip())
 
 
 def lettered(
@@ -48,7 +48,7 @@ def lettered(
     before: str = "\n",
     tail: str = "",
     letters: str = string.ascii_uppercase,
-) -> Words:
+) -> QuestionWords:
     """A question put together from its parts: `lead + before + mark option between mark option ... + tail`.
 
     Args:
@@ -69,10 +69,10 @@ def lettered(
         text += (between if place else "") + mark.format(letters[place])
         spans.append((len(text), len(text) + len(option)))
         text += option
-    return Words(text + tail, lead.strip(), tail.strip(), tuple(options), tuple(spans))
+    return QuestionWords(text + tail, lead.strip(), tail.strip(), tuple(options), tuple(spans))
 
 
-def find_options(text: str) -> Words:
+def find_options(text: str) -> QuestionWords:
     """A question whose options stand in its text, as far as they can be found; without options where none are.
 
     Letters must run from A without a gap. An option ends where the next begins, so it may span lines; the last one has
@@ -87,7 +87,7 @@ def find_options(text: str) -> Words:
             spans[-1] = _first_lines(text, spans[-1], most_lines + 1)
             lead = _HEADING.sub("", text[: marks[0].start()]).strip()
             options = tuple(text[start:end] for start, end in spans)
-            return Words(text, lead, text[spans[-1][1] :].strip(), options, tuple(spans))
+            return QuestionWords(text, lead, text[spans[-1][1] :].strip(), options, tuple(spans))
     return plain(text)
 
 

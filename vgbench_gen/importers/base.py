@@ -16,12 +16,12 @@ from typing import ClassVar, Literal, NamedTuple
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item, QuestionType
 from vgbench_gen.importers._files import Fields, Place, RowError
-from vgbench_gen.importers._words import Words
+from vgbench_gen.importers._words import QuestionWords
 
 Modality = Literal["single-image", "multi-images", "video"]
 UNKNOWN = "unknown"  # `category_origin` of sources without categories, as the published rows have it
 ORIGIN = "origin"  # key of `Item.evidence`: {"index": int or str, "repository": str}
-ASKED = "asked"  # key of `Item.evidence`: {"text": str, "options_at": [[start, end], ...]}, see `_words.Words`
+ASKED = "asked"  # key of `Item.evidence`: {"text": str, "options_at": [[start, end], ...]}, see `_words.QuestionWords`
 
 # SpatialScore's categories and subcategories.
 COUNTING = ("Counting", "Object Counting")
@@ -78,7 +78,7 @@ class SourceRow:
     origin: str
     category: tuple[str, str]
     question_type: QuestionType
-    words: Words
+    words: QuestionWords
     answer: str
     images: Sequence[bytes | Path]
     modality: Modality | Literal[""] = ""

@@ -33,7 +33,7 @@ _UNKNOWN = {"", "unknown", "none"}
 
 
 @dataclass(frozen=True, slots=True)
-class BadRow:
+class UnreadableRow:
     """A row that cannot be judged. row: from 0. field: which of its fields is to blame."""
 
     row: int
@@ -45,12 +45,12 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedQuestions:
     """Questions of a file, and the rows that could not be read."""
 
     path: Path
     questions: tuple[Question, ...]
-    bad: tuple[BadRow, ...]
+    bad: tuple[UnreadableRow, ...]
 
 
 class _Bad(ValueError):
@@ -59,7 +59,7 @@ class _Bad(ValueError):
         self.field, self.found = field, found
 
 
-def read_published(path: Path) -> Published:
+def read_published(path: Path) -> PublishedQuestions:
     """Read a file of the published schema.
 
     Scenes are not known, so rows that share an image are kept together instead (`quality.questions.clusters`).
@@ -69,13 +69,13 @@ def read_published(path: Path) -> Published:
     """
     rows = read_rows(path)
     questions: list[Question] = []
-    bad: list[BadRow] = []
+    bad: list[UnreadableRow] = []
     ids: set[str] = set()
     for number, row in enumerate(rows):
         try:
             question = _question(row, number)
         except _Bad as problem:
-            bad.append(BadRow(number, problem.field, problem.found))
+            bad.append(UnreadableRow(number, problem.field, problem.found))
             continue
         if question.id in ids:
             question = replace(question, id=f"{question.id}-row{number}")
@@ -84,7 +84,7 @@ def read_published(path: Path) -> Published:
     if not questions:
         first = str(bad[0]) if bad else "no row"
         raise dataset_error(path, f"{len(rows)} rows of which none can be read ({first})", "questions", _REMEDY)
-    return Published(path, tuple(questions), tuple(bad))
+    return PublishedQuestions(path, tuple(questions), tuple(bad))
 
 
 def split_options(text: str) -> tuple[str, tuple[str, ...]]:

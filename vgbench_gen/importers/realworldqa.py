@@ -14,14 +14,14 @@ from typing import ClassVar
 
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.importers._files import Place, column, parquet_rows, picture, text
-from vgbench_gen.importers._words import Words, find_options, plain
+from vgbench_gen.importers._words import QuestionWords, find_options, plain
 from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers
 
 _LETTER = re.compile(r"\(?[A-Z]\)?\.?")
 _YES_NO = {"yes", "no"}
 
 
-def form_of(question: str, answer: str) -> tuple[QuestionType, Words]:
+def form_of(question: str, answer: str) -> tuple[QuestionType, QuestionWords]:
     """The question type that a key means, and the words with their options, of sources that mix types."""
     words = find_options(question)
     said = answer.strip()

@@ -25,7 +25,7 @@ from typing import ClassVar
 from vgbench_gen.importers._archives import archive_of
 from vgbench_gen.importers._files import Place, RowError, check_columns, json_rows, optional, parquet_rows, text
 from vgbench_gen.importers._video import uniform_frames
-from vgbench_gen.importers._words import Words, lettered, plain
+from vgbench_gen.importers._words import QuestionWords, lettered, plain
 from vgbench_gen.importers.base import (
     ABSOLUTE,
     COUNTING,
@@ -130,7 +130,7 @@ def _tables(place: Place) -> list[Path]:
     return place.find(*_FILES)
 
 
-def _words(question: str, options: object, chosen: bool) -> Words:
+def _words(question: str, options: object, chosen: bool) -> QuestionWords:
     if not chosen:
         return plain(question)
     marked = [_OPTION.fullmatch(option) for option in options] if isinstance(options, list) else []

@@ -13,24 +13,27 @@ import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
-from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks, learnt
 from vgbench_gen.pipeline.measure import chosen_tasks, shard_path
-from vgbench_gen.pipeline.plan import Card, Planned, truth_at
+from vgbench_gen.pipeline.question import (
+    QuestionRejectedError,
+    QuestionSettings,
+    draw_options,
+    make_question,
+    put_truth_at,
+)
+from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.survey import cards_of, facts_at
-from vgbench_gen.pipeline.write import Refused, Wording, write
+from vgbench_gen.pipeline.rows import question_rows
+from vgbench_gen.pipeline.trials import facts_at, plans_of_shard
 from vgbench_gen.quality.findings import CONCLUSIVE
 from vgbench_gen.quality.questions import Question, question_of
-from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 
@@ -45,49 +48,42 @@ Cell = tuple[str, QuestionType]
 
 @dataclass(slots=True)
 class Pool:
-    """Questions to judge by.
-
-    questions: per task and form, the release's own first. asked_again: of them, how many ask a fact that another asks
-    too with other options. seconds: CPU time that asking took.
-    """
+    """Questions to judge by."""
 
     questions: dict[Cell, list[Question]] = field(default_factory=dict)
+    """Per task and form, the release's own questions first."""
     asked_again: Counter[Cell] = field(default_factory=Counter)
+    """How many of them ask a fact that another one asks too with other options."""
     seconds: float = 0.0
+    """CPU time that asking took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One fact of a shard in one form. turn: 0 as the recipe says, above with other options. letter: of the truth."""
-
-    row: int
-    group_id: str
-    form: QuestionType
-    turn: int
-    letter: int
+Ask = tuple[int, QuestionPlan]
+"""How often the fact was asked before, and the question; turns above 0 have other options than the recipe's."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskJob:
-    """Facts of one scene to ask; crosses process borders. known: see `pipeline.known`."""
+    """Facts of one scene to ask; crosses process borders."""
 
     path: Path
+    """The shard with the facts of the scene."""
     recipe: Recipe
+    """The recipe of the build."""
     asks: tuple[Ask, ...]
+    """The questions."""
     known: KnownFacts = field(default_factory=dict)
+    """What the facts of the build teach, see `pipeline.known`."""
 
 
-class _Names(PictureCache):
-    """Names pictures by what they show and renders nothing: equal descriptions are equal pictures."""
-
-    def __init__(self) -> None:
-        super().__init__(None, MediaStore(Path()))
+class _DescribedPictures:
+    """Names pictures by what they show and draws nothing: equal descriptions are equal pictures."""
 
     def name(self, picture: Picture) -> str:
         return stable_hash("picture", picture.key(), size=16) if picture.ops else picture.base
 
 
-def ask(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
+def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
     """Questions of each ask in order, none where the fact cannot be asked so; and the CPU seconds it took.
 
     Raises:
@@ -95,26 +91,23 @@ def ask(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
     """
     started = time.process_time()
     by_name = knowing_tasks(job.recipe, job.known)
-    facts = facts_at(job.path, {entry.row for entry in job.asks})
-    names = _Names()
-    asked = [_asked(facts[e.row], e, by_name[facts[e.row].task], job.recipe, names) for e in job.asks]
+    facts = facts_at(job.path, {plan.row for _, plan in job.asks})
+    asked = [_ask_fact(facts[plan.row], plan, by_name[plan.task], job.recipe, turn) for turn, plan in job.asks]
     return asked, time.process_time() - started
 
 
-def _asked(fact: Fact, entry: Ask, task: Task, recipe: Recipe, names: PictureCache) -> tuple[Question, ...]:
-    options, seed = None, recipe.distractor_seed + entry.turn
-    if entry.turn:
+def _ask_fact(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe, turn: int) -> tuple[Question, ...]:
+    options, settings = None, QuestionSettings.of(recipe, turn)
+    if turn:
         task = task.asking_again()
-    if entry.form == "multi-choice":
-        rng = rng_for(recipe.seed, "options", entry.group_id, recipe.strategy, str(seed))
-        try:
-            drawn = strategies[recipe.strategy].options(fact, task, rng, len(LETTERS), recipe.margins)
-        except TooFewOptionsError:
-            return ()
-        options = truth_at(drawn, entry.letter)
-    wording = Wording(recipe.seed + entry.turn, recipe.strategy, seed, recipe.wording)
-    rows = write(Planned(fact, entry.group_id, entry.form, "", options), task, names, wording)
-    return () if isinstance(rows, Refused) else tuple(question_of(row) for row in rows)
+    try:
+        if plan.letter is not None:
+            options = put_truth_at(draw_options(fact, plan.group_id, task, settings), plan.letter)
+        made = make_question(fact, options, plan, task, settings, check=False)
+    except QuestionRejectedError:
+        return ()
+    rows = question_rows(made, settings, _DescribedPictures(), with_noise=False)
+    return tuple(question_of(row) for row in rows)
 
 
 def pool_of(
@@ -141,52 +134,47 @@ def pool_of(
         DatasetError: a shard cannot be read.
     """
     engine = engine or Engine()
-    desk = _Desk(recipe, list(release), most)
+    sampler = PoolSampler(recipe, list(release), most)
     shards = {}
     for source, scene_id in sorted(scenes):
         path = shard_path(folder, "facts", source, scene_id)
         if path.is_file():
             shards[source, scene_id] = path
-            desk.add(cards_of(path, chosen_tasks(recipe), recipe), alone)
+            sampler.add(plans_of_shard(path, chosen_tasks(recipe), recipe), alone)
     known = learnt(shards.values(), recipe)
     done = 0
     for _ in range(_ROUNDS):
-        wanted = desk.next_round()
+        wanted = sampler.next_round()
         if not wanted:
             break
-        wanted.sort(key=lambda pair: (pair[0].source, pair[0].scene_id, pair[1].row, pair[1].form))
-        jobs, members = [], []
-        for scene, group in itertools.groupby(wanted, key=lambda pair: (pair[0].source, pair[0].scene_id)):
-            members.append(list(group))
-            jobs.append(AskJob(shards[scene], recipe, tuple(entry for _, entry in members[-1]), known))
+        wanted.sort(key=lambda ask: (ask[1].source, ask[1].scene_id, ask[1].row, ask[1].question_type))
+        jobs = [
+            AskJob(shards[scene], recipe, tuple(group), known)
+            for scene, group in itertools.groupby(wanted, key=lambda ask: (ask[1].source, ask[1].scene_id))
+        ]
         outcomes = {}
         before = done
-        for index, (answers, seconds) in run(ask, jobs, engine if len(wanted) > _FEW else Engine(), [folder]):
+        for index, (answers, seconds) in run(ask_facts, jobs, engine if len(wanted) > _FEW else Engine(), [folder]):
             outcomes[index] = answers
-            desk.pool.seconds += seconds
+            sampler.pool.seconds += seconds
             done += len(answers)
             progress(done, before + len(wanted))
-        answered = [
-            (card, entry, answer)
-            for index, group_members in enumerate(members)
-            for (card, entry), answer in zip(group_members, outcomes[index], strict=True)
-        ]
-        desk.take(answered)
-    return desk.pool
+        sampler.take([pair for k, job in enumerate(jobs) for pair in zip(job.asks, outcomes[k], strict=True)])
+    return sampler.pool
 
 
-class _Desk:
+class PoolSampler:
     """Keeps what is wanted, what came, and whose turn it is; everything in an order fixed by hashes."""
 
     def __init__(self, recipe: Recipe, release: Sequence[Question], most: int) -> None:
         self.recipe, self.most = recipe, most
         self.pool = Pool()
         self._seen: set[tuple[str, QuestionType, tuple[str, ...]]] = set()
-        self._asked: set[tuple[str, QuestionType]] = set()
-        self._cards: dict[Cell, list[Card]] = defaultdict(list)
-        self._queue: dict[Cell, list[Card]] = {}
+        self._asked: set[Key] = set()
+        self._plans: dict[Cell, list[QuestionPlan]] = defaultdict(list)
+        self._queue: dict[Cell, list[QuestionPlan]] = {}
         self._turn: Counter[Cell] = Counter()
-        self._refused: set[tuple[str, QuestionType]] = set()
+        self._rejected: set[Key] = set()
         self._letters: dict[tuple[str, str], list[int]] = defaultdict(list)
         self._blocks: Counter[tuple[str, str]] = Counter()
         by_cell: dict[Cell, list[Question]] = defaultdict(list)
@@ -200,57 +188,57 @@ class _Desk:
                 self._seen.add(_content(question))
             self._asked |= {(question.group, question.form) for question in members}
 
-    def add(self, cards: Iterable[Card], alone: Container[Cell]) -> None:
-        """Facts that may be asked, but in the cells that stay alone."""
-        for card in cards:
-            for form in card.forms:
-                if (card.task, form) not in alone:
-                    self._cards[card.task, form].append(card)
+    def add(self, plans: Iterable[QuestionPlan], alone: Container[Cell]) -> None:
+        """Add facts that may be asked, but in the cells that stay alone."""
+        for plan in plans:
+            cell = plan.task, plan.question_type
+            if not plan.rejection_reason and cell not in alone:
+                self._plans[cell].append(plan)
 
-    def next_round(self) -> list[tuple[Card, Ask]]:
+    def next_round(self) -> list[Ask]:
         """What to ask next; empty when every cell is full or has nothing left."""
-        wanted: list[tuple[Card, Ask]] = []
-        for cell in sorted(self._cards):
+        wanted: list[Ask] = []
+        for cell in sorted(self._plans):
             if cell not in self._queue:
-                ranked = sorted(self._cards[cell], key=lambda card: stable_hash("pool", card.group_id))
-                self._cards[cell] = ranked
-                self._queue[cell] = [c for c in ranked if (c.group_id, cell[1]) not in self._asked][::-1]
+                ranked = sorted(self._plans[cell], key=lambda plan: stable_hash("pool", plan.group_id))
+                self._plans[cell] = ranked
+                self._queue[cell] = [plan for plan in ranked if plan.key not in self._asked][::-1]
             have = len(self.pool.questions.get(cell, ()))
             goal = self.most if not self._turn[cell] else min(self.most, CONCLUSIVE)
-            if not self._queue[cell] and have < min(self.most, CONCLUSIVE) and self._may_again(cell):
+            if not self._queue[cell] and have < min(self.most, CONCLUSIVE) and self._may_ask_again(cell):
                 self._turn[cell] += 1
                 goal = min(self.most, CONCLUSIVE)
-                able = [c for c in self._cards[cell] if (c.group_id, cell[1]) not in self._refused]
-                self._queue[cell] = able[::-1]
+                self._queue[cell] = [plan for plan in self._plans[cell] if plan.key not in self._rejected][::-1]
             per_ask = 2 if cell[1] == "judgment" else 1
             queue = self._queue[cell]
             for _ in range(min(len(queue), max(0, -(-(goal - have) // per_ask)))):
-                card = queue.pop()
-                letter = self._letter(card) if cell[1] == "multi-choice" else 0
-                wanted.append((card, Ask(card.row, card.group_id, cell[1], self._turn[cell], letter)))
+                plan = queue.pop()
+                if cell[1] == "multi-choice":
+                    plan = replace(plan, letter=self._deal_letter(plan))
+                wanted.append((self._turn[cell], plan))
         return wanted
 
-    def _may_again(self, cell: Cell) -> bool:
+    def _may_ask_again(self, cell: Cell) -> bool:
         return cell[1] != "open-ended" and self._turn[cell] < _AGAIN
 
-    def take(self, answered: Sequence[tuple[Card, Ask, tuple[Question, ...]]]) -> None:
-        """What came of a round, in its order. The letter of a refused question goes to the next of its source."""
-        for card, entry, questions in answered:
-            cell = (card.task, entry.form)
+    def take(self, answered: Iterable[tuple[Ask, tuple[Question, ...]]]) -> None:
+        """Take what came of a round, in its order. The letter of a rejected question goes to the next of its source."""
+        for (turn, plan), questions in answered:
+            cell = (plan.task, plan.question_type)
             new = [question for question in questions if _content(question) not in self._seen]
             if not questions:
-                self._refused.add((card.group_id, entry.form))
+                self._rejected.add(plan.key)
             if len(new) < len(questions) or not questions:
-                if entry.form == "multi-choice":
-                    self._letters[card.task, card.source].append(entry.letter)
+                if plan.letter is not None:
+                    self._letters[plan.task, plan.source].append(plan.letter)
                 continue
             self._seen |= {_content(question) for question in new}
             self.pool.questions.setdefault(cell, []).extend(new)
-            if entry.turn:
+            if turn:
                 self.pool.asked_again[cell] += len(new)
 
-    def _letter(self, card: Card) -> int:
-        key = (card.task, card.source)
+    def _deal_letter(self, plan: QuestionPlan) -> int:
+        key = (plan.task, plan.source)
         if not self._letters[key]:
             block = str(self._blocks[key])
             self._blocks[key] += 1

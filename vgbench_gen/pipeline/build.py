@@ -73,6 +73,7 @@ def build(
     with BuildLock(folder):
         clean_temporary(folder)
         reports = measure(resolved, scenes, folder, engine, on_scene)
+        resolved = resolved.with_noise(report.dataset for report in reports)
         composed = compose(folder, resolved, _measured(reports), engine, on_question, allow_short)
         report = BuildReport(reports, composed)
         write_manifest(folder, manifest(resolved, report))
@@ -138,6 +139,7 @@ def recompose(
     with BuildLock(out):
         clean_temporary(out)
         reports = shard_reports(out)
+        recipe = recipe.with_noise(report.dataset for report in reports)
         report = BuildReport(reports, compose(out, recipe, reports, _engine(workers), on_question, allow_short))
         write_manifest(out, manifest(recipe, report))
     return report
@@ -157,6 +159,8 @@ def measure(
         UnknownNameError: a task, strategy or engine is not registered.
     """
     check_names(recipe)
+    for source in recipe.gates.noise.stated:
+        loaders[source]
     engine = _engine(workers)
     engines[engine.name]
     refs = find_scenes(scenes)
@@ -185,7 +189,7 @@ def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     if not refs:
         named = ", ".join(str(root) for root in roots)
         raise ConfigError(
-            f"{named}: found no scene of scannet, scannetpp, ca1m or wildrgbd; expected their official folders. "
+            f"{named}: found no scene of {', '.join(loaders.names())}; expected their official folders. "
             "See raw_scenes/README.md for the layouts."
         )
     return refs

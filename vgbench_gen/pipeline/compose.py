@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.types import Item, QuestionType
+from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks, learnt
 from vgbench_gen.pipeline.measure import SceneReport, chosen_tasks, shard_path
-from vgbench_gen.pipeline.plan import Card, Chosen, difficulty_counts, letter_counts, pair_counts, planned
+from vgbench_gen.pipeline.plan import difficulty_counts, letter_counts, pair_counts
+from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, advice, missing_items, shortfalls
-from vgbench_gen.pipeline.survey import Outcome, SurveyJob, Trial, cards_of, facts_at, forms_of, settled, survey
+from vgbench_gen.pipeline.trials import TrialJob, facts_at, feasible_plan, forms_of, plans_of_shard, try_questions
 from vgbench_gen.pipeline.words import worded
-from vgbench_gen.pipeline.write import Refused, Wording, write
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.provenance import dataset_fingerprint
@@ -30,19 +32,21 @@ CHUNK = 128  # most questions per job, so that one rich scene does not keep a si
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """Questions about one scene.
-
-    shard: its facts. known: see `pipeline.known`. remember: keep the names of drawn pictures in a file, which only the
-    processes of one machine may share.
-    """
+class _WriteJob:
+    """Questions about one scene to write; crosses process borders."""
 
     out: Path
+    """The build folder."""
     shard: Path
-    entries: tuple[Chosen, ...]
+    """The facts of the scene."""
+    plans: tuple[QuestionPlan, ...]
+    """The questions."""
     recipe: Recipe
+    """The recipe that is composed."""
     known: KnownFacts
+    """What the facts of the build teach, see `pipeline.known`."""
     remember: bool
+    """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
 
 
 @dataclass(slots=True)
@@ -109,28 +113,31 @@ def compose(
     recipe, wording = worded(recipe, tasks)
     wanted = {shard_path(out, "facts", report.dataset, report.scene_id) for report in reports}
     shards = [path for path in fact_shards(out) if path in wanted]
-    by_shard = {path: cards_of(path, tasks, recipe) for path in shards}
-    cards = [card for path in shards for card in by_shard[path]]
-    shard_of = {(card.source, card.scene_id): path for path, members in by_shard.items() for card in members}
+    by_shard = {path: plans_of_shard(path, tasks, recipe) for path in shards}
+    plans = [entry for path in shards for entry in by_shard[path]]
+    shard_of = {(entry.source, entry.scene_id): path for path, members in by_shard.items() for entry in members}
     known = learnt(shards, recipe)
-    plan = settled(cards, recipe, forms_of(tasks), lambda batch: _attempts(batch, shard_of, recipe, known, engine, out))
+    plan = feasible_plan(
+        plans, recipe, forms_of(tasks), lambda batch: _try_batch(batch, shard_of, recipe, known, engine, out)
+    )
     report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
     report.wording = wording
     report.pairs = pair_counts(plan.chosen)
-    unpaired = Counter(f"{u.task}/{u.question_type}/{u.source}/{u.reason}" for u in plan.unpaired)
+    unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
     report.unpaired = dict(sorted(unpaired.items()))
     report.short = shortfalls(plan, recipe)
     if report.short:
-        report.advice = advice(report.short, plan, cards, reports, recipe)
+        report.advice = advice(report.short, plan, plans, reports, recipe)
         if not allow_short:
             raise QuotasNotMet(missing_items(plan), plan.targets.total, report.short, report.advice)
-    unasked = Counter(f"{u.task}/{u.question_type}/{u.source}/{u.reason}" for u in plan.unchosen)
+    unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     items: list[Item] = []
-    for outcome in _written(out, plan.chosen, shard_of, recipe, known, engine, progress):
-        if isinstance(outcome, Refused):
-            unasked[f"{outcome.task}/{outcome.question_type}/{outcome.source}/{outcome.reason}"] += 1
-        else:
-            items.append(replace(outcome, index=len(items), index_origin=len(items)))
+    for entry, rows in _write_questions(out, plan.chosen, shard_of, recipe, known, engine, progress):
+        if isinstance(rows, str):
+            unasked[f"{entry.cell}/{rows}"] += 1
+            continue
+        for row in rows:
+            items.append(replace(row, index=len(items), index_origin=len(items)))
     write_items(out / "items", items, MediaStore(out / "media"))
     report.total = len(items)
     report.fingerprint = dataset_fingerprint(items)
@@ -139,76 +146,76 @@ def compose(
     return report
 
 
-def _attempts(
-    batch: Sequence[tuple[Card, QuestionType]],
+def _try_batch(
+    batch: Sequence[QuestionPlan],
     shard_of: Mapping[tuple[str, str], Path],
     recipe: Recipe,
     known: KnownFacts,
     engine: Engine,
     out: Path,
-) -> list[Outcome]:
-    """Outcomes of a batch that is sorted by scene, each scene's in one job."""
-    jobs = []
-    for scene, members in itertools.groupby(batch, key=lambda pair: (pair[0].source, pair[0].scene_id)):
-        trials = tuple(Trial(card.row, card.group_id, form) for card, form in members)
-        jobs.append(SurveyJob(shard_of[scene], recipe, trials, known))
+) -> list[QuestionPlan]:
+    """Try a batch that is sorted by scene, each scene's questions in one job."""
+    jobs = [
+        TrialJob(shard_of[scene], recipe, tuple(members), known) for scene, members in itertools.groupby(batch, _scene)
+    ]
     # Workers take longer to start than a few trials take.
     where = engine if len(batch) > FEW else Engine()
-    outcomes = dict(run(survey, jobs, where, [out]))
+    outcomes = dict(run(try_questions, jobs, where, [out]))
     return [outcome for k in range(len(jobs)) for outcome in outcomes[k]]
 
 
-def _written(
+def _write_questions(
     out: Path,
-    chosen: Sequence[Chosen],
+    chosen: Sequence[QuestionPlan],
     shard_of: Mapping[tuple[str, str], Path],
     recipe: Recipe,
     known: KnownFacts,
     engine: Engine,
     progress: Callable[[int, int], None],
-) -> Iterator[Item | Refused]:
-    """Rows and refusals in the order of the plan, whoever wrote them.
+) -> Iterator[tuple[QuestionPlan, list[Item] | str]]:
+    """Each plan with its rows, or with the reason why there are none, in the order of the plan, whoever wrote them.
 
     Jobs go by scene and frame, so that facts are read and a base image is decoded for all of its questions at once.
     """
-    order = sorted(range(len(chosen)), key=lambda n: (_scene(chosen[n]), chosen[n].card.frame))
+    order = sorted(range(len(chosen)), key=lambda n: (_scene(chosen[n]), chosen[n].frame))
     chunks: list[tuple[int, ...]] = []
-    for _, members in itertools.groupby(order, key=lambda n: _scene(chosen[n])):
-        chunks += _batched(list(members))
+    for _, group in itertools.groupby(order, key=lambda n: _scene(chosen[n])):
+        members = tuple(group)
+        chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
     chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts one when the others are done
     jobs = [
-        _Job(
+        _WriteJob(
             out, shard_of[_scene(chosen[chunk[0]])], tuple(chosen[n] for n in chunk), recipe, known, not engine.address
         )
         for chunk in chunks
     ]
-    rows: dict[int, list[Item] | Refused] = {}
-    for index, outcomes in run(_write_chunk, jobs, engine, [out]):
+    rows: dict[int, list[Item] | str] = {}
+    for index, outcomes in run(_write_job, jobs, engine, [out]):
         rows.update(zip(chunks[index], outcomes, strict=True))
         progress(len(rows), len(chosen))
-    for n in range(len(chosen)):
-        outcome = rows[n]
-        yield from [outcome] if isinstance(outcome, Refused) else outcome
+    for n, plan in enumerate(chosen):
+        yield plan, rows[n]
 
 
-def _batched(members: Sequence[int]) -> list[tuple[int, ...]]:
-    return [tuple(members[k : k + CHUNK]) for k in range(0, len(members), CHUNK)]
+def _scene(plan: QuestionPlan) -> tuple[str, str]:
+    return plan.source, plan.scene_id
 
 
-def _scene(entry: Chosen) -> tuple[str, str]:
-    return entry.card.source, entry.card.scene_id
-
-
-def _write_chunk(job: _Job) -> list[list[Item] | Refused]:
+def _write_job(job: _WriteJob) -> list[list[Item] | str]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name = knowing_tasks(job.recipe, job.known)
-    wording = Wording.of(job.recipe)
-    facts = facts_at(job.shard, {entry.card.row for entry in job.entries})
+    by_name, settings = knowing_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    facts = facts_at(job.shard, {plan.row for plan in job.plans})
+    outcomes: list[list[Item] | str] = []
     with media.batch():
-        outcomes = []
-        for entry in job.entries:
-            task = by_name[entry.card.task]
-            outcomes.append(write(planned(entry, facts[entry.card.row], task), task, cache, wording))
+        for plan in job.plans:
+            task = by_name[plan.task]
+            fact, options = ask_as_planned(facts[plan.row], plan, task)
+            try:
+                made = make_question(fact, options, plan, task, settings, check=False)  # its trial checked it
+            except QuestionRejectedError as error:
+                outcomes.append(error.reason)
+            else:
+                outcomes.append(question_rows(made, settings, cache))
     cache.close()
     return outcomes

@@ -7,9 +7,9 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 
 
 class Levels:
@@ -62,20 +62,6 @@ class Spread:
             bisect.insort(self._taken[kind], math.log(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Hand:
-    """What dealing knows of a fact.
-
-    forms: in which it can be asked. level: of difficulty. value: its answer as one number, NaN where it is none; kind:
-    answers of one kind are compared.
-    """
-
-    forms: Sequence[QuestionType]
-    level: str
-    value: float = math.nan
-    kind: str = ""
-
-
 class Pairing:
     """Which dealt facts are asked from both of their sides, and which give up their place for it.
 
@@ -116,60 +102,68 @@ class Pairing:
 
 def deal(
     task: str,
-    facts: Sequence[Hand],
+    facts: Sequence[Sequence[QuestionPlan]],
+    level: Mapping[str, str],
     wanted: Mapping[QuestionType, int],
     per_fact: int,
     levels: Levels,
     spread: Spread,
-) -> list[tuple[int, QuestionType]]:
-    """(fact, form) so that every form gets what is wanted and no fact more than `per_fact` forms.
+) -> list[QuestionPlan]:
+    """Choose facts and forms so that every form gets what is wanted and no fact is asked in more than `per_fact`.
 
     Args:
-        facts: earlier ones are preferred.
+        task: whose facts these are.
+        facts: each in all forms in which it can be asked, at least one; earlier facts are preferred.
+        level: group id -> level of difficulty.
         wanted: how many questions per form; must be possible, see `quotas`.
+        per_fact: most forms of one fact.
         levels, spread: of what was dealt so far; open-ended answers prefer the level that is missing, then the value
             that is least crowded.
 
     Raises:
         ValueError: it is not possible.
     """
-    can = [set(fact.forms) for fact in facts]
-    names = {fact.level for fact in facts}
+    can = [{plan.question_type: plan for plan in forms} for forms in facts]
+    level_of = [level.get(forms[0].group_id, "") for forms in facts]
+    names = set(level_of)
     rest = [min(per_fact, len(forms)) for forms in can]
     left = {form: wanted[form] for form in QUESTION_TYPES if wanted.get(form)}
-    stock = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
-    dealt: list[tuple[int, QuestionType]] = []
+    supply = Counter((frozenset(forms), count) for forms, count in zip(can, rest, strict=True))
+    dealt: list[QuestionPlan] = []
     for form in list(left):
         for _ in range(wanted[form]):
             able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
             behind = {name: levels.behind(task, form, name) for name in names}
-            crowd = {k: spread.crowd(facts[k].kind, facts[k].value) if form == "open-ended" else 0 for k in able}
-            able.sort(key=lambda k: (-behind[facts[k].level], crowd[k]))
+            crowd = {
+                k: spread.crowd(f"{task}/{can[k][form].ask}", can[k][form].value) if form == "open-ended" else 0
+                for k in able
+            }
+            able.sort(key=lambda k: (-behind[level_of[k]], crowd[k]))
             left[form] -= 1
             for k in able:
-                before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k] - {form}), rest[k] - 1)
-                stock[before] -= 1
-                stock[after] += 1
-                if _possible(stock, left):
-                    can[k].discard(form)
+                before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k].keys() - {form}), rest[k] - 1)
+                supply[before] -= 1
+                supply[after] += 1
+                if _is_possible(supply, left):
+                    plan = can[k].pop(form)
                     rest[k] -= 1
-                    dealt.append((k, form))
-                    levels.take(task, form, facts[k].level)
+                    dealt.append(plan)
+                    levels.take(task, form, level_of[k])
                     if form == "open-ended":
-                        spread.take(facts[k].kind, facts[k].value)
+                        spread.take(f"{task}/{plan.ask}", plan.value)
                     break
-                stock[before] += 1
-                stock[after] -= 1
+                supply[before] += 1
+                supply[after] -= 1
             else:
                 raise ValueError(f"{dict(wanted)} cannot be dealt out to {len(facts)} facts, {per_fact} forms each")
     return dealt
 
 
-def _possible(stock: Mapping[tuple[frozenset[QuestionType], int], int], left: Mapping[QuestionType, int]) -> bool:
+def _is_possible(supply: Mapping[tuple[frozenset[QuestionType], int], int], left: Mapping[QuestionType, int]) -> bool:
     """Whether facts that can still take some forms, some times each, hold what is left (R(A) of `quotas`)."""
     for size in range(1, len(left) + 1):
         for chosen in itertools.combinations(left, size):
             wanted = sum(left[form] for form in chosen)
-            if wanted > sum(n * min(k, len(can.intersection(chosen))) for (can, k), n in stock.items()):
+            if wanted > sum(n * min(k, len(can.intersection(chosen))) for (can, k), n in supply.items()):
                 return False
     return True

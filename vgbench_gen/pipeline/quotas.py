@@ -55,12 +55,15 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
-    """Facts of one task in one scene. counts: forms that a fact can be asked in -> how many such facts."""
+class SceneSupply:
+    """How many facts of one task a scene has."""
 
     task: str
+    """The task."""
     scene: Scene
+    """The scene."""
     counts: Mapping[frozenset[QuestionType], int]
+    """The forms that a fact can be asked in -> how many such facts there are."""
 
     def rank(self, forms: Iterable[QuestionType], per_fact: int) -> int:
         """Most questions in these forms when no fact is asked in more than `per_fact` of them."""
@@ -98,20 +101,20 @@ class Targets:
         return task, scene.source if self.sources else "", scene.split if self.splits else ""
 
 
-def solve(stocks: Sequence[Stock], targets: Targets) -> dict[Cell, int]:
+def solve(supplies: Sequence[SceneSupply], targets: Targets) -> dict[Cell, int]:
     """Facts to ask per cell: as many items as the totals allow, cells near proportional, scenes as even as can be.
 
     No total is ever exceeded. Where all of them can be met at once, they are; otherwise the number of items missing in
-    all is the smallest possible. The order of `stocks` does not matter.
+    all is the smallest possible. The order of `supplies` does not matter.
 
     Raises:
         VGBenchError: the solver found nothing where something exists.
     """
-    stocks = sorted(stocks, key=lambda s: (s.task, s.scene.order, s.scene))
-    amounts = _cell_amounts(stocks, targets)
-    blocks: dict[tuple[str, str, str], list[Stock]] = defaultdict(list)
-    for stock in stocks:
-        blocks[targets.block(stock.task, stock.scene)].append(stock)
+    supplies = sorted(supplies, key=lambda s: (s.task, s.scene.order, s.scene))
+    amounts = _cell_amounts(supplies, targets)
+    blocks: dict[tuple[str, str, str], list[SceneSupply]] = defaultdict(list)
+    for supply in supplies:
+        blocks[targets.block(supply.task, supply.scene)].append(supply)
     result: dict[Cell, int] = {}
     for block, members in blocks.items():
         wanted = {form: amounts[*block, form] for form in ITEMS if amounts.get((*block, form))}
@@ -176,15 +179,17 @@ class _Model:
         return np.asarray(found.x, dtype=np.float64)
 
 
-def _add_scene(model: _Model, stock: Stock, forms: Sequence[QuestionType], targets: Targets) -> dict[QuestionType, int]:
+def _add_scene(
+    model: _Model, supply: SceneSupply, forms: Sequence[QuestionType], targets: Targets
+) -> dict[QuestionType, int]:
     """Unknowns of one task in one scene under its limits: form -> variable."""
-    ranks = {form: stock.rank([form], targets.forms_per_fact) for form in forms}
-    cap = targets.caps.get((stock.task, stock.scene.source), math.inf)
+    ranks = {form: supply.rank([form], targets.forms_per_fact) for form in forms}
+    cap = targets.caps.get((supply.task, supply.scene.source), math.inf)
     upper = {form: min(ranks[form], cap // ITEMS[form]) for form in forms}
     place = {form: model.variable(upper[form]) for form in forms if upper[form] > 0}
     for size in range(2, len(place) + 1):
         for chosen in itertools.combinations(place, size):
-            rank = stock.rank(chosen, targets.forms_per_fact)
+            rank = supply.rank(chosen, targets.forms_per_fact)
             if rank < sum(upper[form] for form in chosen):
                 model.row(0, [(place[form], 1) for form in chosen], rank)
     if sum(ITEMS[form] * upper[form] for form in place) > cap:
@@ -192,13 +197,13 @@ def _add_scene(model: _Model, stock: Stock, forms: Sequence[QuestionType], targe
     return place
 
 
-def _cell_amounts(stocks: Sequence[Stock], targets: Targets) -> dict[tuple[str, str, str, QuestionType], int]:
+def _cell_amounts(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tuple[str, str, str, QuestionType], int]:
     """Facts per (task, source, split, form); source and split are "" where the totals do not tell them apart."""
     model = _Model()
     cells: dict[Cell, int] = {}
-    for stock in stocks:
-        for form, k in _add_scene(model, stock, targets.forms(stock.task), targets).items():
-            cells[Cell(stock.task, stock.scene, form)] = k
+    for supply in supplies:
+        for form, k in _add_scene(model, supply, targets.forms(supply.task), targets).items():
+            cells[Cell(supply.task, supply.scene, form)] = k
     if not cells:
         return {}
     for limit, members in _totals(cells, targets):
@@ -291,20 +296,20 @@ def _proportional(
     return {key: float(weight[k]) / ITEMS[key[3]] for k, key in enumerate(keys)}
 
 
-def _spread(members: Sequence[Stock], wanted: Mapping[QuestionType, int], targets: Targets) -> dict[Cell, int]:
+def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], targets: Targets) -> dict[Cell, int]:
     """Facts per cell within a block of one task: exactly `wanted` per form, scenes even in all and per form."""
     model = _Model()
-    places = [(stock, _add_scene(model, stock, list(wanted), targets)) for stock in members]
+    places = [(supply, _add_scene(model, supply, list(wanted), targets)) for supply in members]
     for form, count in wanted.items():
         model.row(count, [(place[form], 1) for _, place in places if form in place], count)
         _level(
             model, [([(place[form], 1)], model.upper[place[form]]) for _, place in places if form in place], count, 1
         )
     loads: list[tuple[Terms, float]] = []
-    for stock, place in places:
+    for supply, place in places:
         if place:
-            rank = stock.rank(place, targets.forms_per_fact)
-            cap = targets.caps.get((stock.task, stock.scene.source), math.inf)
+            rank = supply.rank(place, targets.forms_per_fact)
+            cap = targets.caps.get((supply.task, supply.scene.source), math.inf)
             loads.append(([(k, 1) for k in place.values()], min(rank, cap)))
     _level(model, loads, sum(wanted.values()), 10)
     values = model.solve()
@@ -313,8 +318,8 @@ def _spread(members: Sequence[Stock], wanted: Mapping[QuestionType, int], target
             "planning items: HiGHS found no spread of cells that it had filled; please report the recipe."
         )
     return {
-        Cell(stock.task, stock.scene, form): round(values[k])
-        for stock, place in places
+        Cell(supply.task, supply.scene, form): round(values[k])
+        for supply, place in places
         for form, k in place.items()
         if round(values[k])
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -13,6 +14,7 @@ from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import QuestionType
+from vgbench_gen.scenes.base import loaders
 from vgbench_gen.text.bank import MAX_PER_CELL, Status
 from vgbench_gen.text.render import Phrasing
 
@@ -161,6 +163,18 @@ class Recipe(Config):
     def task_names(self) -> tuple[str, ...]:
         """Tasks that are named anywhere; empty for all."""
         return self.tasks or tuple(sorted(self.items))
+
+    def with_noise(self, sources: Iterable[str]) -> Recipe:
+        """The recipe with the noise that loaders state of these sources, where it says nothing of them itself.
+
+        What is not said at all stays open: `NoiseGates.of` then takes the largest errors known.
+        """
+        unsaid = set(sources).intersection(loaders.names()) - self.gates.noise.stated.keys()
+        stated = {name: noise for name in sorted(unsaid) if (noise := loaders[name].info.noise) is not None}
+        if not stated:
+            return self
+        gates = self.gates.model_copy(update={"noise": self.gates.noise.model_copy(update=stated)})
+        return self.model_copy(update={"gates": gates})
 
     @property
     def digest(self) -> str:

@@ -27,19 +27,18 @@ from vgbench_gen.pipeline.executors import Engine, begun, run
 from vgbench_gen.pipeline.known import learnt
 from vgbench_gen.pipeline.measure import chosen_tasks
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, get_ready, lettered
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, reletter_rows
 from vgbench_gen.pipeline.redraw_sets import (
     CHUNK,
     FEW,
     REPLIES,
-    Asked,
     Progress,
     Proposals,
     Propose,
     Settings,
     asked_in,
+    draw_distinct_sets,
     letters_of,
-    settle,
 )
 from vgbench_gen.pipeline.words import worded
 from vgbench_gen.store.dataset import load
@@ -142,7 +141,7 @@ def _workers_begun(paths: Sequence[Path], settings: Settings, engine: Engine) ->
     for path in paths:
         kinds = read_columns(path, ("task", "question_type"))
         number += sum(form == CHOICE and (not settings.tasks or task in settings.tasks) for task, form in kinds)
-    with begun(engine, get_ready) if number > FEW else nullcontext():
+    with begun(engine, preload_tasks) if number > FEW else nullcontext():
         yield
 
 
@@ -212,7 +211,7 @@ def _write(
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else Proposals()
     ladders = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
     known = learnt(fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(ladders))})) if ladders else {}
-    new_rows, reasons = settle(asked, before, recipe, known, settings, proposals, work, engine, progress)
+    new_rows, reasons = draw_distinct_sets(asked, before, recipe, known, settings, proposals, work, engine, progress)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
     rows = [new_rows.get(k, row) for k, row in enumerate(before) if k not in left_out]
@@ -248,7 +247,7 @@ def _write(
     return report
 
 
-def _survival(named: Sequence[Asked], reasons: Mapping[str, str]) -> dict[str, Any]:
+def _survival(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dict[str, Any]:
     """How the questions fared whose options a model was to name."""
     refused = Counter(reasons[question.group_id] for question in named if question.group_id in reasons)
     per_task = {
@@ -305,13 +304,19 @@ def _relettered(stored: Sequence[Row], recipe: Recipe, tasks_touched: set[str], 
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
     letters = letters_of(stored, recipe.seed, tasks_touched)
     places = [k for k, n in letters.items() if stored[k]["answer"] != LETTERS[n]]
-    draws = [Draw(stored[k]["group_id"], "", 0, 0, (stored[k],), (letters[k],)) for k in places]
+    redraws = [
+        Redraw(
+            stored[k]["group_id"], stored[k]["task"], stored[k]["source"], stored[k]["scene_id"],
+            strategy="", shard=Path(), rows=(stored[k],), letters=(letters[k],),
+        )
+        for k in places
+    ]  # fmt: skip
     jobs = [
-        DrawJob(out, out, recipe, {}, tuple(draws[k : k + CHUNK]), not engine.address)
-        for k in range(0, len(draws), CHUNK)
+        RedrawJob(out, recipe, tuple(redraws[k : k + CHUNK]), not engine.address, known={})
+        for k in range(0, len(redraws), CHUNK)
     ]
     rows = list(stored)
-    for index, found in run(lettered, jobs, engine if len(draws) > FEW else Engine(), [out]):
+    for index, found in run(reletter_rows, jobs, engine if len(redraws) > FEW else Engine(), [out]):
         for k, outcome in zip(places[index * CHUNK :], found, strict=False):
             rows[k] = outcome.rows[0]
     return rows

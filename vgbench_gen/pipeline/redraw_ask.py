@@ -16,8 +16,8 @@ from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import facts_of, tasks_again
-from vgbench_gen.pipeline.redraw_sets import REPLIES, Asked, Progress, Proposals, Propose
+from vgbench_gen.pipeline.redraw_rows import Redraw, facts_of, tasks_asking_again
+from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Proposals, Propose
 from vgbench_gen.tasks.base import Task
 
 TURNS = 2  # times that a model is asked about a fact, where its first values give no set
@@ -49,7 +49,7 @@ def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Pro
         seed: of the draws.
     """
 
-    def propose(asked: Sequence[Asked], recipe: Recipe, folder: Path, progress: Progress) -> Proposals:
+    def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> Proposals:
         cases, refused = _cases(asked, recipe, seed)
         models = open_models(folder / REPLIES)
         for case in cases:
@@ -71,12 +71,12 @@ def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Pro
     return propose
 
 
-def _cases(asked: Sequence[Asked], recipe: Recipe, seed: int) -> tuple[list[_Case], dict[str, str]]:
+def _cases(asked: Sequence[Redraw], recipe: Recipe, seed: int) -> tuple[list[_Case], dict[str, str]]:
     """(facts of which values can be named, why the others have none)."""
-    by_shard: dict[Path, list[Asked]] = defaultdict(list)
+    by_shard: dict[Path, list[Redraw]] = defaultdict(list)
     for question in asked:
         by_shard[question.shard].append(question)
-    by_name, cases, refused = tasks_again(recipe, {}), [], {}
+    by_name, cases, refused = tasks_asking_again(recipe, {}), [], {}
     for shard, members in by_shard.items():
         facts = facts_of(shard, frozenset((question.task, question.key) for question in members))
         for question in members:

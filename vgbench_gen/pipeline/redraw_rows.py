@@ -1,7 +1,8 @@
 """Wrong options anew for the questions of one scene: drawn from its facts, then written into the rows as they were.
 
-Only what depends on the options is touched. A row whose words and pictures do not name them keeps both to the byte,
-whoever reworded it, and a picture that is shown again keeps its file.
+Redrawing is composing with the fact, the letter and the seed fixed. Only what depends on the options is touched: a row
+whose words and pictures do not name them keeps both to the byte, whoever reworded it, and a picture that is shown again
+keeps its file.
 """
 
 from __future__ import annotations
@@ -11,24 +12,27 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from vgbench_gen.core.errors import TooFewOptionsError
-from vgbench_gen.core.rng import stable_hash
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, Item, QuestionType
+from vgbench_gen.core.types import Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks
-from vgbench_gen.pipeline.plan import Card, Chosen, PackedOptions, Planned, group_id, partner_of, planned, truth_at
-from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_words import has_own_words, words_again
-from vgbench_gen.pipeline.survey import content_of, drawn_options, facts_at, side_problem
-from vgbench_gen.pipeline.write import (
-    candidate_record,
-    distractors_of,
-    frames_shown,
-    identity_of,
-    item_id,
+from vgbench_gen.pipeline.question import (
+    FillWords,
+    QuestionRejectedError,
+    QuestionSettings,
+    Wording,
+    ask_as_planned,
+    digest_options,
+    draw_options,
+    make_question,
     presentation_rng,
+    put_truth_at,
+    require_other_side,
 )
-from vgbench_gen.quality.noise import kept_share
+from vgbench_gen.pipeline.question_plan import PackedOptions, QuestionPlan, group_id
+from vgbench_gen.pipeline.recipe import Recipe
+from vgbench_gen.pipeline.redraw_words import refill_words
+from vgbench_gen.pipeline.rows import row_with_options
+from vgbench_gen.pipeline.trials import facts_at
 from vgbench_gen.quality.verify import fact_of
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -36,7 +40,6 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import Row, item_row, read_item
 from vgbench_gen.store.shards import read_columns
 from vgbench_gen.tasks.base import Task, tasks
-from vgbench_gen.text import lint
 from vgbench_gen.text.render import phrasings
 
 CHOICE: QuestionType = "multi-choice"
@@ -44,78 +47,94 @@ _KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be dr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draw:
-    """One fact to draw options for, with the rows that ask it from every side.
+class Redraw:
+    """One truth that a dataset asks as a multi-choice question, from one side or from both, and its new options.
 
-    draw_seed: of this draw; seed: as the rows tell it. rows: as they are stored, whose texts are read where the draw is
-    made. letters: of the truth, per row. proposed: values to choose from in place of the fact's own pool.
+    A worker gets it with the rows as they are and gives it back with those that have new options.
     """
 
     group_id: str
+    """Names the fact."""
+    task: str
+    """The task."""
+    source: str
+    """Name of the dataset that the scene comes from."""
+    scene_id: str
+    """The scene."""
     strategy: str
-    seed: int
-    draw_seed: int
-    rows: tuple[Row, ...]
-    letters: tuple[int, ...]
-    proposed: tuple[Candidate, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Redrawn:
-    """What a draw gave. reason: why there are no rows, or "". contents: see `survey.content_of`, of every side.
-
-    rows: as they are stored; making their texts here spares the one process that writes files.
-    """
-
-    reason: str
+    """The strategy that chooses the new options."""
+    shard: Path
+    """The file that has the fact."""
+    places: tuple[int, ...] = ()
+    """Places of its rows in the dataset."""
+    key: str = ""
+    """Key of the fact, where a model is asked about it."""
     rows: tuple[Row, ...] = ()
-    contents: tuple[str, ...] = ()
+    """The rows as they are stored. Making their texts in the workers spares the one process that writes files."""
+    letters: tuple[int, ...] = ()
+    """Place of the truth, per row."""
+    proposed: tuple[Candidate, ...] = ()
+    """Values to choose from in place of the fact's own pool."""
+    rejection_reason: str = ""
+    """Why there are no new options, or ""."""
+    option_digests: tuple[str, ...] = ()
+    """Digests of the new options as printed, of every side; see `QuestionPlan.option_digests`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DrawJob:
-    """Draws on one scene's facts; crosses process borders.
-
-    out: of the new dataset, with `media/`. known: see `pipeline.known`. remember: keep the names of drawn pictures in
-    a file, which only the processes of one machine may share.
-    """
+class RedrawJob:
+    """Questions about one scene to redraw; crosses process borders."""
 
     out: Path
-    shard: Path
+    """The new dataset, with `media/`."""
     recipe: Recipe
-    known: KnownFacts
-    draws: tuple[Draw, ...]
+    """The recipe of the dataset."""
+    redraws: tuple[Redraw, ...]
+    """The questions, all of one shard."""
     remember: bool
+    """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
+    known: KnownFacts
+    """What the facts of the build teach, see `pipeline.known`."""
+    seed: int = 0
+    """The seed as the rows are to tell it."""
+    draw_seed: int = 0
+    """The seed of this draw: that of the rows, or another one where an earlier draw failed."""
 
 
-def tasks_again(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
+def tasks_asking_again(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
     """The recipe's tasks by name, for facts that are in the dataset already (see `Task.again`)."""
     return {name: task.asking_again() for name, task in knowing_tasks(recipe, known).items()}
 
 
-def get_ready() -> None:
+def preload_tasks() -> None:
     """Load what the first job of a process would have to wait for: all tasks, and the words of their options."""
     for name in tasks:
         phrasings(name, CHOICE)
 
 
-def redrawn(job: DrawJob) -> list[Redrawn]:
-    """What came of the draws, in order.
+def redraw_options(job: RedrawJob) -> list[Redraw]:
+    """Draw the options of some questions and write them into their rows.
+
+    Returns:
+        The questions in order, with new rows or with the reason why there are none.
 
     Raises:
         DatasetError: the shard or an image cannot be read, or a row's template is not known here.
     """
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    asked = [tuple(map(read_item, entry.rows)) for entry in job.draws]
+    asked = [tuple(map(read_item, entry.rows)) for entry in job.redraws]
     keys = [(items[0].task, key_of(items[0])) for items in asked]
-    facts = facts_of(job.shard, frozenset(keys))
-    by_name = tasks_again(job.recipe, job.known)
+    facts = facts_of(job.redraws[0].shard, frozenset(keys))
+    by_name, found = tasks_asking_again(job.recipe, job.known), []
     with media.batch():
-        found = [
-            Redrawn("no_fact") if key not in facts else _redrawn(facts[key], entry, items, by_name, cache, job.recipe)
-            for key, entry, items in zip(keys, job.draws, asked, strict=True)
-        ]
+        for key, entry, items in zip(keys, job.redraws, asked, strict=True):
+            try:
+                if key not in facts:
+                    raise QuestionRejectedError("no_fact")
+                found.append(_redraw(facts[key], entry, items, by_name[key[0]], cache, job))
+            except QuestionRejectedError as error:
+                found.append(replace(entry, rejection_reason=error.reason))
     cache.close()
     return found
 
@@ -151,138 +170,131 @@ def _few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int) -> M
     return _facts(shard, keys)
 
 
-def _redrawn(
-    fact: Fact,
-    entry: Draw,
-    items: Sequence[Item],
-    by_name: Mapping[str, Task],
-    cache: PictureCache,
-    recipe: Recipe,
-) -> Redrawn:
+def _redraw(
+    fact: Fact, entry: Redraw, items: Sequence[Item], task: Task, cache: PictureCache, job: RedrawJob
+) -> Redraw:
+    """The question with new options.
+
+    Raises:
+        QuestionRejectedError: there are none.
+    """
     if group_id(fact) != entry.group_id:
-        return Redrawn("fact_changed")
-    task = by_name[fact.task]
+        raise QuestionRejectedError("fact_changed")
     if entry.proposed:
         fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
-    settings = {"strategy": entry.strategy, "distractor_seed": entry.draw_seed}
-    try:
-        options = drawn_options(fact, entry.group_id, task, recipe.model_copy(update=settings))
-    except TooFewOptionsError as error:
-        return Redrawn(error.reason)
-    packed = PackedOptions(options.options, options.truth, options.strategy, options.separations)
-    rows, contents = [], []
+    recipe = job.recipe
+    settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
+    options = draw_options(fact, entry.group_id, task, settings)
+    rows, digests = [], []
     for item, letter in zip(items, entry.letters, strict=True):
-        chosen = _chosen(item, packed, letter)
-        if chosen.side:
-            base = Planned(fact, item.group_id, CHOICE, item.difficulty, options, paired=chosen.paired)
-            problem = side_problem(partner_of(base, task), task, recipe)
-            if problem:
-                return Redrawn(problem)
-        question = planned(chosen, fact, task)
-        row = _row(item, question, task, cache, recipe, entry.strategy, entry.seed)
-        if isinstance(row, str):
-            return Redrawn(row)
-        rows.append(row)
-        contents.append(content_of([o.value for o in question.options.options] if question.options else [], task))
-    return Redrawn("", tuple(map(item_row, rows)), tuple(contents))
+        plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
+        if plan.side:
+            require_other_side(fact, options, task, recipe.margins)
+        there, turned = ask_as_planned(fact, plan, task)
+        words = _keep_words(item, task, recipe)
+        made = make_question(there, turned, plan, task, settings, fill_words=words)
+        difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
+        row = row_with_options(item, made, entry.strategy, job.seed, difficulty, _KeptPictures(item, cache))
+        rows.append(item_row(row))
+        digests.append(digest_options(turned, task))
+    return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
 
 
-def lettered(job: DrawJob) -> list[Redrawn]:
-    """The rows with their own options and other letters; no fact is read."""
+def reletter_rows(job: RedrawJob) -> list[Redraw]:
+    """Move the truth of some rows to other letters. They keep their options, and no fact is read."""
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, found = tasks_again(job.recipe, job.known), []
+    by_name, settings = tasks_asking_again(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    stress = job.recipe.margins == "recorded"
+    found = []
     with media.batch():
-        for entry in job.draws:
+        for entry in job.redraws:
             rows = []
             for record, letter in zip(entry.rows, entry.letters, strict=True):
                 item = read_item(record)
-                old = as_asked(item)
-                new = replace(old, options=None if old.options is None else truth_at(old.options, letter))
-                row = _row(item, new, by_name[item.task], cache, job.recipe, item.strategy, item.distractor_seed)
-                rows.append(record if isinstance(row, str) else item_row(row))
-            found.append(Redrawn("", tuple(rows)))
+                task, fact = by_name[item.task], fact_of(item)
+                options = put_truth_at(recorded_options(item, fact), letter)
+                plan, words = plan_of_row(item, letter), _keep_words(item, task, job.recipe)
+                try:
+                    made = make_question(fact, options, plan, task, settings, fill_words=words)
+                except QuestionRejectedError:
+                    rows.append(record)
+                    continue
+                difficulty, pictures = "stress" if stress else item.difficulty, _KeptPictures(item, cache)
+                row = row_with_options(item, made, item.strategy, item.distractor_seed, difficulty, pictures)
+                rows.append(item_row(row))
+            found.append(replace(entry, rows=tuple(rows)))
     cache.close()
     return found
 
 
-def _chosen(item: Item, options: PackedOptions, letter: int) -> Chosen:
-    card = Card(
-        item.task, item.source, item.split, item.scene_id, item.group_id, 0.0, "", 0, (CHOICE,), options=options
-    )  # fmt: skip
-    return Chosen(card, CHOICE, item.difficulty, letter, str(item.evidence["side"]), bool(item.pair_id))
-
-
-def as_asked(item: Item) -> Planned:
-    """The question behind a multi-choice row, with its options, as far as the row tells."""
-    fact = fact_of(item)
-    off = iter(distractor.separation for distractor in item.distractors)
-    separations = tuple(0.0 if k == fact.truth else next(off) for k in range(len(fact.candidates)))
-    options = OptionSet(fact.candidates, fact.truth, item.strategy, separations)
-    side = str(item.evidence["side"])
-    return Planned(fact, item.group_id, CHOICE, item.difficulty, options, side, bool(item.pair_id))
-
-
-def _row(
-    item: Item, new: Planned, task: Task, cache: PictureCache, recipe: Recipe, strategy: str, seed: int
-) -> Item | str:
-    """The row with its new options and everything else as it was, or why it may not be asked."""
-    fact, options = new.fact, new.options
-    if options is None:
-        raise ValueError(f"{item.id}: a multi-choice question without options")
-    kept = kept_share(fact, item.group_id, CHOICE, task, options.options, options.truth)
-    if recipe.margins == "enforced" and kept < task.gates.noise.kept_min:
-        return "noise"
-    rng = presentation_rng(recipe.seed, item.group_id, CHOICE)
-    shown = task.choice(fact, options, rng)
-    names = {
-        Picture.from_json(record).key(): name
-        for record, name in zip(item.evidence["pictures"], item.images, strict=True)
-    }
-    keys = [picture.key() for picture in shown.pictures]
-    question, context, paraphrase = item.question, item.context, item.paraphrase
-    # Words that name options go with marks that show them; where all pictures stay, so do the words.
-    if keys != list(names) and (before := _slots(item, task, recipe)) != shown.slots:
-        words = words_again(item, before, shown, recipe)
-        if isinstance(words, str):
-            return words
-        question, context, paraphrase = words
-    same = (question, context) == (item.question, item.context)
-    problems = lint.lint_options(shown.options) if same else lint.lint(question, context, shown.options)
-    if problems:
-        return f"lint: {problems[0]}"
-    frames = frames_shown(fact, shown.pictures)
-    worded_by = item.template_id
-    if has_own_words(item):  # two rewordings of a row are two questions
-        worded_by = stable_hash("reworded", worded_by, question, context)
-    return replace(
-        item,
-        id=item_id(identity_of(new, worded_by, strategy, seed, shown.options)),
-        question=question,
-        context=context,
-        paraphrase=paraphrase,
-        options=shown.options,
-        answer=LETTERS[options.truth],
-        images=tuple(names.get(key) or cache.name(p) for key, p in zip(keys, shown.pictures, strict=True)),
-        frame_ids=frames,
-        distractors=distractors_of(options),
-        evidence={
-            **item.evidence,
-            "options": [candidate_record(option) for option in options.options],
-            "pictures": [picture.to_json() for picture in shown.pictures],
-            "cameras": {frame_id: fact.cameras[frame_id] for frame_id in frames},
-            "bases": {frame_id: fact.pictures[frame_id] for frame_id in frames},
-            "noise": {"kept": kept, "draws": task.gates.noise.draws},
-        },
-        strategy=strategy,
-        distractor_seed=seed,
-        difficulty="stress" if recipe.margins == "recorded" else item.difficulty,
+def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -> QuestionPlan:
+    """The plan of a multi-choice row, with this letter and these options."""
+    return QuestionPlan(
+        task=item.task,
+        source=item.source,
+        split=item.split,
+        scene_id=item.scene_id,
+        group_id=item.group_id,
+        question_type=CHOICE,
+        options=options,
+        difficulty=item.difficulty,
+        letter=letter,
+        side=str(item.evidence["side"]),
+        paired=bool(item.pair_id),
     )
 
 
-def _slots(item: Item, task: Task, recipe: Recipe) -> Mapping[str, str] | None:
-    """What the row's words are filled with, as far as it tells."""
-    old = as_asked(item)
-    if old.options is None:
-        return None
-    return task.choice(old.fact, old.options, presentation_rng(recipe.seed, item.group_id, CHOICE)).slots
+def recorded_options(item: Item, fact: Fact) -> OptionSet:
+    """The options of a multi-choice row, as its evidence tells them.
+
+    Args:
+        item: the row.
+        fact: as `verify.fact_of` reads it back.
+    """
+    off = iter(distractor.separation for distractor in item.distractors)
+    separations = tuple(0.0 if k == fact.truth else next(off) for k in range(len(fact.candidates)))
+    return OptionSet(fact.candidates, fact.truth, item.strategy, separations)
+
+
+class _KeptPictures:
+    """Names pictures: those that a row shows already keep their files, the others are drawn."""
+
+    def __init__(self, item: Item, cache: PictureCache) -> None:
+        self._names, self._cache = _picture_names(item), cache
+
+    def name(self, picture: Picture) -> str:
+        return self._names.get(picture.key()) or self._cache.name(picture)
+
+
+def _picture_names(item: Item) -> dict[str, str]:
+    """The pictures that a row shows, by what they show, with the names of their files."""
+    return {
+        Picture.from_json(record).key(): name
+        for record, name in zip(item.evidence["pictures"], item.images, strict=True)
+    }
+
+
+def _keep_words(item: Item, task: Task, recipe: Recipe) -> FillWords:
+    """Gives the row's own words, filled again where they name the options."""
+
+    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> Wording:
+        words = Wording(item.question, item.context, item.template_id, item.paraphrase, kept=True)
+        # Words that name options go with marks that show them; where all pictures stay, so do the words.
+        if [picture.key() for picture in pictures] == list(_picture_names(item)):
+            return words
+        before = _recorded_slots(item, task, recipe)
+        if before == slots:
+            return words
+        question, context, paraphrase = refill_words(item, before, slots, recipe)
+        same = (question, context) == (item.question, item.context)
+        return Wording(question, context, item.template_id, paraphrase, kept=same)
+
+    return fill
+
+
+def _recorded_slots(item: Item, task: Task, recipe: Recipe) -> Mapping[str, str]:
+    """What the words of a row are filled with, as its evidence tells."""
+    fact = fact_of(item)
+    rng = presentation_rng(recipe.seed, item.group_id, CHOICE)
+    return task.choice(fact, recorded_options(item, fact), rng).slots

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,11 +17,12 @@ from vgbench_gen.distractors.base import Margins
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts
 from vgbench_gen.pipeline.measure import shard_path
-from vgbench_gen.pipeline.plan import Card, Chosen, with_letters
+from vgbench_gen.pipeline.plan import deal_letters
+from vgbench_gen.pipeline.question import digest_values
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import CHOICE, Draw, DrawJob, Redrawn, redrawn
+from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, redraw_options
 from vgbench_gen.pipeline.redraw_words import REWORDED
-from vgbench_gen.pipeline.survey import content_of
 from vgbench_gen.store.schema import Row
 from vgbench_gen.tasks.base import tasks
 
@@ -61,23 +62,6 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """One truth that the dataset asks as a multi-choice question, from one side or from both.
-
-    places: of its rows. shard: where its fact is. key: of the fact, where a model is asked about it.
-    """
-
-    group_id: str
-    task: str
-    source: str
-    scene_id: str
-    places: tuple[int, ...]
-    strategy: str
-    shard: Path
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Proposals:
     """What somebody else proposes as options. refused: why there are none, by group. report: for the manifest."""
 
@@ -86,12 +70,12 @@ class Proposals:
     report: Mapping[str, Any] = field(default_factory=dict)
 
 
-Propose = Callable[[Sequence[Asked], Recipe, Path, Progress], Proposals]
+Propose = Callable[[Sequence[Redraw], Recipe, Path, Progress], Proposals]
 """Called with the questions, the recipe, a folder that outlives a killed run, and where to tell of progress."""
 
 
-def settle(
-    asked: Sequence[Asked],
+def draw_distinct_sets(
+    asked: Sequence[Redraw],
     rows: Sequence[Row],
     recipe: Recipe,
     known: KnownFacts,
@@ -108,20 +92,19 @@ def settle(
     Raises:
         DatasetError: facts or images cannot be read.
     """
-    found: dict[str, Redrawn] = {}
+    found: dict[str, Redraw] = {}
     reasons = dict(proposals.refused)
     owner: dict[str, str] = {}
-    letters = letters_of(rows, recipe.seed, {question.task for question in asked})
     waiting = [question for question in asked if question.group_id not in reasons]
-    desk = _Desk(rows, letters, recipe, known, settings, proposals, out, engine, progress, len(waiting))
+    redrawer = Redrawer(rows, recipe, known, settings, proposals, out, engine, progress, waiting)
     for attempt in range(ATTEMPTS):
         again = []
-        for question, outcome in zip(waiting, desk.drawn(waiting, attempt), strict=True):
-            name, reason = question.group_id, outcome.reason
-            if not reason and any(owner.get(content, name) != name for content in outcome.contents):
+        for question, outcome in zip(waiting, redrawer.draw(waiting, attempt), strict=True):
+            name, reason = question.group_id, outcome.rejection_reason
+            if not reason and any(owner.get(digest, name) != name for digest in outcome.option_digests):
                 reason = "option_set_taken"
             if not reason:
-                owner.update(dict.fromkeys(outcome.contents, name))
+                owner.update(dict.fromkeys(outcome.option_digests, name))
                 found[name] = outcome
                 continue
             reasons[name] = reason
@@ -143,62 +126,63 @@ def settle(
     return new, {question.group_id: reasons[question.group_id] for question in asked if question.group_id not in found}
 
 
-@dataclass(slots=True)
-class _Desk:
-    """Hands out draws by scene and collects what comes; `total` questions are wanted."""
+class Redrawer:
+    """Hands out questions by scene to be redrawn, and collects what comes."""
 
-    rows: Sequence[Row]
-    letters: Mapping[int, int]
-    recipe: Recipe
-    known: KnownFacts
-    settings: Settings
-    proposals: Proposals
-    out: Path
-    engine: Engine
-    progress: Progress
-    total: int
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        recipe: Recipe,
+        known: KnownFacts,
+        settings: Settings,
+        proposals: Proposals,
+        out: Path,
+        engine: Engine,
+        progress: Progress,
+        wanted: Sequence[Redraw],
+    ) -> None:
+        self.rows, self.recipe, self.known, self.seed, self.proposals = rows, recipe, known, settings.seed, proposals
+        self.out, self.engine, self.progress, self.total = out, engine, progress, len(wanted)
+        self.letters = letters_of(rows, recipe.seed, {question.task for question in wanted})
 
-    def drawn(self, waiting: Sequence[Asked], attempt: int) -> list[Redrawn]:
+    def draw(self, waiting: Sequence[Redraw], attempt: int) -> list[Redraw]:
         """What the draws of these questions give, in their order."""
         by_shard: dict[Path, list[int]] = defaultdict(list)
         for k, question in enumerate(waiting):
             by_shard[question.shard].append(k)
-        chunks = [
-            (shard, chunk)
-            for shard, members in by_shard.items()
+        chunks: list[list[int]] = []
+        for members in by_shard.values():
             # By picture, so that a base image is decoded for all of its questions at once.
-            for chunk in _batched(sorted(members, key=lambda k: self.rows[waiting[k].places[0]]["frame_ids"]))
-        ]
-        chunks.sort(key=lambda pair: -len(pair[1]))  # the largest first, so that no worker starts one at the end
+            members.sort(key=lambda k: self.rows[waiting[k].places[0]]["frame_ids"])
+            chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
+        chunks.sort(key=lambda chunk: -len(chunk))  # the largest first, so that no worker starts one at the end
+        draw_seed = int(stable_hash("again", str(self.seed), str(attempt)), 16) if attempt else self.seed
         jobs = [
-            DrawJob(
-                self.out, shard, self.recipe, self.known, tuple(self._draw(waiting[k], attempt) for k in chunk),
-                not self.engine.address,
+            RedrawJob(
+                out=self.out,
+                recipe=self.recipe,
+                redraws=tuple(self._with_rows(waiting[k]) for k in chunk),
+                remember=not self.engine.address,
+                known=self.known,
+                seed=self.seed,
+                draw_seed=draw_seed,
             )
-            for shard, chunk in chunks
-        ]  # fmt: skip
-        found: dict[int, Redrawn] = {}
+            for chunk in chunks
+        ]
+        found: dict[int, Redraw] = {}
         engine = self.engine if len(waiting) > FEW else Engine()
-        for index, outcomes in run(redrawn, jobs, engine, [self.out]):
-            found.update(zip(chunks[index][1], outcomes, strict=True))
+        for index, outcomes in run(redraw_options, jobs, engine, [self.out]):
+            found.update(zip(chunks[index], outcomes, strict=True))
             self.progress("options", self.total - len(waiting) + len(found), self.total)
         return [found[k] for k in range(len(waiting))]
 
-    def _draw(self, question: Asked, attempt: int) -> Draw:
-        seed = self.settings.seed
-        return Draw(
-            group_id=question.group_id,
-            strategy=question.strategy,
-            seed=seed,
-            draw_seed=int(stable_hash("again", str(seed), str(attempt)), 16) if attempt else seed,
+    def _with_rows(self, question: Redraw) -> Redraw:
+        return replace(
+            question,
             rows=tuple(self.rows[k] for k in question.places),
             letters=tuple(self.letters[k] for k in question.places),
             proposed=self.proposals.values.get(question.group_id, ()),
         )
-
-
-def _batched(members: Sequence[int]) -> list[tuple[int, ...]]:
-    return [tuple(members[k : k + CHUNK]) for k in range(0, len(members), CHUNK)]
 
 
 def letters_of(rows: Sequence[Row], seed: int, only: Container[str] | None = None) -> dict[int, int]:
@@ -207,38 +191,39 @@ def letters_of(rows: Sequence[Row], seed: int, only: Container[str] | None = Non
     places = [
         k for k, row in enumerate(rows) if row["question_type"] == CHOICE and (only is None or row["task"] in only)
     ]
-    chosen = []
+    plans = []
     for k in places:
         row = rows[k]
         # A question that is asked from one side alone has none, and reading all evidence takes seconds.
         side = str(json.loads(row["evidence"]).get("side", "")) if row["pair_id"] else ""
-        card = Card(
-            row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], 0.0, "", 0, (CHOICE,)
+        plans.append(
+            QuestionPlan(
+                row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE, side=side
+            )
         )  # fmt: skip
-        chosen.append(Chosen(card, CHOICE, "", side=side))
-    lettered = zip(places, with_letters(chosen, seed), strict=True)
-    return {k: entry.letter for k, entry in lettered if entry.letter is not None}
+    dealt = zip(places, deal_letters(plans, seed), strict=True)
+    return {k: plan.letter for k, plan in dealt if plan.letter is not None}
 
 
-def _give_way(asked: Sequence[Asked], rows: Sequence[Row], found: dict[str, Redrawn], reasons: dict[str, str]) -> None:
+def _give_way(asked: Sequence[Redraw], rows: Sequence[Row], found: dict[str, Redraw], reasons: dict[str, str]) -> None:
     """Rows that keep their options keep them for themselves: a new set of the same content goes, until all differ."""
     known = {question.group_id: question for question in asked}
     kept = [name for name in known if name not in found]
     while kept:
-        theirs = {content for name in kept for content in _contents(known[name], rows)}
-        kept = [name for name, outcome in found.items() if not theirs.isdisjoint(outcome.contents)]
+        theirs = {digest for name in kept for digest in _digests(known[name], rows)}
+        kept = [name for name, outcome in found.items() if not theirs.isdisjoint(outcome.option_digests)]
         for name in kept:
             del found[name]
             reasons[name] = "option_set_taken"
 
 
-def _contents(question: Asked, rows: Sequence[Row]) -> list[str]:
+def _digests(question: Redraw, rows: Sequence[Row]) -> list[str]:
     task = tasks[question.task]
     options = (json.loads(rows[k]["evidence"])["options"] for k in question.places)
-    return [content_of([np.asarray(o["value"], dtype=np.float64) for o in members], task) for members in options]
+    return [digest_values([np.asarray(o["value"], dtype=np.float64) for o in members], task) for members in options]
 
 
-def asked_in(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Asked]:
+def asked_in(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Redraw]:
     """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset."""
     places: dict[str, list[int]] = defaultdict(list)
     for k, row in enumerate(rows):
@@ -247,13 +232,18 @@ def asked_in(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Asked
     firsts = [rows[members[0]] for members in places.values()]
     strategy = _assigned(firsts, settings)
     return [
-        Asked(
-            name, first["task"], first["source"], first["scene_id"], tuple(members), strategy[name],
-            shard_path(facts.parent, facts.name, first["source"], first["scene_id"]),
-            str(json.loads(first["evidence"]).get("key")) if strategy[name] == "llm" else "",
+        Redraw(
+            group_id=name,
+            task=first["task"],
+            source=first["source"],
+            scene_id=first["scene_id"],
+            strategy=strategy[name],
+            shard=shard_path(facts.parent, facts.name, first["source"], first["scene_id"]),
+            places=tuple(members),
+            key=str(json.loads(first["evidence"]).get("key")) if strategy[name] == "llm" else "",
         )
         for first, (name, members) in zip(firsts, places.items(), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _assigned(firsts: Sequence[Row], settings: Settings) -> dict[str, str]:

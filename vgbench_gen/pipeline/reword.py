@@ -31,7 +31,7 @@ from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
 from vgbench_gen.text.paraphrase.filled import filled, merged
 from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
-from vgbench_gen.text.paraphrase.rounds import Asker, Counts, Stopped, reword
+from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
 
 _LINKED = ("facts", "rejects", "media")
 
@@ -52,13 +52,13 @@ class RewordReport:
     unasked: int = 0
     language: str = "en"
     vocabulary: bool = True
-    cells: dict[str, Counts] = field(default_factory=dict)
+    cells: dict[str, RewordCounts] = field(default_factory=dict)
     stopped: str = ""
 
     @property
-    def total(self) -> Counts:
+    def total(self) -> RewordCounts:
         """All cells together."""
-        return Counts.over(self.cells.values())
+        return RewordCounts.over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
@@ -201,7 +201,7 @@ def _wordings(
     async def work() -> None:
         nonlocal done
         for k in waiting:  # shared by all workers
-            counts = report.cells.setdefault(groups[k].cell, Counts())
+            counts = report.cells.setdefault(groups[k].cell, RewordCounts())
             texts = await reword(groups[k].original, 1, asker, counts)
             found[k] = texts[0] if texts else None
             done += 1

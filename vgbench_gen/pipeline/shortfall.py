@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.pipeline.measure import SceneReport
-from vgbench_gen.pipeline.plan import Card, Plan
+from vgbench_gen.pipeline.plan import Plan
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Recipe
 
@@ -68,11 +69,11 @@ def shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
         return []
     got: Counter[tuple[str, str, str]] = Counter()
     for entry in plan.chosen:
-        count, card = ITEMS[entry.question_type], entry.card
-        for key in (("task", card.task, entry.question_type), ("task", card.task, "")):
+        count = ITEMS[entry.question_type]
+        for key in (("task", entry.task, entry.question_type), ("task", entry.task, "")):
             got[key] += count
-        got["source", card.source, ""] += count
-        got["split", card.split, ""] += count
+        got["source", entry.source, ""] += count
+        got["split", entry.split, ""] += count
     targets = plan.targets
     wanted: dict[tuple[str, str, str], int] = {("task", task, form): n for (task, form), n in targets.cells.items()}
     wanted |= {("task", task, ""): n for task, n in targets.tasks.items()}
@@ -84,18 +85,30 @@ def shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
 
 
 def advice(
-    short: Sequence[Shortfall], plan: Plan, cards: Sequence[Card], reports: Sequence[SceneReport], recipe: Recipe
+    short: Sequence[Shortfall],
+    plan: Plan,
+    plans: Sequence[QuestionPlan],
+    reports: Sequence[SceneReport],
+    recipe: Recipe,
 ) -> list[str]:
-    """A line per task, source or split that is short: by how much, and what would help."""
+    """A line per task, source or split that is short: by how much, and what would help.
+
+    Args:
+        short: the totals that are not met, in the order of `shortfalls`.
+        plan: the best plan there is.
+        plans: all facts in all of their forms.
+        reports: of the scenes that were measured.
+        recipe: what was wanted.
+    """
     short_sources = {s.name for s in short if s.kind == "source"}
     lines = []
     for (kind, name), members in itertools.groupby(short, key=lambda s: (s.kind, s.name)):
         group = list(members)
         lacking = ", ".join(f"{s.form} {s.got} of {s.wanted}".strip() for s in group)
         if kind == "task":
-            lines.append(f"{name}: {lacking}. {_task_advice(name, group, short_sources, plan, cards, reports, recipe)}")
+            lines.append(f"{name}: {lacking}. {_task_advice(name, group, short_sources, plan, plans, reports, recipe)}")
         else:
-            have = {(c.source, c.scene_id) for c in cards if name == (c.source if kind == "source" else c.split)}
+            have = {(p.source, p.scene_id) for p in plans if name == (p.source if kind == "source" else p.split)}
             lines.append(f"{kind} {name}: {lacking}. {_scenes(len(have))} of it gave facts; add scenes.")
     return lines
 
@@ -110,20 +123,26 @@ def _task_advice(
     short: Sequence[Shortfall],
     short_sources: set[str],
     plan: Plan,
-    cards: Sequence[Card],
+    plans: Sequence[QuestionPlan],
     reports: Sequence[SceneReport],
     recipe: Recipe,
 ) -> str:
-    known = {report.dataset for report in reports} | {card.source for card in cards}
+    known = {report.dataset for report in reports} | {entry.source for entry in plans}
     may = set(recipe.only_from.get(task, known))
     sources = may & short_sources or may
     named = "" if sources == known else " of " + ", ".join(sorted(sources))
     forms = {s.form for s in short if s.form}
     scenes = [report for report in reports if report.dataset in sources and not report.error]
-    able = [c for c in cards if c.task == task and c.source in sources and (not forms or forms & set(c.forms))]
-    asked = {entry.card.group_id for entry in plan.chosen if entry.card.task == task}
+    able = {
+        entry.group_id
+        for entry in plans
+        if entry.task == task
+        and entry.source in sources
+        and (not forms or (entry.question_type in forms and not entry.rejection_reason))
+    }
+    asked = {entry.group_id for entry in plan.chosen if entry.task == task}
     parts = [f"{_scenes(len(scenes))}{named} gave {len(able)} facts that can be asked so"]
-    if any(card.group_id not in asked for card in able):
+    if able - asked:
         caps = sorted({plan.targets.caps[task, s] for s in sources if (task, s) in plan.targets.caps})
         held = f" (a scene may hold {' or '.join(map(str, caps))} items: limits.scene_share)" if caps else ""
         parts[0] += f", of which other totals or limits leave some out{held}"
@@ -134,7 +153,7 @@ def _task_advice(
     full = sum(report.facts.get(task, 0) >= recipe.facts_per_scene for report in scenes)
     if full:
         parts.append(f"{full} of them reach facts_per_scene = {recipe.facts_per_scene}: raise it")
-    if lost := _lost(task, forms, sources, scenes, cards):
+    if lost := _lost(task, forms, sources, scenes, plans):
         parts.append(f"lost mostly by {lost}")
     return "; ".join(parts) + "."
 
@@ -157,7 +176,7 @@ def _lost(
     forms: set[str],
     sources: set[str],
     scenes: Sequence[SceneReport],
-    cards: Sequence[Card],
+    plans: Sequence[QuestionPlan],
 ) -> str:
     """The commonest reasons for which drafts were dropped, or facts cannot be asked in these forms (all for none)."""
     reasons: Counter[str] = Counter()
@@ -166,13 +185,15 @@ def _lost(
             about, _, reason = name.partition("/")
             if about == task:
                 reasons[reason] += count
-    for card in cards:
-        if card.task == task and card.source in sources:
-            reasons.update(
-                reason
-                for form, reason in card.refused.items()
-                if (not forms or form in forms) and not reason.endswith("_not_in_recipe")
-            )
+    reasons.update(
+        entry.rejection_reason
+        for entry in plans
+        if entry.task == task
+        and entry.source in sources
+        and (not forms or entry.question_type in forms)
+        and entry.rejection_reason
+        and not entry.rejection_reason.endswith("not_in_recipe")
+    )
     return ", ".join(
         f"{reason} ({count})" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0]))[:2]
     )

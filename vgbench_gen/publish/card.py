@@ -15,6 +15,7 @@ from vgbench_gen.publish.examples import Example
 from vgbench_gen.publish.hard import vote_section
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, tasks_in_order
+from vgbench_gen.publish.sources import info_of, title_of
 from vgbench_gen.publish.words import name_of, page, share, table, word
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.text.render import templates_root
@@ -113,14 +114,14 @@ def _summary(release: Release) -> str:
         "tasks": str(len(tasks_in_order(counts))),
         "version": version or "of unknown version",
     }
-    ours = any(name_of("sources", source, "?") != "?" for source, _ in counts.scenes)
+    ours = any(info_of(source) for source, _ in counts.scenes)
     text = (
         word("summary.of_scans", **numbers, scenes=f"{sum(counts.scenes.values()):,}")
         if ours
         else word("summary.of_others", **numbers)
     )
     if {licence for _, licence in counts.scenes} == {_CC0}:
-        layouts = ", ".join(name_of("sources", source) for source, _ in counts.scenes)
+        layouts = ", ".join(title_of(source) for source, _ in counts.scenes)
         text += "\n\n" + word("summary.samples", sources=layouts)
     return text
 
@@ -173,7 +174,7 @@ def _origins(release: Release) -> str:
         by_source.setdefault((source, licence), {})[split] = number
     rows = [
         (
-            name_of("sources", source) + (" (sample scenes)" if licence == _CC0 else ""),
+            title_of(source) + (" (sample scenes)" if licence == _CC0 else ""),
             counts.scenes[source, licence],
             sum(splits.values()),
             share(sum(splits.values()), total),
@@ -217,7 +218,7 @@ def _examples(examples: Sequence[Example]) -> str:
         return word("examples.none")
     blocks = [word("examples.text")]
     for each in examples:
-        place = word("examples.sample") if each.licence == _CC0 else name_of("sources", each.source)
+        place = word("examples.sample") if each.licence == _CC0 else title_of(each.source)
         lines = [
             f"**`{each.task}`** ({place}) — {_plain(each.question)}",
             f"![{each.task}]({each.picture})",
@@ -243,7 +244,7 @@ def _licences(decisions: Sequence[Decision], missing: Bare, repo: str, folder: s
         stay = "licences.stay" if policy.kind == "scans" else "licences.stay_with_authors"
         images = word("licences.travel") if decision.pixels else word(stay)
         linked = f"[{policy.terms}]({policy.url})" if policy.url else policy.terms
-        rows.append((name_of("sources", policy.name), linked, decision.rows, images, reason))
+        rows.append((title_of(policy.name), linked, decision.rows, images, reason))
     ours = all(decision.policy.kind in ("scans", "made") for decision in decisions)
     intro = word("licences.intro" if ours else "licences.intro_of_others")
     blocks = [intro, table(("images from", "terms", "questions", "images", "why"), rows, right=[2])]
@@ -262,18 +263,22 @@ def _named(name: str) -> dict[str, str]:
 
 
 def _limits(release: Release) -> str:
-    keys = ["scans", "instrument", "indoor"]
-    real = {source for source, licence in release.counts.scenes if licence != _CC0}
-    keys += ["training"] if "scannet" in real else []
-    keys += ["people"] if real else []
-    return "\n".join(f"- {word(f'limits.{key}')}" for key in keys)
+    lines = [word(f"limits.{key}") for key in ("scans", "instrument", "indoor")]
+    real = _scanned(release)
+    lines += [info.caution for info in map(info_of, real) if info is not None and info.caution]
+    lines += [word("limits.people")] if real else []
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _citation(release: Release) -> str:
-    known = citations()
-    used = sorted({source for source, licence in release.counts.scenes if licence != _CC0})
-    entries = [known["benchmark"], *(known["sources"][source] for source in used if source in known["sources"])]
+    infos = [info for info in map(info_of, _scanned(release)) if info is not None]
+    entries = [citations()["benchmark"], *(info.citation for info in infos if info.citation)]
     return "```bibtex\n" + "\n\n".join(entry.strip() for entry in entries) + "\n```"
+
+
+def _scanned(release: Release) -> list[str]:
+    """Names of the sources that hold real scans, sorted."""
+    return sorted({source for source, licence in release.counts.scenes if licence != _CC0})
 
 
 def citations() -> dict[str, Any]:

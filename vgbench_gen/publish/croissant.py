@@ -14,7 +14,8 @@ from vgbench_gen.publish.card import citations
 from vgbench_gen.publish.data_files import CANARY, Part
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release
-from vgbench_gen.publish.words import name_of, word
+from vgbench_gen.publish.sources import info_of, title_of
+from vgbench_gen.publish.words import word
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.text.render import templates_root
@@ -107,8 +108,8 @@ def _library() -> Any:
 def _description(release: Release) -> str:
     counts = release.counts
     tasks = ", ".join(dict.fromkeys(task for task, _ in counts.cells))
-    sources = ", ".join(sorted({name_of("sources", source) for source, _ in counts.scenes}))
-    if not any(name_of("sources", source, "?") != "?" for source, _ in counts.scenes):
+    sources = ", ".join(sorted({title_of(source) for source, _ in counts.scenes}))
+    if not any(info_of(source) for source, _ in counts.scenes):
         return word("croissant.of_others", items=f"{counts.total:,}", tasks=tasks, canary=release.canary)
     return word("croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary)
 

@@ -21,12 +21,14 @@ from vgbench_gen.publish.strip import EmbeddedMedia, FileFacts, published_row
 from vgbench_gen.store import shards
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.schema import PUBLISHED, Row, Table
+from vgbench_gen.store.schema import PUBLISHED, RecordSchema, Row
 
 FOLDER = "data"
 CANARY = Column("canary", "string", "the same in every row, to find out what was trained on; empty in training data")
 _AT_ONCE = 32  # rows whose images are looked at together
-TABLE: Table[Item] = Table(PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.from_row)
+TABLE: RecordSchema[Item] = RecordSchema(
+    PUBLISHED.kind, (*PUBLISHED.columns, CANARY), PUBLISHED.to_row, PUBLISHED.from_row
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,7 @@ class Job:
         self._questions = Questions(source, options)
         self._progress = progress
         self._laid: dict[str, str] = {}
+        self._benchmarks: set[str] = set()  # of the rows so far
 
     @property
     def total(self) -> int:
@@ -133,6 +134,7 @@ class Job:
         """Every question in the order of the dataset; its images are in the folder when it comes."""
         for done, (item, asked) in enumerate(self._questions.walk(self.settings), start=1):
             images = tuple(self._lay(shown.item, shown.k) for shown in asked.images)
+            self._benchmarks.add(item.benchmark)
             yield ExportRow(item, asked, images)
             self._progress(done, self.total)
 
@@ -160,8 +162,11 @@ class Job:
         self.text(target, words)
 
     def scorer(self) -> None:
-        """Lay down the package `vgbench_scorer`: our scoring as it is now, for a Python that lacks ours."""
-        copy_scorer(self.folder)
+        """Lay down the package `vgbench_scorer`: our scoring as it is now, for a Python that lacks ours.
+
+        To be called when all rows have come, for it holds the rules of their benchmarks.
+        """
+        copy_scorer(self.folder, self._benchmarks)
 
     def _lay(self, item: Item, k: int) -> str:
         name = item.images[k]

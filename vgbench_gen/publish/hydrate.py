@@ -30,7 +30,7 @@ from vgbench_gen.store.provenance import (
     said_fingerprint,
     write_manifest,
 )
-from vgbench_gen.store.schema import Row, Table
+from vgbench_gen.store.schema import RecordSchema, Row
 from vgbench_gen.store.shards import iter_rows, open_parquet, write_embedded_rows
 
 REPORT = "hydrate.json"
@@ -286,7 +286,7 @@ def _light(paths: Sequence[Path]) -> list[str]:
     return [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
 
 
-def _table(paths: Sequence[Path]) -> Table[Any]:
+def _table(paths: Sequence[Path]) -> RecordSchema[Any]:
     """Published items, with what other text columns the files have."""
     with open_parquet(paths[0]) as file:
         schema = file.schema_arrow
@@ -295,7 +295,7 @@ def _table(paths: Sequence[Path]) -> Table[Any]:
     odd = [c.name for c in more if str(schema.field(c.name).type) not in {"string", "large_string"}]
     if odd:
         raise dataset_error(paths[0], f"columns {', '.join(odd)}", "columns of published items, or text", _REMEDY)
-    return Table(PUBLISHED.kind, (*PUBLISHED_COLUMNS, *more), PUBLISHED.to_row, PUBLISHED.from_row)
+    return RecordSchema(PUBLISHED.kind, (*PUBLISHED_COLUMNS, *more), PUBLISHED.to_row, PUBLISHED.from_row)
 
 
 def _roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:

@@ -1,6 +1,7 @@
 """The licence gate: which rows may be published with their pixels.
 
-What is known about each source stands in `licences.toml`, with its reason. What is not listed there may not travel.
+What is known about the images of other benchmarks stands in `licences.toml`; what is known about scans is said by their
+loaders (`scenes.base.DatasetInfo`). What neither knows may not travel.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
+from vgbench_gen.scenes.base import Loader, loaders
 
 LICENCES = Path(__file__).with_name("licences.toml")
 FLAG = "--with-pixels"
@@ -52,7 +54,7 @@ class Free(Config):
 
 
 class Licences(Config):
-    """The file `licences.toml`.
+    """The file `licences.toml`, and with it the policies of scans.
 
     Raises:
         ValueError: a name stands for two policies.
@@ -166,7 +168,25 @@ def gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
 
 @cache
 def _read(path: Path) -> Licences:
-    return load_toml(path, Licences)
+    stated = load_toml(path, Licences)
+    try:
+        return Licences(free=stated.free, policy=(*map(_of_loader, loaders.values()), *stated.policy))
+    except ValidationError as error:
+        raise ConfigError(f"{path}, with the loaders: {error.errors()[0]['msg']}. Rename one of the two.") from error
+
+
+def _of_loader(loader: Loader) -> Policy:
+    info = loader.info
+    return Policy(
+        name=loader.dataset,
+        kind="scans",
+        licence=info.licence,
+        terms=info.terms,
+        url=info.url,
+        pixels=info.may_publish_pixels,
+        reason=info.reason,
+        notice=info.notice,
+    )
 
 
 def _made(free: Free) -> Policy:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from vgbench_gen.evaluation.scoring import rules_of
 
 NAME = "vgbench_scorer"
 _PACKAGE = "vgbench_gen"
 _ENTRY = f"{_PACKAGE}.evaluation.portable"
+_RULES = ("evaluation", "benchmarks", "__init__.py")
 _LIBRARIES = ("simpleeval",)  # single files under a licence that their first lines hold
 _INIT = '''"""{text}"""
 
@@ -23,16 +26,25 @@ __all__ = ["FAILED", "grade", "mean", "share", "version"]
 '''
 
 
-def copy_scorer(folder: Path) -> list[Path]:
+def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     """Write the package `vgbench_scorer` into a folder; returns its files, sorted.
 
-    It holds `evaluation.portable`, what that imports of ours, data files beside those modules, and the libraries that
-    are one file. Python 3.11 and numpy are all that it needs.
+    It holds `evaluation.portable`, the scoring rules of the benchmarks, what these import of ours, data files beside
+    those modules, and the libraries that are one file. Python 3.11 and numpy are all that it needs.
+
+    Args:
+        folder: to fill.
+        benchmarks: names in `Item.benchmark` of the questions that are exported.
     """
     written: list[Path] = []
     root = folder / NAME
-    for module, path in sorted(_closure(_ENTRY).items()):
-        inside = Path(*module.split(".")[1:])
+    rules = sorted({(type(one).__module__, type(one).__name__) for one in map(rules_of, benchmarks)})
+    written.append(_write(root.joinpath(*_RULES), _rules_listed(rules)))
+    modules = _closure(_ENTRY)
+    for module, _ in rules:
+        modules |= _closure(module)
+    for module, path in sorted(modules.items()):
+        inside = Path(*_inside(module))
         target = root / (inside / "__init__.py" if path.name == "__init__.py" else inside.with_suffix(".py"))
         written.append(_write(target, _renamed(path.read_text("utf-8"))))
         for data in sorted(path.parent.glob("*.toml")) if path.name != "__init__.py" else ():
@@ -46,6 +58,20 @@ def copy_scorer(folder: Path) -> list[Path]:
     for library in _LIBRARIES:
         written.append(_write(root / f"{library}.py", _file_of(library).read_text("utf-8")))
     return sorted(set(written))
+
+
+def _inside(module: str) -> tuple[str, ...]:
+    """Return where a module goes; one of another package lies in the folder of that package's name."""
+    package, *parts = module.split(".")
+    return tuple(parts) if package == _PACKAGE else (package, *parts)
+
+
+def _rules_listed(rules: Iterable[tuple[str, str]]) -> str:
+    """Return the module that takes the place of the registered benchmarks."""
+    lines = ['"""The scoring rules of the questions that were exported."""', ""]
+    lines += [f"from {'.'.join((NAME, *_inside(module)))} import {name}" for module, name in rules]
+    named = "".join(f"{name}(), " for _, name in rules)
+    return "\n".join([*lines, "", "", "def scoring_rules():", f"    return ({named.rstrip()})", ""])
 
 
 def _closure(entry: str) -> dict[str, Path]:

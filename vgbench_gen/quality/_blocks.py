@@ -40,24 +40,24 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class OptionSet:
-    """Options of one question before they are put into a block: see `_values.option_values` and `Claim`."""
+class OptionValues:
+    """Options of one question before they are put into a block: see `_values.option_values` and `ClaimValues`."""
 
     meaning: str
     values: FloatArray
     texts: tuple[str, ...]
 
 
-def option_sets(questions: Sequence[Question]) -> list[OptionSet]:
+def option_sets(questions: Sequence[Question]) -> list[OptionValues]:
     """Options of multi-choice questions."""
-    return [OptionSet(*_values.option_values(q), q.options) for q in questions]
+    return [OptionValues(*_values.option_values(q), q.options) for q in questions]
 
 
-def claim_sets(questions: Sequence[Question]) -> tuple[list[OptionSet], IntArray]:
+def claim_sets(questions: Sequence[Question]) -> tuple[list[OptionValues], IntArray]:
     """Claims of judgments as sets of one, or of all marks where one of several is named; and the place claimed."""
     claims = [_values.claim_of(q) for q in questions]
     sets = [
-        OptionSet(
+        OptionValues(
             "mark" if c.values.shape[0] > 1 else "numbers" if c.values.size else "text",
             c.values,
             (c.text,) * c.values.shape[0],
@@ -67,7 +67,7 @@ def claim_sets(questions: Sequence[Question]) -> tuple[list[OptionSet], IntArray
     return sets, np.array([c.claimed for c in claims], dtype=np.int64)
 
 
-def blocks(questions: Sequence[Question], sets: Sequence[OptionSet]) -> list[Block]:
+def blocks(questions: Sequence[Question], sets: Sequence[OptionValues]) -> list[Block]:
     """Blocks of questions, in order of kind and shape."""
     alike: dict[tuple[str, int, int], list[int]] = {}
     for row, options in enumerate(sets):
@@ -124,7 +124,7 @@ def _kind(meaning: str, d: int) -> str:
     return {1: "scalar", 2: "point", 4: "rect", 9: "matrix", 12: "pose", 16: "pose", 24: "box"}.get(d, "vector")
 
 
-def _block(kind: str, rows: list[int], questions: Sequence[Question], sets: Sequence[OptionSet]) -> Block:
+def _block(kind: str, rows: list[int], questions: Sequence[Question], sets: Sequence[OptionValues]) -> Block:
     values = np.stack([sets[row].values for row in rows])
     values = np.clip(values, -1e12, 1e12)  # nothing measured comes near, and squares stay finite
     texts = tuple(sets[row].texts for row in rows)

@@ -44,7 +44,7 @@ _TOLERANCE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextFeatures:
     """What the text of one question says about images and marks; NaN where it says nothing.
 
     size: width, height of the (first) image, pixels. camera: fx, fy, cx, cy, pixels. rects: (m, 4) unnamed rectangles
@@ -60,7 +60,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimValues:
     """What a judgment claims: its text, and its numbers (k, d) of which row `claimed` is the one; k > 1 where the
     claim names one of several marks."""
 
@@ -80,8 +80,8 @@ def numbers(text: str) -> list[float]:
 
 
 @lru_cache(maxsize=20_000)
-def read(question: str, context: str) -> Reading:
-    """See `Reading`."""
+def read(question: str, context: str) -> TextFeatures:
+    """See `TextFeatures`."""
     text = f"{question}\n{context}"
     nan = float("nan")
     size = _SIZE.search(text)
@@ -97,7 +97,7 @@ def read(question: str, context: str) -> Reading:
     bare = _PLACE.sub(" ", text)
     rects = tuple(tuple(float(v) for v in found) for found in _RECT.findall(bare)[:2])
     point = _POINT.search(_PLACE.sub(" ", question))
-    return Reading(
+    return TextFeatures(
         size=(float(size[1] or size[3]), float(size[2] or size[4])) if size else (nan, nan),
         camera=(camera[0], camera[1], camera[2], camera[3]),
         rects=rects,
@@ -127,14 +127,14 @@ def option_values(question: Question) -> tuple[str, FloatArray]:
     return "numbers", np.array(rows, dtype=np.float64)
 
 
-def claim_of(question: Question) -> Claim:
+def claim_of(question: Question) -> ClaimValues:
     """What a judgment claims."""
     text, places = question.question, read(question.question, question.context).places
     named = next((name for name in re.findall(r"[a-z]+ [0-9]{1,2}\b", text.lower()) if name in places), None)
     if named is not None:
         alike = [name for name in sorted(places) if name.split()[0] == named.split()[0]]
         same = [name for name in alike if len(places[name]) == len(places[named])]
-        return Claim(named, np.array([places[name] for name in same], dtype=np.float64), same.index(named))
+        return ClaimValues(named, np.array([places[name] for name in same], dtype=np.float64), same.index(named))
     matrix = _MATRIX.search(text)
     triples = list(_TRIPLE.finditer(text))
     if matrix is not None:
@@ -145,4 +145,4 @@ def claim_of(question: Question) -> Claim:
         bare = _TOLERANCE.sub(" ", re.sub(r"[\[(][-+0-9eE., ]+[\])]", " ", text))
         found = tokens(bare)
         said = next((token for token in found if "." in token), found[0] if found else "")
-    return Claim(said, np.array([numbers(said)], dtype=np.float64).reshape(1, -1))
+    return ClaimValues(said, np.array([numbers(said)], dtype=np.float64).reshape(1, -1))

@@ -43,7 +43,7 @@ _DELTA = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Blind:
+class TextOnlyResult:
     """findings: one line per classifier. scores: question id -> s(x), the share of belief that the best classifier,
     which has not seen the question's scene, puts on the right answer (chance where the text gives nothing away)."""
 
@@ -51,7 +51,7 @@ class Blind:
     scores: Mapping[str, float] = field(default_factory=dict)
 
 
-def audit_blind(questions: Sequence[Question], seed: int) -> Blind:
+def audit_blind(questions: Sequence[Question], seed: int) -> TextOnlyResult:
     """Text-only classifiers on the questions of one task and form, with the control on random answers.
 
     Open-ended questions have no options: a forest predicts the number instead, and is reported beside the best
@@ -61,9 +61,9 @@ def audit_blind(questions: Sequence[Question], seed: int) -> Blind:
     base = Finding(audit="blind", name="forest", task=task, form=form, n=len(questions))
     groups = np.array(clusters(questions), dtype=np.int64)
     if len(questions) < FEWEST or len(np.unique(groups)) < 2:
-        return Blind([replace(base, verdict="skipped", detail="too few questions or scenes to learn from")])
+        return TextOnlyResult([replace(base, verdict="skipped", detail="too few questions or scenes to learn from")])
     if form == "open-ended":
-        return Blind([_regression(questions, groups, base, seed)])
+        return TextOnlyResult([_regression(questions, groups, base, seed)])
     rows = rows_of(questions)
     chance = np.array([q.chance for q in questions])
     sure = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
@@ -90,7 +90,7 @@ def audit_blind(questions: Sequence[Question], seed: int) -> Blind:
         findings += _which_twin(questions, base, seed)
     findings.append(_control(questions, rows, splits[0], base, seed))
     scores = right_belief(beliefs[best], rows)
-    return Blind(findings, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
+    return TextOnlyResult(findings, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
 
 
 def leak_bar(chance: float, points: float = POINT, upper: float | None = UPPER) -> str:

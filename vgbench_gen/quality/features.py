@@ -24,7 +24,7 @@ _MOST_ENTRIES = 12  # numbers shown one by one; of more (24 of a box) only what 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class FeatureTable:
     """One line per option (multi-choice), or per question (judgments).
 
     X: (rows, features), NaN where a feature has no meaning. names: of the features. question, option: (rows,) places.
@@ -36,7 +36,7 @@ class Table:
     option: IntArray
 
 
-def option_table(questions: Sequence[Question]) -> Table:
+def option_table(questions: Sequence[Question]) -> FeatureTable:
     """Features of all options of multi-choice questions."""
     sets = option_sets(questions)
     counts = np.array([len(s.texts) for s in sets], dtype=np.int64)
@@ -54,7 +54,7 @@ def option_table(questions: Sequence[Question]) -> Table:
     return columns.table(question, np.concatenate([np.arange(c) for c in counts]).astype(np.int64))
 
 
-def claim_table(questions: Sequence[Question], number_only: bool = False) -> Table:
+def claim_table(questions: Sequence[Question], number_only: bool = False) -> FeatureTable:
     """Features of the claims of judgments; `number_only` keeps the numbers claimed and what they mean together."""
     sets, claimed = claim_sets(questions)
     columns = _Columns(len(questions))
@@ -74,7 +74,7 @@ def claim_table(questions: Sequence[Question], number_only: bool = False) -> Tab
     return columns.table(everyone, claimed)
 
 
-def question_table(questions: Sequence[Question]) -> Table:
+def question_table(questions: Sequence[Question]) -> FeatureTable:
     """What questions themselves say: for open-ended ones, which have no options."""
     columns = _Columns(len(questions))
     everyone = np.arange(len(questions))
@@ -100,11 +100,11 @@ class _Columns:
         column = self.found.setdefault(name, np.full(self.rows, np.nan))
         column[lines] = values
 
-    def table(self, question: IntArray, option: IntArray) -> Table:
+    def table(self, question: IntArray, option: IntArray) -> FeatureTable:
         kept = {name: c for name, c in self.found.items() if not _constant(c)}
         names = tuple(kept)
         X = np.stack([kept[name] for name in names], axis=1) if kept else np.zeros((self.rows, 0))
-        return Table(X, names, question.astype(np.int64), option.astype(np.int64))
+        return FeatureTable(X, names, question.astype(np.int64), option.astype(np.int64))
 
 
 def _constant(column: FloatArray) -> bool:

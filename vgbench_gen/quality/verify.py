@@ -49,7 +49,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class SceneJob:
+class VerifyJob:
     """One scan and the items that were made from it; crosses process borders."""
 
     ref: SceneRef
@@ -176,13 +176,13 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
         return f"pair {pair_id!r}: {type(error).__name__}: {error}"
 
 
-def scene_jobs(items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates) -> tuple[list[SceneJob], list[Problem]]:
+def scene_jobs(items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates) -> tuple[list[VerifyJob], list[Problem]]:
     """Items grouped with their scans, and a problem for every item whose scan is not there."""
     known = {(ref.dataset, ref.scene_id): ref for ref in refs}
     grouped: dict[tuple[str, str], list[Item]] = defaultdict(list)
     for item in items:
         grouped[item.source, item.scene_id].append(item)
-    jobs = [SceneJob(known[key], tuple(members), gates) for key, members in sorted(grouped.items()) if key in known]
+    jobs = [VerifyJob(known[key], tuple(members), gates) for key, members in sorted(grouped.items()) if key in known]
     missing = [
         Problem(item.id, item.task, "scene_missing", f"{item.source} {item.scene_id} is not among the scenes given")
         for key, members in sorted(grouped.items())
@@ -192,7 +192,7 @@ def scene_jobs(items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates) ->
     return jobs, missing
 
 
-def verify_scene(job: SceneJob) -> list[Problem]:
+def verify_scene(job: VerifyJob) -> list[Problem]:
     """Reach every answer of one scan again by the second route from raw data; compare cameras, poses and pixels."""
     try:
         with loaders[job.ref.dataset].open(job.ref) as scene:

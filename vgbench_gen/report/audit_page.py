@@ -15,7 +15,7 @@ from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report import audit_plots
 from vgbench_gen.report.audit_table import (
     ORDER,
-    Row,
+    AuditRow,
     as_csv,
     as_json,
     bias_csv,
@@ -113,7 +113,7 @@ def _family(name: str, lines: Sequence[Line], report: AuditReport) -> dict[str, 
     }
 
 
-def _row(row: Row, report: AuditReport, most: int = _LISTED) -> dict[str, Any]:
+def _row(row: AuditRow, report: AuditReport, most: int = _LISTED) -> dict[str, Any]:
     found: Finding = row.worst
     inside = [name for name in found.items if name in report.inside]
     # Whoever follows a line wants to see pictures, so questions that have some come first.

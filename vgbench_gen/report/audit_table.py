@@ -23,7 +23,7 @@ _HEADS = ("verdict", "on", "audit", "cell", "n", "worst", "value", "95 % interva
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AuditRow:
     """Lines of one family and cell. worst: the one to look at first. more: how many others there are."""
 
     where: Where
@@ -31,7 +31,7 @@ class Row:
     more: int
 
 
-def rows(lines: Iterable[Line], everything: bool = False) -> list[Row]:
+def rows(lines: Iterable[Line], everything: bool = False) -> list[AuditRow]:
     """Lines to print, worst first.
 
     everything: one row per line. Otherwise one per red line (tests of distributions: per cell), and one per family and
@@ -39,7 +39,7 @@ def rows(lines: Iterable[Line], everything: bool = False) -> list[Row]:
     are many and equal.
     """
     if everything:
-        return [Row(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
+        return [AuditRow(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
     groups: dict[tuple[str, ...], list[Line]] = {}
     for line in sorted(lines, key=_rank):
         found = line.finding
@@ -50,7 +50,7 @@ def rows(lines: Iterable[Line], everything: bool = False) -> list[Row]:
         elif line.where in ("pool", "solvers"):
             key = (line.where, found.audit, found.task, found.form)
         groups.setdefault(key, []).append(line)
-    merged = [Row(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
+    merged = [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
     return sorted(merged, key=lambda row: _rank(Line(row.where, row.worst)))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import item_digest
 from vgbench_gen.report import gallery_plots
-from vgbench_gen.report.gallery_images import Images, address_from
+from vgbench_gen.report.gallery_images import GalleryImages, address_from
 from vgbench_gen.report.gallery_rows import detail, excerpt, search_text
 from vgbench_gen.report.gallery_scenes import SceneNotes, natural, seen_from_above
 from vgbench_gen.report.gallery_verdicts import audit_lines, reviews
@@ -73,7 +73,7 @@ def make_gallery(
     home = _home(dataset)
     folder = out if out is not None else home / "gallery"
     site = Site(folder)
-    images = Images(folder, home / "media" if (home / "media").is_dir() else None, standalone)
+    images = GalleryImages(folder, home / "media" if (home / "media").is_dir() else None, standalone)
     rows = _chosen(len(items), max_items)
     columns = _Columns()
     with images.store.batch():
@@ -110,7 +110,7 @@ class _Columns:
         self._texts: list[str] = []
         self._chunks = self._searched = 0
 
-    def add(self, item: Item, images: Images, dataset: Dataset, site: Site) -> None:
+    def add(self, item: Item, images: GalleryImages, dataset: Dataset, site: Site) -> None:
         addresses = [images.address(dataset, item, k) for k in range(len(item.images))]
         row = len(self.items)
         scene = self.scenes.setdefault((item.source, item.scene_id), SceneNotes(item.source, item.scene_id))
@@ -141,7 +141,7 @@ class _Columns:
         if len(self._texts) == SEARCHED:
             self._flush_texts(site)
 
-    def finish(self, site: Site, images: Images, home: Path, name: str) -> None:
+    def finish(self, site: Site, images: GalleryImages, home: Path, name: str) -> None:
         self._flush_details(site)
         self._flush_texts(site)
         rows = {item["id"]: row for row, item in enumerate(self.items)}
@@ -161,7 +161,7 @@ class _Columns:
         site.page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed, **shared)
         site.page("plots.html", "plots.html.j2", groups=gallery_plots.charts(self.tallies, listed), **shared)
 
-    def _index(self, images: Images, pages: dict[str, str], name: str) -> dict[str, Any]:
+    def _index(self, images: GalleryImages, pages: dict[str, str], name: str) -> dict[str, Any]:
         index: dict[str, Any] = {
             "name": name,
             "chunk": CHUNK,

@@ -25,7 +25,7 @@ def address_from(folder: Path, target: Path) -> str:
 
 
 @dataclass
-class Images:
+class GalleryImages:
     """Addresses of images; writes those that stand nowhere yet.
 
     gallery: the folder of the site. media: the dataset's media folder, None where it has none. standalone: every

@@ -26,7 +26,7 @@ _MARGIN = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class SceneObject:
+class DrawnObject:
     """An object that a question is about. corners_m: (8, 3) world frame, metres."""
 
     label: str
@@ -47,7 +47,7 @@ class SceneNotes:
     items: list[tuple[int, str, str, str]] = field(default_factory=list)
     frames: dict[str, tuple[str, str, int]] = field(default_factory=dict)
     poses: dict[str, FloatArray] = field(default_factory=dict)
-    objects: dict[str, SceneObject] = field(default_factory=dict)
+    objects: dict[str, DrawnObject] = field(default_factory=dict)
 
     def add(self, row: int, item: Item, addresses: Sequence[str]) -> None:
         """Note what one more item shows; a damaged row adds only itself."""
@@ -84,7 +84,7 @@ class SceneNotes:
             else:
                 continue
             if corners.shape == (8, 3) and np.abs(corners).max() < FAR_M:
-                found = SceneObject(str(record.get("label", "")), corners)
+                found = DrawnObject(str(record.get("label", "")), corners)
                 self.objects.setdefault(str(record["instance_id"]), found)
 
     def tasks(self) -> list[tuple[str, int]]:

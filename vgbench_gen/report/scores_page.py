@@ -32,7 +32,7 @@ from vgbench_gen.report.scores_files import (
     partial_text,
     value_text,
 )
-from vgbench_gen.report.scores_wrong import Wrong, inline_style, write_wrong
+from vgbench_gen.report.scores_wrong import WrongAnswerPages, inline_style, write_wrong
 from vgbench_gen.report.site import environment
 from vgbench_gen.store.files import write_bytes
 
@@ -42,7 +42,7 @@ _PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ScoresReport:
     """What a page is made of.
 
     title: names of the data sets. homes: data set -> its folder, where the gallery stands. notes: what else a reader
@@ -57,7 +57,7 @@ class Report:
     saved: Mapping[str, Sequence[Saved]] = field(default_factory=dict)
 
 
-def write_scores_report(report: Report, folder: Path) -> Path:
+def write_scores_report(report: ScoresReport, folder: Path) -> Path:
     """Write tables and page into a folder, which is made; returns the page.
 
     Raises:
@@ -77,7 +77,7 @@ def write_scores_report(report: Report, folder: Path) -> Path:
     return folder / "index.html"
 
 
-def warnings(report: Report) -> list[str]:
+def warnings(report: ScoresReport) -> list[str]:
     """What makes a number doubtful, one line each."""
     found = list(report.notes)
     summary = report.comparison.summary
@@ -100,7 +100,7 @@ def warnings(report: Report) -> list[str]:
     return found
 
 
-def page(report: Report, folder: Path, answers: Mapping[str, Wrong] | None = None) -> str:
+def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPages] | None = None) -> str:
     """The page, whole: no script, styles inside, every text of the data escaped.
 
     answers: pages of wrong answers by name of the run.
@@ -138,7 +138,7 @@ def page(report: Report, folder: Path, answers: Mapping[str, Wrong] | None = Non
     )
 
 
-def _told(report: Report, models: Sequence[Run]) -> str:
+def _told(report: ScoresReport, models: Sequence[Run]) -> str:
     questions = len(report.board.questions)
     scenes = len(set(report.board.scenes))
     plural = "s" if len(models) != 1 else ""
@@ -180,7 +180,9 @@ def _line(line: Line, heads: Sequence[Head]) -> dict[str, Any]:
     return {"name": line.name, "kind": line.kind, "note": line.note, "cells": cells}
 
 
-def _wrong(report: Report, folder: Path, models: Sequence[Run], answers: Mapping[str, Wrong]) -> dict[str, Any]:
+def _wrong(
+    report: ScoresReport, folder: Path, models: Sequence[Run], answers: Mapping[str, WrongAnswerPages]
+) -> dict[str, Any]:
     """Per model and task how many answers were not right, with a way to see them."""
     galleries = {
         name: f"{address_from(folder, home / 'gallery')}/index.html"

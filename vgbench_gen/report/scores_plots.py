@@ -21,7 +21,7 @@ _LEVELS = 4  # of shades in a confusion table
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class PlotStyle:
     """How a run is drawn. colour: "0" to "3", or "floor" for what is no model: shapes that no model has, without
     colour. part: whether it was asked a part of the questions alone; note: which."""
 
@@ -32,7 +32,7 @@ class Key:
     note: str = ""
 
 
-def drawn(table: Table) -> tuple[list[Key], list[str]]:
+def drawn(table: Table) -> tuple[list[PlotStyle], list[str]]:
     """Whom plots show, of a summary, and which of its rows they do not.
 
     Models by their first number, those asked a part of the questions last, at most `MOST`; then floors that were asked
@@ -56,13 +56,13 @@ def drawn(table: Table) -> tuple[list[Key], list[str]]:
     return keys, [line.name for line in table.lines if line.name not in shown]
 
 
-def _key(line: Line, colour: str, shape: str, total: int) -> Key:
+def _key(line: Line, colour: str, shape: str, total: int) -> PlotStyle:
     asked = line.cells[0].asked
     part = asked < total
-    return Key(line.name, colour, shape, part, f"asked {asked:,} of {total:,}" if part else "")
+    return PlotStyle(line.name, colour, shape, part, f"asked {asked:,} of {total:,}" if part else "")
 
 
-def dots(table: Table, keys: Sequence[Key]) -> dict[str, Any]:
+def dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
     """A group of rows per column of a table, a row per run: the share with its interval, and the best constant."""
     lines = {line.name: line for line in table.lines}
     groups, y = [], 0
@@ -96,7 +96,7 @@ def _x(value: float) -> float | None:
     return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
 
 
-def costs(runs: Sequence[Run], summary: Table, keys: Sequence[Key]) -> dict[str, Any] | None:
+def costs(runs: Sequence[Run], summary: Table, keys: Sequence[PlotStyle]) -> dict[str, Any] | None:
     """Accuracy over the logarithm of what a thousand replies cost; None unless two runs have a price above 0.
 
     keys: whom the legend shows; others are left out.

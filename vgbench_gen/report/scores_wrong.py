@@ -39,7 +39,7 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class WrongAnswerPages:
     """The pages of one run. address: of the first. replies: how many were wrong. tasks: (data set, task) -> address."""
 
     address: str
@@ -60,7 +60,7 @@ def write_wrong(
     homes: Mapping[str, Path],
     folder: Path,
     title: str,
-) -> dict[str, Wrong]:
+) -> dict[str, WrongAnswerPages]:
     """Write the wrong answers of these runs, `PER_PAGE` to a file, and remove pages of earlier runs.
 
     Replies to the options in another order are left out, as in the tables. Memory holds the beginnings of one run's
@@ -80,7 +80,7 @@ def write_wrong(
     places = {(entry.dataset, entry.id): k for k, entry in enumerate(board.questions)}
     files = by_model(saved)
     views = {dataset: _View(folder, home) for dataset, home in homes.items()}
-    found: dict[str, Wrong] = {}
+    found: dict[str, WrongAnswerPages] = {}
     written: list[Path] = []
     for run in runs:
         misses = _misses(run, files.get(run.model, ()), homes, places)
@@ -114,7 +114,7 @@ def _part(entry: Entry) -> tuple[str, str]:
 
 def _write(
     board: Board, run: Run, misses: Sequence[_Miss], views: Mapping[str, _View], folder: Path, title: str
-) -> tuple[list[Path], Wrong]:
+) -> tuple[list[Path], WrongAnswerPages]:
     name = _file_name(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
     names = [f"{name}.html" if not k else f"{name}-page-{k + 1}.html" for k in range(len(pages))]
@@ -158,7 +158,7 @@ def _write(
         )
         written.append(folder / names[k])
         write_bytes(written[-1], html.encode("utf-8"), durable=False)
-    return written, Wrong(quote(names[0]), len(misses), tasks)
+    return written, WrongAnswerPages(quote(names[0]), len(misses), tasks)
 
 
 def _sections(

@@ -10,12 +10,12 @@ import abc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, OrientedBox
 
-DatasetName = Literal["scannet", "scannetpp", "ca1m", "wildrgbd"]
 DepthKind = Literal["sensor", "laser"]
 BoxSource = Literal["annotated", "surface"]
 Split = Literal["train", "val", "test", "unknown"]
@@ -160,13 +160,49 @@ class Scene(abc.ABC):
         self.close()
 
 
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """What is to be known about a dataset of scans, apart from how its files are read."""
+
+    title: str
+    """The name as people write it, such as "ScanNet++"; pages and dataset cards show it."""
+    terms: str
+    """What the terms are called under which the scans stand."""
+    url: str
+    """Where the terms can be read."""
+    reason: str
+    """Why pixels may be published or not, in one clause without a full stop; the dataset card says it."""
+    licence: str = ""
+    """The word that `vgbench publish --with-pixels NAME=LICENCE` must repeat. Where it is empty, the licence is not
+    established, and whoever publishes names the one that was found."""
+    may_publish_pixels: bool = False
+    """Whether images made from the scans may be passed on. Where in doubt, they stay at home: rows are published
+    without them, and `vgbench hydrate` makes them from the reader's own copy."""
+    notice: str = ""
+    """What must be printed wherever pixels are published."""
+    citation: str = ""
+    """A BibTeX entry for the dataset card."""
+    caution: str = ""
+    """A sentence that a reader of scores on these scans must know."""
+    noise: SensorNoise | None = None
+    """How far depth, poses, intrinsics and boxes may be off, for the noise test. A recipe may say otherwise in
+    `[gates.noise.<dataset>]`. Where nobody says, the largest error of each kind that is known of any dataset is taken.
+    The datasets of this package have theirs in `vgbench_gen.core.noise`."""
+
+
 class Loader(abc.ABC):
-    """One dataset on disk.
+    """One dataset on disk."""
 
-    dataset: name as in `Scene.dataset`.
-    """
+    dataset: ClassVar[str]
+    """The name under which the loader is registered, and `Scene.dataset` of its scenes."""
+    info: ClassVar[DatasetInfo]
+    """What pages, dataset cards and the noise test must know about the dataset."""
 
-    dataset: str
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        missing = [name for name in ("dataset", "info") if not hasattr(cls, name)]
+        if missing:
+            raise TypeError(f"{cls.__qualname__}: found no {' and no '.join(missing)}; a loader states both.")
 
     @abc.abstractmethod
     def discover(self, root: Path) -> Iterator[SceneRef]:

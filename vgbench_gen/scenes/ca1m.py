@@ -23,7 +23,18 @@ from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
 from vgbench_gen.scenes._values import choose_camera, parse_matrix
-from vgbench_gen.scenes.base import DepthKind, Frame, FrameObject, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+from vgbench_gen.scenes.base import (
+    DatasetInfo,
+    DepthKind,
+    Frame,
+    FrameObject,
+    Issue,
+    Loader,
+    Scene,
+    SceneObject,
+    SceneRef,
+    loaders,
+)
 from vgbench_gen.scenes.files import (
     MAX_JSON_BYTES,
     compute_source_digest,
@@ -233,11 +244,31 @@ def _name_drop_reason(error: FrameError) -> str:
     return "incomplete" if isinstance(error, _IncompleteError) else "unusable_file"
 
 
+INFO = DatasetInfo(
+    title="CA-1M",
+    licence="CC-BY-NC-ND-4.0",
+    terms="Creative Commons Attribution-NonCommercial-NoDerivatives 4.0",
+    url="https://github.com/apple/ml-cubifyanything/blob/main/data/LICENSE_DATA",
+    may_publish_pixels=False,
+    reason=(
+        "adapted material must not be shared, and images that are turned, cropped, resized or marked are "
+        "likely to count as adapted"
+    ),
+    citation="""@article{lazarow2024cubify,
+  title   = {Cubify Anything: Scaling Indoor 3D Object Detection},
+  author  = {Lazarow, Justin and Griffiths, David and Kohavi, Gefen and Crespo, Francisco and Dehghan, Afshin},
+  journal = {arXiv preprint arXiv:2412.04458},
+  year    = {2024},
+}""",
+)
+
+
 @loaders.register("ca1m")
 class CA1M(Loader):
     """`ca1m-<split>-<id>.tar`, `<id>.tar`, or an extracted `<id>/` whose parent may be called `ca1m-<split>-<id>`."""
 
     dataset = "ca1m"
+    info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """See `Loader.discover`. `root` may be one archive. Where a capture is there twice, the archive counts."""

@@ -20,7 +20,7 @@ from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._scannet_cameras import parse_keys
 from vgbench_gen.scenes._scannet_frames import PixelSource, Recording, find_exported_variant, open_exported, open_sens
 from vgbench_gen.scenes._scannet_objects import read_objects
-from vgbench_gen.scenes.base import Frame, Issue, Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.base import DatasetInfo, Frame, Issue, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import compute_source_digest, inside, parse_matrix, read_text
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import walk
@@ -94,11 +94,35 @@ class ScanNetScene(Scene):
         self._source.close()
 
 
+INFO = DatasetInfo(
+    title="ScanNet",
+    licence="ScanNet-TOU",
+    terms="ScanNet Terms of Use",
+    url="https://github.com/ScanNet/ScanNet",
+    may_publish_pixels=False,
+    reason=(
+        "signed agreement, non-commercial research and education; others get access only after they accept "
+        "the terms; no clause seen that permits posting frames"
+    ),
+    caution=(
+        "ScanNet's training scenes are in the training data of many models: report ScanNet apart. The "
+        "column `split` says to which official split a scene belongs."
+    ),
+    citation=r"""@inproceedings{dai2017scannet,
+  title     = {ScanNet: Richly-annotated 3D Reconstructions of Indoor Scenes},
+  author    = {Dai, Angela and Chang, Angel X. and Savva, Manolis and Halber, Maciej and Funkhouser, Thomas and Nie{\ss}ner, Matthias},
+  booktitle = {Proc. Computer Vision and Pattern Recognition (CVPR), IEEE},
+  year      = {2017},
+}""",  # noqa: E501
+)
+
+
 @loaders.register("scannet")
 class ScanNet(Loader):
     """ScanNet scans, found by the names of their folders (`scene0000_00`)."""
 
     dataset = "scannet"
+    info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """Scans below `root`, sorted by id, each in its least processed lay-out; follows no link out of it."""

@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import SceneError
 from vgbench_gen.scenes._scannetpp_dslr import open_dslr
 from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
 from vgbench_gen.scenes._scannetpp_iphone import open_iphone
-from vgbench_gen.scenes.base import Loader, Scene, SceneRef, loaders
+from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import inside, read_text
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import is_folder
@@ -38,11 +38,32 @@ _STREAMS = ("rgb.mkv", "rgb.mp4", "depth.bin")
 _PICTURE_FOLDERS = ("rgb", "depth", "resized_undistorted_images", "resized_images")
 
 
+INFO = DatasetInfo(
+    title="ScanNet++",
+    licence="ScanNetpp-TOU",
+    terms="ScanNet++ Terms of Use",
+    url="https://kaldir.vc.in.tum.de/scannetpp/",
+    may_publish_pixels=False,
+    reason=(
+        "non-commercial; data may go only to associates who signed as well; frames and close derivatives "
+        "may not be shared otherwise"
+    ),
+    citation=r"""@inproceedings{yeshwanth2023scannetpp,
+  title     = {ScanNet++: A High-Fidelity Dataset of 3D Indoor Scenes},
+  author    = {Yeshwanth, Chandan and Liu, Yueh-Cheng and Nie{\ss}ner, Matthias and Dai, Angela},
+  booktitle = {Proceedings of the IEEE/CVF International Conference on Computer Vision (ICCV)},
+  pages     = {12--22},
+  year      = {2023},
+}""",
+)
+
+
 @loaders.register("scannetpp")
 class ScanNetPP(Loader):
     """Loader of ScanNet++."""
 
     dataset = "scannetpp"
+    info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """One reference per device of each scene, sorted by id; opens the split lists only."""

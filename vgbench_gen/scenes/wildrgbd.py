@@ -19,7 +19,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, Fl
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.scenes._values import choose_camera, parse_matrix
 from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, index_by_number, read_poses
-from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
+from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
 from vgbench_gen.scenes.files import (
     MAX_PICTURE_BYTES,
     PictureHeader,
@@ -199,11 +199,29 @@ def read_intrinsics(value: Any, where: Path) -> tuple[FloatArray, tuple[int, int
     return K, (int(size[0]), int(size[1]))  # type: ignore[arg-type]
 
 
+INFO = DatasetInfo(
+    title="WildRGB-D",
+    licence="MIT",
+    terms="MIT License",
+    url="https://github.com/wildrgbd/wildrgbd/blob/main/LICENSE",
+    may_publish_pixels=True,
+    reason="MIT file in the repository and MIT tag on the data card; no separate terms for the data found",
+    notice="WildRGB-D: MIT License, Copyright (c) 2024 rowdataset",
+    citation="""@inproceedings{xia2024rgbd,
+  title     = {RGBD Objects in the Wild: Scaling Real-World 3D Object Learning from RGB-D Videos},
+  author    = {Xia, Hongchi and Fu, Yang and Liu, Sifei and Wang, Xiaolong},
+  booktitle = {Proceedings of the IEEE/CVF Conference on Computer Vision and Pattern Recognition (CVPR)},
+  year      = {2024},
+}""",
+)
+
+
 @loaders.register("wildrgbd")
 class WildRGBD(Loader):
     """Any folder under a `scenes/` that holds `metadata` and `cam_poses.txt`."""
 
     dataset = "wildrgbd"
+    info = INFO
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """See `Loader.discover`. A folder with only one of the two files is listed too; opening it says what lacks."""

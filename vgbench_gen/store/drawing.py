@@ -31,7 +31,7 @@ Box = tuple[int, int, int, int]  # x1, y1, x2, y2, inclusive
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class StrokeSizes:
     """Sizes in pixels for one image size.
 
     line: coloured stroke. edge: dark and light stroke each. ring: radius of the ring's middle line.
@@ -45,7 +45,7 @@ class Style:
     text: int
 
     @classmethod
-    def of(cls, width: int, height: int) -> Style:
+    def of(cls, width: int, height: int) -> StrokeSizes:
         """Sizes for an image of width x height pixels; never so small that a mark is lost or its centre closes."""
         scale = max(max(width, height) / _REFERENCE_PX, 0.5)
         return cls(
@@ -86,7 +86,7 @@ def draw(image: ColorArray, marks: Sequence[Mapping[str, Any]]) -> ColorArray:
     """
     canvas = image.copy()
     height, width = canvas.shape[:2]
-    style = Style.of(width, height)
+    style = StrokeSizes.of(width, height)
     for mark in marks:
         if mark["op"] == "region":
             _outline(canvas, mark, style)
@@ -100,7 +100,7 @@ def draw(image: ColorArray, marks: Sequence[Mapping[str, Any]]) -> ColorArray:
     return canvas
 
 
-def _outline(canvas: ColorArray, mark: Mapping[str, Any], style: Style) -> None:
+def _outline(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
     """Frames around the rectangle, widest first, then the inside as it was."""
     x1, y1, x2, y2 = mark["rect"]
     edge = style.edge
@@ -114,7 +114,7 @@ def _outline(canvas: ColorArray, mark: Mapping[str, Any], style: Style) -> None:
     canvas[y1 : y2 + 1, x1 : x2 + 1] = inside
 
 
-def _marker(canvas: ColorArray, mark: Mapping[str, Any], style: Style) -> None:
+def _marker(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
     """A ring and four ticks that point at the centre from outside."""
     u, v = mark["uv"]
     y, x, patch = _patch(canvas, u, v, style.reach)
@@ -132,7 +132,7 @@ def _marker(canvas: ColorArray, mark: Mapping[str, Any], style: Style) -> None:
         patch[:] = np.rint(patch * (1.0 - cover) + np.array(color) * cover)
 
 
-def _reopen(canvas: ColorArray, image: ColorArray, mark: Mapping[str, Any], style: Style) -> None:
+def _reopen(canvas: ColorArray, image: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
     """Put back what a neighbour's marker painted over this point."""
     u, v = mark["uv"]
     y, x, patch = _patch(canvas, u, v, style.reach)
@@ -147,7 +147,7 @@ def _patch(canvas: ColorArray, u: int, v: int, reach: int) -> tuple[Any, Any, Co
     return y, x, canvas[y[0] : y[-1] + 1, x[0] : x[-1] + 1]
 
 
-def _labels(canvas: ColorArray, marks: Sequence[Mapping[str, Any]], style: Style) -> None:
+def _labels(canvas: ColorArray, marks: Sequence[Mapping[str, Any]], style: StrokeSizes) -> None:
     height, width = canvas.shape[:2]
     precious = [_kept_clear(m, style) for m in marks]
     strokes = [_extent(m, style) for m in marks]
@@ -178,7 +178,7 @@ def _labels(canvas: ColorArray, marks: Sequence[Mapping[str, Any]], style: Style
         canvas[y : y + h, x : x + w] = chip
 
 
-def _places(mark: Mapping[str, Any], w: int, h: int, style: Style) -> list[tuple[int, int]]:
+def _places(mark: Mapping[str, Any], w: int, h: int, style: StrokeSizes) -> list[tuple[int, int]]:
     """Top-left corners to try, best first."""
     x1, y1, x2, y2 = _extent(mark, style)
     cx, cy = (x1 + x2) // 2, (y1 + y2) // 2
@@ -195,7 +195,7 @@ def _places(mark: Mapping[str, Any], w: int, h: int, style: Style) -> list[tuple
     ]  # fmt: skip
 
 
-def _chip(text: str, color: tuple[int, int, int], style: Style) -> ColorArray:
+def _chip(text: str, color: tuple[int, int, int], style: StrokeSizes) -> ColorArray:
     """The label: text on its colour, with the same dark and light edges as the strokes."""
     import cv2
 
@@ -219,7 +219,7 @@ def _luminance(color: tuple[int, int, int]) -> float:
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def _kept_clear(mark: Mapping[str, Any], style: Style) -> Box:
+def _kept_clear(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
     if mark["op"] == "region":
         x1, y1, x2, y2 = mark["rect"]
         return x1, y1, x2, y2
@@ -227,7 +227,7 @@ def _kept_clear(mark: Mapping[str, Any], style: Style) -> Box:
     return u - r, v - r, u + r, v + r
 
 
-def _extent(mark: Mapping[str, Any], style: Style) -> Box:
+def _extent(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
     if mark["op"] == "region":
         x1, y1, x2, y2 = mark["rect"]
         g = style.frame

@@ -12,20 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vgbench_gen.core.rng import canonical_json
-from vgbench_gen.store.schema import SCHEMA_VERSION, Row, Table
+from vgbench_gen.store.schema import SCHEMA_VERSION, RecordSchema, Row
 
 GROUP_ROWS = 100
 GROUP_BYTES = 16 * 2**20  # of a row group; writing takes about ten times this in memory
 
 
-def stored_schema(table: Table[Any], metadata: Mapping[str, Any] | None = None) -> pa.Schema:
+def stored_schema(table: RecordSchema[Any], metadata: Mapping[str, Any] | None = None) -> pa.Schema:
     """The table's schema with the notes of a file, see `read_metadata`."""
     notes = {**(metadata or {}), "kind": table.kind, "schema_version": SCHEMA_VERSION}
     schema = table.schema
     return schema.with_metadata({**schema.metadata, b"vgbench": canonical_json(notes).encode()})
 
 
-def parquet_writer(path: Path, table: Table[Any], schema: pa.Schema) -> Any:
+def parquet_writer(path: Path, table: RecordSchema[Any], schema: pa.Schema) -> Any:
     """A `pyarrow.parquet.ParquetWriter` with the encodings of this table."""
     text, images, numbers = table.text_leaves, table.image_leaves, table.number_leaves
     # No dictionaries for numbers: they make equal floats share an entry, and zeros and NaNs compare oddly. One for
@@ -47,7 +47,7 @@ class GroupWriter:
     rows: rows added. size: bytes of text and images added.
     """
 
-    def __init__(self, path: Path, table: Table[Any], metadata: Mapping[str, Any] | None) -> None:
+    def __init__(self, path: Path, table: RecordSchema[Any], metadata: Mapping[str, Any] | None) -> None:
         self._schema = stored_schema(table, metadata)
         self._parquet = parquet_writer(path, table, self._schema)
         self._pending: list[Row] = []

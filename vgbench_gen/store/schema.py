@@ -30,7 +30,7 @@ from vgbench_gen.store.columns import (
 )
 from vgbench_gen.store.files import dataset_error
 
-__all__ = ["FACTS", "ITEMS", "PUBLISHED", "REJECTS", "SCHEMA_VERSION", "Row", "Table", "item_row", "read_item"]
+__all__ = ["FACTS", "ITEMS", "PUBLISHED", "REJECTS", "SCHEMA_VERSION", "RecordSchema", "Row", "item_row", "read_item"]
 
 Row = dict[str, Any]
 R = TypeVar("R")
@@ -49,7 +49,7 @@ _FEATURE_OF = {"json": "string", "strings": "string", "int64s": "int64", "float6
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[R]):
+class RecordSchema(Generic[R]):
     """How one kind of record is stored.
 
     kind: "facts", "rejects" or "items"; written into every file and checked on reading. Published items are items with
@@ -226,9 +226,9 @@ def _shaped(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
     return np.array(values, dtype=np.float64).reshape(tuple(shape))
 
 
-FACTS: Table[Fact] = Table("facts", FACT_COLUMNS, _fact_row, _read_fact)
-REJECTS: Table[Rejected] = Table("rejects", REJECT_COLUMNS, _reject_row, _read_reject)
-ITEMS: Table[Item] = Table("items", ITEM_COLUMNS, item_row, read_item)
-PUBLISHED: Table[Item] = Table(
+FACTS: RecordSchema[Fact] = RecordSchema("facts", FACT_COLUMNS, _fact_row, _read_fact)
+REJECTS: RecordSchema[Rejected] = RecordSchema("rejects", REJECT_COLUMNS, _reject_row, _read_reject)
+ITEMS: RecordSchema[Item] = RecordSchema("items", ITEM_COLUMNS, item_row, read_item)
+PUBLISHED: RecordSchema[Item] = RecordSchema(
     "items", PUBLISHED_COLUMNS, lambda item: {**item_row(item), "image_files": []}, read_item
 )

@@ -24,7 +24,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.store.encoding import GroupWriter
 from vgbench_gen.store.files import clean_temporary, dataset_error, replace_folder, replacing, sync, temporary_name
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, Row, Table, item_row
+from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, RecordSchema, Row, item_row
 
 __all__ = [
     "check_schema", "clean_temporary", "damaged", "iter_rows", "open_parquet", "read_columns", "read_metadata",
@@ -38,7 +38,9 @@ _REMEDY = "Build it again (`vgbench build`), or name the right path."
 R = TypeVar("R")
 
 
-def write_shard(path: Path, records: Iterable[R], table: Table[R], metadata: Mapping[str, Any] | None = None) -> int:
+def write_shard(
+    path: Path, records: Iterable[R], table: RecordSchema[R], metadata: Mapping[str, Any] | None = None
+) -> int:
     """Write records (facts or rejects) as one file and return how many they were.
 
     Args:
@@ -49,7 +51,9 @@ def write_shard(path: Path, records: Iterable[R], table: Table[R], metadata: Map
     return write_rows(path, map(table.to_row, records), table, metadata)
 
 
-def write_rows(path: Path, rows: Iterable[Row], table: Table[R], metadata: Mapping[str, Any] | None = None) -> int:
+def write_rows(
+    path: Path, rows: Iterable[Row], table: RecordSchema[R], metadata: Mapping[str, Any] | None = None
+) -> int:
     """`write_shard` for rows that are already in the table's columns."""
     count = 0
     with replacing(path) as temporary, GroupWriter(temporary, table, metadata) as writer:
@@ -104,7 +108,7 @@ def write_item_rows(
 def write_embedded_rows(
     folder: Path,
     rows: Iterable[Row],
-    table: Table[Any],
+    table: RecordSchema[Any],
     stem: str,
     rows_per_shard: int | None = None,
     bytes_per_shard: int = SHARD_BYTES,
@@ -169,7 +173,7 @@ def _shown(row: Row) -> list[str]:
     return [image["path"] for image in row["images"]]
 
 
-def read_shard(path: Path, table: Table[R]) -> list[R]:
+def read_shard(path: Path, table: RecordSchema[R]) -> list[R]:
     """All records of one file.
 
     Raises:
@@ -274,7 +278,7 @@ def open_parquet(path: Path) -> Any:
         raise damaged(path, error) from error
 
 
-def check_schema(path: Path, file: Any, table: Table[Any]) -> None:
+def check_schema(path: Path, file: Any, table: RecordSchema[Any]) -> None:
     """Make sure that an open file holds this table: every column, of its type, in this schema version.
 
     Raises:

@@ -16,7 +16,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import HomographyGates
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import Proposal
@@ -325,7 +325,9 @@ class HomographyTask(Task):
         error_d[~np.isfinite(error_d)] = np.inf
         return error_d / self.gates.homography.gap_min_d, error_d / self.gates.homography.gap_max_d
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """The printed matrix is the applied one, so no source has a part in it: each entry is off within its last
         printed digit, as if the image had been warped by a matrix before rounding. A zero is a component that is
         absent, and H33 a convention."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray
 
 
@@ -21,7 +21,9 @@ class NoiseTest:
     A task gives `noisy_values` and `gaps`, or, where options are not told apart by a distance, `best_stays` alone.
     """
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """(n, ...) what the value of `about` may really be, each under errors of its own.
 
         From its evidence; a computed option has none, and its printed value stands for the exact one. `nan` in a draw
@@ -43,7 +45,13 @@ class NoiseTest:
         return list(range(len(options)))
 
     def best_stays(
-        self, fact: Fact, options: Sequence[Candidate], truth: int, noise: Noise, rng: np.random.Generator, count: int
+        self,
+        fact: Fact,
+        options: Sequence[Candidate],
+        truth: int,
+        noise: SensorNoise,
+        rng: np.random.Generator,
+        count: int,
     ) -> BoolArray:
         """(count,) whether the option at `truth` is nearest of all to the perturbed truth, in each draw."""
         about = options[truth]
@@ -58,15 +66,15 @@ def nearest(gaps: FloatArray, truth: int) -> BoolArray:
     return closest
 
 
-def noisy_poses(motion: FloatArray, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+def noisy_poses(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
     """(n, 3, 4) a motion [R|t] with errors of its second camera's pose, which turn and shift that camera's frame."""
     turns, shifts = pose_errors(noise, rng, n)
     R, t = motion[:3, :3], motion[:3, 3]
     return np.concatenate([turns @ R, (turns @ t + shifts)[..., None]], axis=2)
 
 
-def pose_errors(noise: Noise, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
-    """Rotations (n, 3, 3) and translations (n, 3) in metres; see `Noise`."""
+def pose_errors(noise: SensorNoise, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
+    """Rotations (n, 3, 3) and translations (n, 3) in metres; see `SensorNoise`."""
     turns = Rotation.from_rotvec(rng.normal(0.0, np.radians(noise.turn_deg) / np.sqrt(3), (n, 3))).as_matrix()
     return turns, rng.normal(0.0, noise.shift_m / np.sqrt(3), (n, 3))
 

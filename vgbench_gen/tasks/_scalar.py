@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import moved
@@ -121,10 +121,12 @@ class ScalarTask(Task):
         return float(about.value[0])
 
     @abc.abstractmethod
-    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+    def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """Standard deviation of a value of this fact, in the task's unit."""
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """See `NoiseTest`."""
         value = self.exact_value(about, fact)
         return value + self.sigma(value, fact, noise) * rng.standard_normal((n, 1))

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
 from vgbench_gen.geometry import cameras, projection
@@ -228,7 +228,7 @@ class CameraParameters(ScalarTask):
         """See `ScalarTask`."""
         return float(about.evidence.get(fact.ask, about.value[0]))
 
-    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+    def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """By the error of the focal length alone: a principal point is off by as many pixels, and a centred field of
         view a by sin(a) times the relative error; no crop's by more."""
         if fact.ask in CENTRES:

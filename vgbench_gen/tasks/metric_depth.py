@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -229,7 +229,7 @@ class MetricDepth(ScalarTask):
         """See `ScalarTask`."""
         return float(about.evidence.get("mean_m", about.value[0]))
 
-    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+    def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """One error of depth for the whole region."""
         return noise.depth_sigma_m(value)
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal
@@ -209,11 +209,13 @@ class ObjectDistance(ScalarTask):
         a, b = (np.array(about.evidence[side]["corners_m"]).mean(axis=0) for side in "ab")
         return float(np.linalg.norm(a - b))
 
-    def sigma(self, value: float, fact: Fact, noise: Noise) -> float:
+    def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """Of the difference of two centres, along one axis."""
         return float(np.sqrt(2) * noise.box_m)
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """Both centres are off in all directions alike, so only how far they are apart matters: a rung of the ladder
         is perturbed just as the truth. The camera's pose moves both."""
         value = self.exact_value(about, fact)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal
@@ -281,7 +281,9 @@ class ObjectLocation(Task):
         noisy = OrientedBox(center, size, box.rotation, box.frame)
         return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """The box with another centre and other sides, seen from a camera that is elsewhere; rungs of a ladder too."""
         exact = np.array(about.evidence["corners_m"]) if "corners_m" in about.evidence else about.value
         axes = boxes.from_corners(exact, "camera").rotation

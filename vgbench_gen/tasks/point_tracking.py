@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
@@ -319,7 +319,9 @@ class PointTracking(Task):
         """Image 1 shows the query alone, and no other option is its point."""
         return [truth]
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """Where the query's point lies in image 2 if its depth and the cameras' motion are off."""
         a, b = (np.array(fact.evidence["world_from_camera"][f]).reshape(4, 4) for f in fact.frame_ids)
         first, second = (camera_from_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -229,7 +229,13 @@ class RelativeDepth(Task):
         return [truth]
 
     def best_stays(
-        self, fact: Fact, options: Sequence[Candidate], truth: int, noise: Noise, rng: np.random.Generator, count: int
+        self,
+        fact: Fact,
+        options: Sequence[Candidate],
+        truth: int,
+        noise: SensorNoise,
+        rng: np.random.Generator,
+        count: int,
     ) -> BoolArray:
         """(count,) whether the truth stays extreme when every region's depth is off by an error of its own."""
         median_m = np.array([[float(option.value[0])] for option in options])

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility
 from vgbench_gen.geometry import poses
@@ -265,7 +265,9 @@ class RelativePose(Task):
         """Those that are the motion between two frames; a computed one is not."""
         return [k for k, option in enumerate(options) if "world_from_camera" in option.evidence]
 
-    def noisy_values(self, fact: Fact, about: Candidate, noise: Noise, rng: np.random.Generator, n: int) -> FloatArray:
+    def noisy_values(
+        self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
+    ) -> FloatArray:
         """See `NoiseTest`; of the stored motion, not of the printed one."""
         return noisy_poses(_stored(about), noise, rng, n)
 

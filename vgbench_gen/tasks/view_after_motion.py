@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.noise import Noise
+from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror, poses
@@ -241,7 +241,13 @@ class ViewAfterMotion(Task):
         )
 
     def best_stays(
-        self, fact: Fact, options: Sequence[Candidate], truth: int, noise: Noise, rng: np.random.Generator, count: int
+        self,
+        fact: Fact,
+        options: Sequence[Candidate],
+        truth: int,
+        noise: SensorNoise,
+        rng: np.random.Generator,
+        count: int,
     ) -> BoolArray:
         """(count,) whether the printed motion stays nearest to the one that leads to the true image, when all images
         were taken from places a little elsewhere."""

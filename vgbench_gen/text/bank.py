@@ -49,7 +49,7 @@ _HEADER = """\
 """
 
 
-class Entry(Config):
+class BankEntry(Config):
     """One wording.
 
     id: of the template, the language and a number. template: id of the shipped phrasing. digest: of that phrasing when
@@ -81,7 +81,7 @@ class Entry(Config):
 
 
 class _BankFile(Config):
-    phrasings: tuple[Entry, ...] = Field(default=())
+    phrasings: tuple[BankEntry, ...] = Field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +89,8 @@ class Bank:
     """Entries in their order. stale: ids of those whose template changed or is gone, which `entries` leaves out."""
 
     path: Path
-    entries: tuple[Entry, ...] = ()
-    stale: tuple[Entry, ...] = ()
+    entries: tuple[BankEntry, ...] = ()
+    stale: tuple[BankEntry, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -98,7 +98,7 @@ class Bank:
         parts = [part for e in self.entries for part in (e.template_id, e.status, e.model)]
         return stable_hash("bank", *parts, size=16)
 
-    def of(self, task: str, question_type: QuestionType, language: str) -> list[Entry]:
+    def of(self, task: str, question_type: QuestionType, language: str) -> list[BankEntry]:
         """Entries of one cell."""
         return [e for e in self.entries if (e.task, e.type, e.language) == (task, question_type, language)]
 
@@ -190,7 +190,7 @@ def added(bank: Bank, template: Phrasing, texts: Sequence[Text], model: str, lan
         name = f"{template.id}.{language}{number}"
         taken.add(name)
         entries.append(
-            Entry(
+            BankEntry(
                 id=name,
                 template=template.id,
                 task=template.task,
@@ -243,7 +243,7 @@ def phrasings_of(bank: Bank, use: Status, language: str) -> tuple[Phrasing, ...]
     )
 
 
-def _check_entry(entry: Entry, original: Phrasing, where: str) -> None:
+def _check_entry(entry: BankEntry, original: Phrasing, where: str) -> None:
     for part in ("question", "context"):
         names = slot_names(getattr(entry, part), f"{where}, {part}")
         wanted = slot_names(getattr(original, part), original.source)
@@ -254,12 +254,12 @@ def _check_entry(entry: Entry, original: Phrasing, where: str) -> None:
         raise PhrasingError(where, str(problem), "a text that the lint passes; edit or remove it")
 
 
-def _order(entry: Entry) -> tuple[str, str, int, str, int]:
+def _order(entry: BankEntry) -> tuple[str, str, int, str, int]:
     number = int(entry.template.rpartition(".")[2]) if entry.template.rpartition(".")[2].isdigit() else 0
     return entry.task, entry.type, number, entry.language, int(re.sub(r".*[a-z]", "", entry.id))
 
 
-def _written(entry: Entry) -> str:
+def _written(entry: BankEntry) -> str:
     lines = ["\n[[phrasings]]"]
     for name, value in entry.model_dump().items():
         lines.append(f"{name} = {_multi_line(value) if name in ('question', 'context') else _quoted(value)}")

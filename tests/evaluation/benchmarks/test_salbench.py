@@ -21,11 +21,12 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation.answers.places import read
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.baselines import drawn_labels, open_baseline
+from vgbench_gen.evaluation.baselines import open_baseline
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.benchmarks.salbench.labels import EMPTY, O3, P3, LabelReader
+from vgbench_gen.evaluation.benchmarks.salbench.scoring import SalBenchRules
 from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.layouts import breakdowns
 from vgbench_gen.evaluation.options import AskOptions
@@ -227,8 +228,7 @@ def test_baselines_answer_with_labels(folder: Path, name: str) -> None:
 
 def test_no_baseline_draws_images(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = opened(folder)
-    rows = [row._replace(question_type="image") for row in source.rows()]
-    monkeypatch.setattr(source, "rows", lambda: rows)
+    monkeypatch.setattr(source, "keep", lambda item, reply, folder: "", raising=False)  # its replies are images
     monkeypatch.setattr(source, "again", lambda: source)
     with pytest.raises(ConfigError, match="ask for an image"):
         evaluate_all(source, ["baseline:random"], folder=tmp_path)
@@ -239,8 +239,8 @@ def test_drawn_sets_are_not_empty_and_not_the_key(folder: Path) -> None:
     source = opened(folder)
     item = next(item for row in source.rows() if (item := source.item(row.row)).benchmark == "SalBench-P3")
     rng = np.random.default_rng(0)
-    assert len({drawn_labels(item, rng) for _ in range(200)}) == 7
-    assert len({drawn_labels(item, rng, other_than="Color") for _ in range(200)} - {"Color"}) == 6
+    assert len({SalBenchRules().draw_answer(item, rng) for _ in range(200)}) == 7
+    assert len({SalBenchRules().draw_answer(item, rng, other_than="Color") for _ in range(200)} - {"Color"}) == 6
 
 
 def test_difficulty_counts_what_failed_as_missed(tmp_path: Path, capsys: Capture) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.quality.review.lines import Line
-from vgbench_gen.quality.review.queue import Entry
+from vgbench_gen.quality.review.lines import ReviewLine
+from vgbench_gen.quality.review.queue import ReviewItem
 
 
 def entry(
@@ -18,10 +18,10 @@ def entry(
     form: QuestionType = "multi-choice",
     value: float = 0.0,
     scene: str = "",
-) -> Entry:
+) -> ReviewItem:
     tolerance = 0.25 if form == "open-ended" else 0.0
     scene = f"{source}/{scene or name}"
-    return Entry(name, f"digest-{name}", task, form, source, scene, f"group-{name}", answer, value, tolerance)
+    return ReviewItem(name, f"digest-{name}", task, form, source, scene, f"group-{name}", answer, value, tolerance)
 
 
 def lines(
@@ -35,7 +35,7 @@ def lines(
     turn: int = 0,
     minute: int = 0,
     digest: str = "",
-) -> list[Line]:
+) -> list[ReviewLine]:
     """The answer and the verdict of one reviewer on one item."""
     time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
     record = {
@@ -49,6 +49,6 @@ def lines(
     }
     blind = {**record, "stage": "answer", "answer": answer, "confidence": "sure"}
     return [
-        Line.model_validate(blind),
-        Line.model_validate({**record, "stage": "verdict", "verdict": verdict, "flags": tuple(flags)}),
+        ReviewLine.model_validate(blind),
+        ReviewLine.model_validate({**record, "stage": "verdict", "verdict": verdict, "flags": tuple(flags)}),
     ]

@@ -8,7 +8,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review import planted
 from vgbench_gen.quality.review.lines import KINDS, Kind
-from vgbench_gen.quality.review.planted import Shown
+from vgbench_gen.quality.review.planted import ReviewedItem
 from vgbench_gen.quality.review.queue import entries_of
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.media import MediaStore
@@ -19,7 +19,7 @@ def one(dataset: Dataset, task: str, form: str) -> Item:
     return next(item for item in dataset if (item.task, item.question_type) == (task, form))
 
 
-def bad(dataset: Dataset, media: MediaStore | None, item: Item, kind: Kind, *key: str) -> Shown:
+def bad(dataset: Dataset, media: MediaStore | None, item: Item, kind: Kind, *key: str) -> ReviewedItem:
     return planted.make(item, kind, list(dataset), dataset.image_bytes, media, *key)
 
 

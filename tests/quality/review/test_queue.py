@@ -10,7 +10,7 @@ from tests.quality.review.people import entry
 from tests.store.examples import make_item
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.quality.review.lines import CANNOT_TELL
-from vgbench_gen.quality.review.queue import Filter, allowed_answer, batches, entries_of, place, read_ids, select
+from vgbench_gen.quality.review.queue import ReviewFilter, allowed_answer, batches, entries_of, place, read_ids, select
 
 ITEMS = [entry(f"{task}{n}", task, source) for task in "ab" for source in ("ca1m", "scannet") for n in range(40)]
 ITEMS = [entry(f"{e.source}-{e.id}", e.task, e.source) for e in ITEMS]
@@ -42,10 +42,10 @@ def test_reviewers_meet_a_batch_in_orders_of_their_own() -> None:
 
 
 def test_filters() -> None:
-    assert select(ITEMS, Filter()) == ITEMS
-    assert {(e.task, e.source) for e in select(ITEMS, Filter(("a",), (), ("ca1m",)))} == {("a", "ca1m")}
-    assert [e.id for e in select(ITEMS, Filter(ids=("ca1m-b3", "ca1m-a7")))] == ["ca1m-a7", "ca1m-b3"]
-    small, large = select(ITEMS, Filter(sample=5)), select(ITEMS, Filter(sample=9))
+    assert select(ITEMS, ReviewFilter()) == ITEMS
+    assert {(e.task, e.source) for e in select(ITEMS, ReviewFilter(("a",), (), ("ca1m",)))} == {("a", "ca1m")}
+    assert [e.id for e in select(ITEMS, ReviewFilter(ids=("ca1m-b3", "ca1m-a7")))] == ["ca1m-a7", "ca1m-b3"]
+    small, large = select(ITEMS, ReviewFilter(sample=5)), select(ITEMS, ReviewFilter(sample=9))
     assert set(Counter((e.task, e.source) for e in small).values()) == {5}
     assert {e.id for e in small} < {e.id for e in large}
 
@@ -53,13 +53,13 @@ def test_filters() -> None:
 @pytest.mark.parametrize(
     ("wanted", "says"),
     [
-        (Filter(tasks=("c",)), "--task: found 'c'; expected one of a, b"),
-        (Filter(forms=("essay",)), "--type: found 'essay'"),
-        (Filter(ids=("x", "y", "ca1m-a1")), "--ids: found 'x' and 1 more; expected an id"),
-        (Filter(tasks=("a",), ids=("ca1m-b1",)), "leave no item"),
+        (ReviewFilter(tasks=("c",)), "--task: found 'c'; expected one of a, b"),
+        (ReviewFilter(forms=("essay",)), "--type: found 'essay'"),
+        (ReviewFilter(ids=("x", "y", "ca1m-a1")), "--ids: found 'x' and 1 more; expected an id"),
+        (ReviewFilter(tasks=("a",), ids=("ca1m-b1",)), "leave no item"),
     ],
 )
-def test_filters_that_fit_nothing_say_so(wanted: Filter, says: str) -> None:
+def test_filters_that_fit_nothing_say_so(wanted: ReviewFilter, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         select(ITEMS, wanted)
 

@@ -7,15 +7,15 @@ import pytest
 
 from tests.quality.review.people import entry, lines
 from vgbench_gen.quality.review.export import export, write
-from vgbench_gen.quality.review.lines import Line
+from vgbench_gen.quality.review.lines import ReviewLine
 from vgbench_gen.quality.review.report import review, table
-from vgbench_gen.quality.review.status import Record, gather, standing, wants
+from vgbench_gen.quality.review.status import ReviewRecord, gather, standing, wants
 
 ITEMS = [entry(name) for name in "abcdefg"]
 
 
-def counted(*found: Sequence[Line]) -> Record:
-    logs: dict[str, list[Line]] = {}
+def counted(*found: Sequence[ReviewLine]) -> ReviewRecord:
+    logs: dict[str, list[ReviewLine]] = {}
     for line in (line for some in found for line in some):
         logs.setdefault(line.reviewer, []).append(line)
     return gather(logs, ITEMS)
@@ -82,7 +82,7 @@ def test_where_verdicts_leave_an_item(verdicts: list[str], state: str, third: bo
     assert not any(wants(given, f"r{n}") for n in range(len(verdicts)))
 
 
-def accepted_and_not() -> Record:
+def accepted_and_not() -> ReviewRecord:
     both = [("ann", 0), ("bob", 1)]
     return counted(
         *(lines(r, "a", "valid", minute=m) for r, m in both),
@@ -137,7 +137,7 @@ def test_the_report_counts_items_once_and_stops_a_cell_at_a_wrong_answer() -> No
 
 def test_bars_are_judged_from_thirty_items_and_grade_the_task() -> None:
     items = [entry(f"i{n}", answer="AB"[n % 2]) for n in range(40)]
-    logs: dict[str, list[Line]] = {"ann": [], "bob": []}
+    logs: dict[str, list[ReviewLine]] = {"ann": [], "bob": []}
     for n, e in enumerate(items):
         for reviewer in logs:
             wrong = n >= 35 or (reviewer == "bob" and n == 34)

@@ -12,10 +12,10 @@ from vgbench_gen.quality.solvers import homographies, motions
 from vgbench_gen.quality.solvers import tracks as tracking
 from vgbench_gen.quality.solvers.jobs import shared_credit
 from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Seen, look
+from vgbench_gen.quality.solvers.seen import VisibleQuestion, look
 from vgbench_gen.quality.solvers.trivial import rules_of
 
-Answer = Callable[[Seen], FloatArray]
+Answer = Callable[[VisibleQuestion], FloatArray]
 Shown = Callable[[str], tuple[list[Asked], list[list[Image]], list[list[Image]]]]
 Cell = tuple[Answer, Callable[[int], list[Asked]], float]
 CELLS: dict[str, Cell] = {

@@ -14,7 +14,7 @@ from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question, question_of
 from vgbench_gen.quality.solvers import jobs
-from vgbench_gen.quality.solvers.jobs import Job, Outcome, plan, run, shared_credit
+from vgbench_gen.quality.solvers.jobs import SolverJob, SolverOutcome, plan, run, shared_credit
 from vgbench_gen.quality.solvers.report import findings, solve
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
@@ -24,9 +24,9 @@ from vgbench_gen.text import numbers
 WIDTH, HEIGHT = 96, 72
 
 
-def outcomes(kind: jobs.Kind, name: str, task: str, credit: list[float], read: bool = True) -> list[Outcome]:
+def outcomes(kind: jobs.Kind, name: str, task: str, credit: list[float], read: bool = True) -> list[SolverOutcome]:
     return [
-        Outcome(kind, name, task, "multi-choice", f"i{k:03d}", f"s{k % 20}", c, 0.25, read)
+        SolverOutcome(kind, name, task, "multi-choice", f"i{k:03d}", f"s{k % 20}", c, 0.25, read)
         for k, c in enumerate(credit)
     ]
 
@@ -191,4 +191,4 @@ def test_the_plan_is_a_fixed_sample_with_whole_groups() -> None:
     assert sum(len(job.questions) for job in work if job.kind == "rules") == 90
     again = plan(questions[::-1], "d", per_cell=21, rules_per_cell=0)
     assert {q.id for job in again if job.kind == "solve" for q in job.questions} == {q.id for q in solved}
-    assert all(isinstance(pickle.loads(pickle.dumps(job)), Job) for job in work)
+    assert all(isinstance(pickle.loads(pickle.dumps(job)), SolverJob) for job in work)

@@ -58,7 +58,7 @@ def test_every_wording_is_read(task: str, form: QuestionType) -> None:
         elif task == "point_tracking":
             assert seen.point(question).tolist() == [761, 428]
             options = ("point 2", "point 1") if form == "multi-choice" else ("Yes", "No")
-            marks = seen.marked(seen.Seen(task, form, "", question, context, options, ()))
+            marks = seen.marked(seen.VisibleQuestion(task, form, "", question, context, options, ()))
             assert [mark.tolist() for mark in marks] == [[598, 380], [748, 303]]
         else:
             assert {n: r.tolist() for n, r in seen.numbered_rects(context).items()} == {
@@ -101,7 +101,7 @@ def test_unknown_wordings_are_refused(read: Any, text: str) -> None:
 
 def test_options_must_name_what_is_shown() -> None:
     images = (Image(b""), Image(b""))
-    bare = seen.Seen("view_after_motion", "multi-choice", "", "", "", ("image 2", "image 3"), images)
+    bare = seen.VisibleQuestion("view_after_motion", "multi-choice", "", "", "", ("image 2", "image 3"), images)
     with pytest.raises(Unread):
         seen.candidates(bare)
     assert seen.candidates(replace(bare, options=("image 2",))) == [images[1]]

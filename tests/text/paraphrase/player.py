@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.text.paraphrase.good_rewordings import GOOD
 from vgbench_gen.backends._call import Call
-from vgbench_gen.backends.scripted import Entry, Scripted
+from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.text.bank import shipped
 from vgbench_gen.text.paraphrase import rules
@@ -53,6 +53,6 @@ class Played:
     def backend(self) -> Scripted:
         return Scripted("scripted:played", "played", self._play, self.options)
 
-    def _play(self, call: Call) -> Entry:
+    def _play(self, call: Call) -> ScriptLine:
         self.prompts.append(call.text)
-        return Entry(reply=self.say(call.text), usage=self.usage)
+        return ScriptLine(reply=self.say(call.text), usage=self.usage)

@@ -21,7 +21,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.text.bank import MAX_PER_CELL, Bank, added, load_bank, shipped
 from vgbench_gen.text.paraphrase.checks import Text
 from vgbench_gen.text.paraphrase.prompts import rewordings, verdict
-from vgbench_gen.text.paraphrase.rounds import Asker, Counts
+from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts
 from vgbench_gen.text.paraphrase.templates import cells, paraphrase, requests_of
 from vgbench_gen.text.render import phrasings
 
@@ -240,7 +240,7 @@ def answer_for(question: str, context: str) -> str:
 
 
 def test_counts_add_up() -> None:
-    a, b = Counts(texts=1, usd=0.5), Counts(texts=2, usd=0.25)
+    a, b = RewordCounts(texts=1, usd=0.5), RewordCounts(texts=2, usd=0.25)
     a.refused["unit"] += 1
     b.refused.update(unit=2, json=1)
     a.add(b)

@@ -7,7 +7,6 @@ import re
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
 from vgbench_gen.evaluation.answers.units import Unit
-from vgbench_gen.evaluation.benchmarks.salbench import labels
 
 _MAX_LINE = 300
 _PREFIX = re.compile(r"(?:final\s+)?answer\s*:\s*", re.IGNORECASE)
@@ -28,27 +27,31 @@ def final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = Non
 
     Args:
         reply: as the model sent it.
-        kind: "letter", "yes_no", "count", "number", "text", "labels", or what is measured ("length", "angle", ...).
-        letters: the valid ones, for "letter"; the labels that there are with commas between, for "labels".
+        kind: "letter", "yes_no", "count", "number", "text", or what is measured ("length", "angle", ...).
+        letters: the valid ones, for "letter".
         unit: what the question asks for; a length without a unit is taken in it, and says nothing without it.
     """
-    lines = reply[-4 * _MAX_LINE :].strip().rsplit("\n", 1)
-    line = lines[-1].strip()
-    if not line or len(line) > _MAX_LINE:
+    line = last_line(reply)
+    if not line:
         return NOTHING
-    line = _PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line
     if kind == "letter":
         match = re.fullmatch(rf"\(?([{letters}])\)?\.?", line)
         return ok(match.group(1)) if match else NOTHING
     if kind == "yes_no":
         match = _YES_NO.fullmatch(line)
         return ok(match.group(1).capitalize()) if match else NOTHING
-    if kind == "labels":
-        return labels.strict(line, letters.split(","))
     if kind == "text":
         return ok(line.strip(" .").casefold()) if line else NOTHING
     match = _SCALAR.fullmatch(line) or _NUMBER.fullmatch(line)
     return _value(match, kind, unit) if match else NOTHING
+
+
+def last_line(reply: str) -> str:
+    """Return the last line that is not empty, without "Answer:" before it; "" where it is too long for an answer."""
+    line = reply[-4 * _MAX_LINE :].strip().rsplit("\n", 1)[-1].strip()
+    if len(line) > _MAX_LINE:
+        return ""
+    return _PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line
 
 
 def _value(match: re.Match[str], kind: str, unit: Unit | None) -> Reading:

@@ -19,13 +19,13 @@ from vgbench_gen.quality.review.lines import (
     VERDICTS,
     Key,
     Kind,
-    Line,
     ReviewError,
+    ReviewLine,
     Stage,
 )
 from vgbench_gen.quality.review.log import VerdictLog, read_logs
-from vgbench_gen.quality.review.planted import Shown
-from vgbench_gen.quality.review.queue import BATCH, Entry, allowed_answer, batches, place
+from vgbench_gen.quality.review.planted import ReviewedItem
+from vgbench_gen.quality.review.queue import BATCH, ReviewItem, allowed_answer, batches, place
 from vgbench_gen.quality.review.status import gather, wants
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.media import MediaStore
@@ -42,7 +42,7 @@ class Slot:
     """
 
     token: str
-    entry: Entry
+    entry: ReviewItem
     defect: Kind | Literal[""] = ""
 
 
@@ -67,8 +67,8 @@ class Desk:
     def __init__(
         self,
         dataset: Dataset,
-        entries: Sequence[Entry],
-        selected: Sequence[Entry],
+        entries: Sequence[ReviewItem],
+        selected: Sequence[ReviewItem],
         folder: Path,
         media: MediaStore | None = None,
         batch: int = BATCH,
@@ -95,11 +95,11 @@ class Desk:
             seat.log.close()
         self._seats.clear()
 
-    def shown(self, slot: Slot) -> Shown:
+    def shown(self, slot: Slot) -> ReviewedItem:
         """The item of a slot with its planted defect, if it has one."""
         item = self.dataset.by_id(slot.entry.id)
         if not slot.defect:
-            return Shown(item)
+            return ReviewedItem(item)
         others = [e for e in self.entries if e.task == item.task and e.scene != slot.entry.scene]
         drawn = rng_for(0, "donor", slot.token).permutation(len(others))[:1]
         donors = [self.dataset.by_id(others[k].id) for k in drawn.tolist()]
@@ -114,8 +114,8 @@ class Seat:
         self.batch, self.round, self.slots = "", 0, list[Slot]()
         self.sent_back: list[str] = []  # kinds of the planted items missed in the round that has just been sent back
         self._opened: dict[tuple[str, str], datetime] = {}
-        self._last: tuple[Slot, Shown] | None = None
-        self._held: dict[Key, Line] = {line.key: line for line in log.lines}
+        self._last: tuple[Slot, ReviewedItem] | None = None
+        self._held: dict[Key, ReviewLine] = {line.key: line for line in log.lines}
         self._choose_batch()
 
     # --- what to do next -------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Seat:
 
     # --- one item --------------------------------------------------------------------------------------------------
 
-    def shown(self, slot: Slot) -> Shown:
+    def shown(self, slot: Slot) -> ReviewedItem:
         """The item as this reviewer sees it."""
         if self._last is None or self._last[0] != slot:
             self._last = slot, self.desk.shown(slot)
@@ -173,7 +173,7 @@ class Seat:
             raise ReviewError(f"image {k + 1} of {len(shown.item.images)}: there is none.")
         return shown.images[k] if k in shown.images else self.desk.dataset.image_bytes(shown.item.id, k)
 
-    def line(self, slot: Slot, stage: Stage) -> Line | None:
+    def line(self, slot: Slot, stage: Stage) -> ReviewLine | None:
         """What was saved last for a place, in this round."""
         return self._held.get((self.batch, self.round, slot.entry.id, bool(slot.defect), stage))
 
@@ -198,7 +198,7 @@ class Seat:
             raise ReviewError("Please say how sure you are.")
         self._save(slot, "answer", answer=kept, confidence=confidence)
 
-    def require_answer(self, slot: Slot) -> Line:
+    def require_answer(self, slot: Slot) -> ReviewLine:
         """The saved blind answer.
 
         Raises:
@@ -247,7 +247,7 @@ class Seat:
             "time": now.isoformat(timespec="milliseconds"),
             "seconds": -1.0 if began is None else round((now - began).total_seconds(), 1),
         }
-        line = Line.model_validate({**record, **said})
+        line = ReviewLine.model_validate({**record, **said})
         self.log.append(line)
         self._held[line.key] = line
 
@@ -272,7 +272,7 @@ class Seat:
                 return
         self.slots = []
 
-    def _lay(self, wanted: Sequence[Entry]) -> list[Slot]:
+    def _lay(self, wanted: Sequence[ReviewItem]) -> list[Slot]:
         """Slots of real items and the planted ones among them, in this reviewer's order."""
         key = (self.name, self.batch, str(self.round))
         plants = planted.choose(self.desk.entries, wanted, planted.count(len(wanted)), *key)
@@ -288,5 +288,5 @@ class Seat:
         """Whether the round is lost already: what is still to come cannot bring the share down far enough."""
         return planted.failed(len(missed), sum(bool(slot.defect) for slot in self.slots))
 
-    def _logs(self) -> dict[str, list[Line]]:
+    def _logs(self) -> dict[str, list[ReviewLine]]:
         return {**read_logs(self.desk.folder), self.name: self.log.lines}

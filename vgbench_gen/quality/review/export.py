@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vgbench_gen.quality.review.queue import Entry
-from vgbench_gen.quality.review.status import Judged, Record, standing
+from vgbench_gen.quality.review.queue import ReviewItem
+from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, standing
 from vgbench_gen.store.files import write_bytes
 
 Purpose = Literal["release", "hard"]
@@ -17,14 +17,14 @@ _HARMLESS = frozenset({"needs_instrument"})
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class ReviewExport:
     """accepted: ids in the order of the dataset. refused: (id, reason) of judged items that are not accepted."""
 
     accepted: tuple[str, ...]
     refused: tuple[tuple[str, str], ...]
 
 
-def export(entries: Sequence[Entry], record: Record, purpose: Purpose = "release") -> Export:
+def export(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Purpose = "release") -> ReviewExport:
     """Sort the judged items.
 
     For release: two agreeing verdicts "valid" (two of three where the first two differed) and no privacy flag. For the
@@ -43,10 +43,10 @@ def export(entries: Sequence[Entry], record: Record, purpose: Purpose = "release
             accepted.append(e.id)
         elif where.state != "open":
             refused.append((e.id, f"{where.state}: {reason}" if where.state != "accepted" else reason))
-    return Export(tuple(accepted), tuple(refused))
+    return ReviewExport(tuple(accepted), tuple(refused))
 
 
-def write(found: Export, path: Path) -> Path:
+def write(found: ReviewExport, path: Path) -> Path:
     """Write the accepted ids, one per line, to `path`, and beside it `<stem>.refused.tsv` with id and reason.
 
     Returns:
@@ -59,7 +59,7 @@ def write(found: Export, path: Path) -> Path:
     return beside
 
 
-def _not_hard(entry: Entry, given: Sequence[Judged]) -> str:
+def _not_hard(entry: ReviewItem, given: Sequence[ItemVerdict]) -> str:
     against = [j.reviewer for j in given if j.verdict != "valid"]
     if against:
         return f"not for hard: {', '.join(against)} did not call it valid"

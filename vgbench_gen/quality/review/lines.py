@@ -47,7 +47,7 @@ class ReviewError(VGBenchError):
     """Something a reviewer asked for is not possible, or not yet."""
 
 
-class Line(BaseModel):
+class ReviewLine(BaseModel):
     """One record of `<reviewer>.jsonl`.
 
     schema: of this line. item: id. digest: `item_digest` of what was judged. planted: kind of the planted defect, ""
@@ -84,9 +84,9 @@ class Line(BaseModel):
         return canonical_json(self.model_dump(mode="json", by_alias=True)).encode() + b"\n"
 
 
-def last_per_key(lines: Iterable[Line]) -> list[Line]:
+def last_per_key(lines: Iterable[ReviewLine]) -> list[ReviewLine]:
     """The lines that hold: the last of each key, in the order in which the keys were first used."""
-    held: dict[Key, Line] = {}
+    held: dict[Key, ReviewLine] = {}
     for line in lines:
         held[line.key] = line
     return list(held.values())

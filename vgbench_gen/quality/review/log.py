@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from vgbench_gen.quality.review.lines import Line, ReviewError, checked_name
+from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, checked_name
 from vgbench_gen.store.files import dataset_error, sync
 
 FOLDER = "review"  # beside items/, in the folder of the dataset
@@ -50,7 +50,7 @@ class VerdictLog:
             os.close(self._handle)
             raise
 
-    def append(self, line: Line) -> None:
+    def append(self, line: ReviewLine) -> None:
         """Write one line durably; where that fails, the file stays as it was.
 
         Raises:
@@ -88,13 +88,13 @@ class VerdictLog:
             pass  # a file system without flock
 
 
-def read_logs(folder: Path) -> dict[str, list[Line]]:
+def read_logs(folder: Path) -> dict[str, list[ReviewLine]]:
     """All reviewers' whole lines, by name in order; a torn last line is left out, and nothing is written.
 
     Raises:
         DatasetError: a file's name is no reviewer's, or a line was not written by this program.
     """
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[ReviewLine]] = {}
     for path in sorted(folder.glob(f"[!.]*{_SUFFIX}")):
         try:
             name = checked_name(path.stem)
@@ -109,11 +109,11 @@ def read_logs(folder: Path) -> dict[str, list[Line]]:
     return found
 
 
-def _parse(data: bytes, path: Path) -> list[Line]:
+def _parse(data: bytes, path: Path) -> list[ReviewLine]:
     lines = []
     for number, raw in enumerate(data.split(b"\n")[:-1], 1):
         try:
-            lines.append(Line.model_validate_json(raw))
+            lines.append(ReviewLine.model_validate_json(raw))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"]) or "line"

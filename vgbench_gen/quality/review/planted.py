@@ -17,7 +17,7 @@ import numpy as np
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.review.lines import KINDS, Kind
-from vgbench_gen.quality.review.queue import Entry
+from vgbench_gen.quality.review.queue import ReviewItem
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, image_size, size
 from vgbench_gen.text.render import word
@@ -33,7 +33,7 @@ ImageBytes = Callable[[Item, int], bytes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ReviewedItem:
     """An item as a reviewer sees it: the row, and images (by place) that take the place of its own.
 
     kind: of the planted defect, "" for a real item.
@@ -62,7 +62,9 @@ def caught(verdict: str, flags: Sequence[str]) -> bool:
     return verdict == "invalid" or (verdict == "unsure" and bool(set(flags) - {"needs_instrument"}))
 
 
-def choose(pool: Sequence[Entry], batch: Sequence[Entry], number: int, *key: str) -> list[tuple[Entry, Kind]]:
+def choose(
+    pool: Sequence[ReviewItem], batch: Sequence[ReviewItem], number: int, *key: str
+) -> list[tuple[ReviewItem, Kind]]:
     """Which items of `pool` are planted in a batch, with the defect that is tried first; fixed by `key`.
 
     They are of tasks, types and sources that the batch has: one of another kind would stand out. Items that the batch
@@ -79,7 +81,7 @@ def choose(pool: Sequence[Entry], batch: Sequence[Entry], number: int, *key: str
 
 def make(
     item: Item, first: Kind, donors: Sequence[Item], read: ImageBytes, media: MediaStore | None, *key: str
-) -> Shown:
+) -> ReviewedItem:
     """The item with one defect: of kind `first` if it can have that, else the next kind that it can have.
 
     donors: items whose first image may be shown instead; those of another scene are used. media: the base images, None
@@ -97,13 +99,13 @@ def make(
         elif kind == "moved_marker" and media is not None:
             images = _moved(item, media, read, rng)
             if images:
-                return Shown(item, kind, images)
+                return ReviewedItem(item, kind, images)
         elif kind == "other_image" and item.task not in _OWN_IMAGE_ONLY:
             others = [d for d in donors if (d.source, d.scene_id) != (item.source, item.scene_id)]
             if others:
-                return Shown(item, kind, {0: read(others[int(rng.integers(len(others)))], 0)})
+                return ReviewedItem(item, kind, {0: read(others[int(rng.integers(len(others)))], 0)})
         if shown is not None and shown.answer != item.answer:
-            return Shown(shown, kind)
+            return ReviewedItem(shown, kind)
     raise ValueError(f"item {item.id} takes no planted defect")  # every form has exchanged or flipped
 
 

@@ -17,7 +17,7 @@ MAX_IDS_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReviewItem:
     """What the queue and the counts need of an item; the whole item is read when it is shown.
 
     digest: see `item_digest`. answer: as stated. value: of an open-ended answer, in the item's unit, else 0 (also where
@@ -46,7 +46,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class ReviewFilter:
     """What to review: empty tuples and None leave everything in.
 
     sample: at most so many items of each task and source, by hash.
@@ -59,10 +59,10 @@ class Filter:
     sample: int | None = None
 
 
-def entries_of(items: Iterable[Item]) -> list[Entry]:
+def entries_of(items: Iterable[Item]) -> list[ReviewItem]:
     """Entries in the order of the dataset."""
     return [
-        Entry(
+        ReviewItem(
             id=item.id,
             digest=item_digest(item),
             task=item.task,
@@ -78,7 +78,7 @@ def entries_of(items: Iterable[Item]) -> list[Entry]:
     ]
 
 
-def select(entries: Sequence[Entry], wanted: Filter) -> list[Entry]:
+def select(entries: Sequence[ReviewItem], wanted: ReviewFilter) -> list[ReviewItem]:
     """The entries that the filter leaves, in the order of the dataset.
 
     Raises:
@@ -105,7 +105,7 @@ def select(entries: Sequence[Entry], wanted: Filter) -> list[Entry]:
         and (ids is None or e.id in ids)
     ]
     if wanted.sample is not None:
-        cells: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+        cells: dict[tuple[str, str], list[ReviewItem]] = defaultdict(list)
         for e in left:
             cells[e.task, e.source].append(e)
         # By hash: a larger sample holds the smaller one, so that work done counts on.
@@ -120,7 +120,7 @@ def select(entries: Sequence[Entry], wanted: Filter) -> list[Entry]:
     return left
 
 
-def batches(entries: Sequence[Entry], size: int = BATCH) -> list[tuple[str, list[Entry]]]:
+def batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tuple[str, list[ReviewItem]]]:
     """(name, entries) of each batch: the same for every reviewer, so that second opinions come early.
 
     Items are spread over the batches by hash; the name is a digest of the batch's ids.
@@ -162,7 +162,7 @@ def as_number(text: str) -> float | None:
     return number if abs(number) < 1e12 else None
 
 
-def allowed_answer(entry: Entry, options: int, yes_no: tuple[str, str], text: str) -> str | None:
+def allowed_answer(entry: ReviewItem, options: int, yes_no: tuple[str, str], text: str) -> str | None:
     """The blind answer as it is kept, or None where it is none of those that can be given."""
     if text == CANNOT_TELL:
         return text

@@ -12,8 +12,8 @@ from vgbench_gen.core.types import LETTERS
 from vgbench_gen.quality.intervals import wilson
 from vgbench_gen.quality.review.agreement import Level, agreement, alpha, rate_bound
 from vgbench_gen.quality.review.lines import CANNOT_TELL
-from vgbench_gen.quality.review.queue import Entry, as_number
-from vgbench_gen.quality.review.status import Judged, Record, Standing, standing
+from vgbench_gen.quality.review.queue import ReviewItem, as_number
+from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, Standing, standing
 
 RAW_MIN, AC1_MIN, ALPHA_MIN = 0.95, 0.90, 0.80
 HUMAN_MIN = 0.90  # below: instrument-grade
@@ -93,7 +93,7 @@ class Review:
         return plain
 
 
-def review(entries: Sequence[Entry], record: Record) -> Review:
+def review(entries: Sequence[ReviewItem], record: ReviewRecord) -> Review:
     """Count, compare and judge what the reviewers said about these items."""
     standings = {e.id: standing(record.verdicts.get(e.id, ())) for e in entries}
     settled = [e for e in entries if standings[e.id].state in ("accepted", "rejected")]
@@ -124,7 +124,9 @@ def review(entries: Sequence[Entry], record: Record) -> Review:
     )
 
 
-def _task_row(task: str, entries: Sequence[Entry], record: Record, standings: Mapping[str, Standing]) -> TaskRow:
+def _task_row(
+    task: str, entries: Sequence[ReviewItem], record: ReviewRecord, standings: Mapping[str, Standing]
+) -> TaskRow:
     # The third reviewer comes only where the first two differ: counted in, agreement would depend on that choice.
     pairs = {e.id: record.verdicts[e.id][:2] for e in entries if len(record.verdicts.get(e.id, ())) > 1}
     said = agreement(
@@ -155,7 +157,7 @@ def _task_row(task: str, entries: Sequence[Entry], record: Record, standings: Ma
     )
 
 
-def _answers(shown: Sequence[Entry], pairs: Mapping[str, Sequence[Judged]]) -> tuple[float, float]:
+def _answers(shown: Sequence[ReviewItem], pairs: Mapping[str, Sequence[ItemVerdict]]) -> tuple[float, float]:
     raws: list[tuple[int, float]] = []
     alphas: list[tuple[int, float]] = []
     for form in sorted({e.form for e in shown}):
@@ -175,7 +177,7 @@ def _numbers(answers: Sequence[str]) -> list[float]:
     return [number for number in found if number is not None and number > 0]
 
 
-def _named(given: Sequence[Judged], where: Standing, flags: frozenset[str]) -> bool:
+def _named(given: Sequence[ItemVerdict], where: Standing, flags: frozenset[str]) -> bool:
     return where.state == "rejected" and sum(bool(flags & set(j.flags)) for j in given) >= 2
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vgbench_gen.quality.review import planted
-from vgbench_gen.quality.review.lines import Line, Verdict, last_per_key
-from vgbench_gen.quality.review.queue import Entry
+from vgbench_gen.quality.review.lines import ReviewLine, Verdict, last_per_key
+from vgbench_gen.quality.review.queue import ReviewItem
 
 State = Literal["open", "accepted", "rejected", "disputed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ItemVerdict:
     """One reviewer's counted verdict on one item, with the blind answer ("" where that is missing)."""
 
     reviewer: str
@@ -45,31 +45,31 @@ class Standing:
 
 
 @dataclass(slots=True)
-class Record:
+class ReviewRecord:
     """Everything counted: verdicts by item in the order in which they were given, checks by reviewer.
 
     stale: verdicts on items that the dataset no longer has, or has with other words or images.
     """
 
-    verdicts: dict[str, list[Judged]] = field(default_factory=dict)
+    verdicts: dict[str, list[ItemVerdict]] = field(default_factory=dict)
     checks: dict[str, Checks] = field(default_factory=dict)
     stale: int = 0
 
 
-def gather(logs: Mapping[str, Sequence[Line]], entries: Sequence[Entry]) -> Record:
+def gather(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewItem]) -> ReviewRecord:
     """Count the lines.
 
     Left out: planted items, verdicts of batches that were sent back, items whose digest is no longer that of the
     dataset. Of a batch that was done again the first blind answer counts: the second time, the answer is known.
     """
     digests = {e.id: e.digest for e in entries}
-    record = Record()
-    found: dict[str, list[Judged]] = defaultdict(list)
+    record = ReviewRecord()
+    found: dict[str, list[ItemVerdict]] = defaultdict(list)
     for reviewer in sorted(logs):
         lines = last_per_key(logs[reviewer])
         record.checks[reviewer], void = _checks(lines)
-        answers: dict[str, Line] = {}
-        verdicts: dict[str, Line] = {}
+        answers: dict[str, ReviewLine] = {}
+        verdicts: dict[str, ReviewLine] = {}
         for line in lines:
             if line.planted:
                 continue
@@ -82,7 +82,7 @@ def gather(logs: Mapping[str, Sequence[Line]], entries: Sequence[Entry]) -> Reco
         for item, line in verdicts.items():
             answer = answers.get(item)
             found[item].append(
-                Judged(
+                ItemVerdict(
                     reviewer,
                     line.verdict or "unsure",
                     line.flags,
@@ -97,7 +97,7 @@ def gather(logs: Mapping[str, Sequence[Line]], entries: Sequence[Entry]) -> Reco
     return record
 
 
-def _checks(lines: Sequence[Line]) -> tuple[Checks, set[tuple[str, int]]]:
+def _checks(lines: Sequence[ReviewLine]) -> tuple[Checks, set[tuple[str, int]]]:
     shown: Counter[tuple[str, int]] = Counter()
     missed: Counter[tuple[str, int]] = Counter()
     for line in lines:
@@ -108,7 +108,7 @@ def _checks(lines: Sequence[Line]) -> tuple[Checks, set[tuple[str, int]]]:
     return Checks(shown.total(), missed.total(), len(void)), void
 
 
-def standing(given: Sequence[Judged]) -> Standing:
+def standing(given: Sequence[ItemVerdict]) -> Standing:
     """Where these verdicts leave an item: two agreeing ones settle it, a third decides between two that differ.
 
     A privacy flag keeps the item out whatever the verdicts: somebody has to look at it.
@@ -126,7 +126,7 @@ def standing(given: Sequence[Judged]) -> Standing:
     return Standing("accepted") if first == "valid" else Standing("rejected", f"{first} by {most} ({said})")
 
 
-def wants(given: Sequence[Judged], reviewer: str) -> bool:
+def wants(given: Sequence[ItemVerdict], reviewer: str) -> bool:
     """Whether this reviewer's verdict is still needed: two independent ones, and a third where those two differ."""
     others = [j.verdict for j in given if j.reviewer != reviewer]
     if len(others) != len(given):

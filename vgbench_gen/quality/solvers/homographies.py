@@ -7,7 +7,7 @@ import numpy as np
 
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Seen, Unread, candidates, matrices
+from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, candidates, matrices
 
 SIDE = 320
 _INLIER_PX = 2.0  # at the working size
@@ -18,7 +18,7 @@ _PIXELS_MIN = 100
 _BLACK = 12  # grey level; JPEG leaves black a little noisy
 
 
-def by_matches(seen: Seen) -> FloatArray:
+def by_matches(seen: VisibleQuestion) -> FloatArray:
     """Score per option: minus the mean corner error, in image diagonals, of the fitted homography.
 
     A candidate image that shares too few features with image 1 scores -inf; where no option gets a fit, all tie.
@@ -37,7 +37,7 @@ def by_matches(seen: Seen) -> FloatArray:
     )
 
 
-def by_warping(seen: Seen) -> FloatArray:
+def by_warping(seen: VisibleQuestion) -> FloatArray:
     """Score per option: how well image 1, warped by the stated matrix, explains the other image (-1 to 1).
 
     Raises:
@@ -46,7 +46,7 @@ def by_warping(seen: Seen) -> FloatArray:
     return np.array([_explained(seen.images[0], H, image) for H, image in _pairs(seen)])
 
 
-def by_border(seen: Seen) -> FloatArray:
+def by_border(seen: VisibleQuestion) -> FloatArray:
     """Score per option: overlap of the stated warp's black border with that of the image; no content is looked at.
 
     Raises:
@@ -55,7 +55,7 @@ def by_border(seen: Seen) -> FloatArray:
     return np.array([_same_border(H, image) for H, image in _pairs(seen)])
 
 
-def _pairs(seen: Seen) -> list[tuple[FloatArray, Image]]:
+def _pairs(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
     """The stated matrix and the second image of every option."""
     if seen.task == "homography_to_matrix":
         return [(H, seen.images[1]) for H in _stated(seen)]
@@ -63,7 +63,7 @@ def _pairs(seen: Seen) -> list[tuple[FloatArray, Image]]:
     return [(H, image) for image in candidates(seen)]
 
 
-def _stated(seen: Seen) -> list[FloatArray]:
+def _stated(seen: VisibleQuestion) -> list[FloatArray]:
     return [_one(matrices(option)) for option in seen.options]
 
 

@@ -17,7 +17,7 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.solvers import homographies, motions, tracks, trivial
 from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Seen, Unread, look
+from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, look
 from vgbench_gen.store.dataset import Dataset, load
 
 Kind = Literal["solver", "wrong image", "trivial"]
@@ -33,7 +33,7 @@ class Solver:
     """A way to answer. goal: per cent of its task that a solvable set lets it answer, NaN where none is set."""
 
     name: str
-    answer: Callable[[Seen], FloatArray]
+    answer: Callable[[VisibleQuestion], FloatArray]
     goal: float = float("nan")
 
 
@@ -54,7 +54,7 @@ SOLVERS: dict[str, tuple[Solver, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SolverJob:
     """Questions of one task and form to be answered together. folder: the dataset, as `load` takes it."""
 
     folder: str
@@ -63,7 +63,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SolverOutcome:
     """One answer. credit: 1 right, 0 wrong, shared among ties. read: False where the text held no known numbers."""
 
     kind: Kind
@@ -79,7 +79,7 @@ class Outcome:
 
 def plan(
     questions: Iterable[Question], folder: str, per_cell: int = PER_CELL, rules_per_cell: int = RULES_PER_CELL
-) -> list[Job]:
+) -> list[SolverJob]:
     """Jobs for a fixed sample of every task and form that has a solver or a trivial rule.
 
     per_cell: at most about so many questions are solved per task and form, 0 for all; twins stay together.
@@ -89,7 +89,7 @@ def plan(
     for question in questions:
         if question.truth >= 0:
             cells.setdefault((question.task, question.form), []).append(question)
-    jobs: list[Job] = []
+    jobs: list[SolverJob] = []
     ruled = trivial.named_tasks()
     for (task, _), members in sorted(cells.items()):
         if task in SOLVERS:
@@ -112,13 +112,13 @@ def _sample(questions: Sequence[Question], count: int) -> list[Question]:
     return [questions[k] for k in sorted(chosen)]
 
 
-def _cut(folder: str, kind: Literal["solve", "rules"], questions: Sequence[Question]) -> Iterator[Job]:
+def _cut(folder: str, kind: Literal["solve", "rules"], questions: Sequence[Question]) -> Iterator[SolverJob]:
     pieces = max(round(len(questions) / _JOB_SIZE), 1)
     edges = [round(k * len(questions) / pieces) for k in range(pieces + 1)]
-    return (Job(folder, kind, tuple(questions[a:b])) for a, b in pairwise(edges) if b > a)
+    return (SolverJob(folder, kind, tuple(questions[a:b])) for a, b in pairwise(edges) if b > a)
 
 
-def run(job: Job) -> list[Outcome]:
+def run(job: SolverJob) -> list[SolverOutcome]:
     """The outcomes of a job, the same in any process; uses one thread.
 
     Raises:
@@ -139,7 +139,7 @@ def _dataset(folder: str) -> Dataset:
     return load(folder)
 
 
-def _opened(job: Job) -> list[tuple[Image, ...]]:
+def _opened(job: SolverJob) -> list[tuple[Image, ...]]:
     """The images of each question; questions that show the same image share it, and what is computed from it."""
     dataset, kept = _dataset(job.folder), dict[str, Image]()
     return [
@@ -151,7 +151,7 @@ def _opened(job: Job) -> list[tuple[Image, ...]]:
     ]
 
 
-def _solved(job: Job, shown: Sequence[tuple[Image, ...]]) -> Iterator[Outcome]:
+def _solved(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
     for solver in SOLVERS[job.questions[0].task]:
         for question, images in zip(job.questions, shown, strict=True):
             yield _outcome("solver", solver.name, solver.answer, question, images)
@@ -174,21 +174,23 @@ def _others(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k
     return list(found.values())
 
 
-def _ruled(job: Job, shown: Sequence[tuple[Image, ...]]) -> Iterator[Outcome]:
+def _ruled(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
     for question, images in zip(job.questions, shown, strict=True):
         for name, rule in trivial.rules_of(question.task, question.ask).items():
             yield _outcome("trivial", name, rule, question, images)
 
 
 def _outcome(
-    kind: Kind, name: str, answer: Callable[[Seen], FloatArray], question: Question, images: Sequence[Image]
-) -> Outcome:
+    kind: Kind, name: str, answer: Callable[[VisibleQuestion], FloatArray], question: Question, images: Sequence[Image]
+) -> SolverOutcome:
     read = True
     try:
         credit = shared_credit(answer(look(question, images)), question.truth)
     except Unread:
         credit, read = question.chance, False
-    return Outcome(kind, name, question.task, question.form, question.id, question.scene, credit, question.chance, read)
+    return SolverOutcome(
+        kind, name, question.task, question.form, question.id, question.scene, credit, question.chance, read
+    )
 
 
 def shared_credit(scores: FloatArray, truth: int) -> float:

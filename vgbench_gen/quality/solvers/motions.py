@@ -12,7 +12,7 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
 from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Seen, Unread, cameras, candidates, poses
+from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, cameras, candidates, poses
 
 SIDE = 400
 _TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimetre, which turns a short one by some degrees
@@ -23,7 +23,7 @@ _ADDED_MATCHES = 10  # unexplained ones, so that two lucky matches are no proof
 _CLAIM_TURN_DEG, _CLAIM_DIRECTION_DEG = 7.0, 22.0
 
 
-def pose(seen: Seen) -> FloatArray:
+def pose(seen: VisibleQuestion) -> FloatArray:
     """Score per option: matches in front of both cameras that the stated motion explains; of a judgment, whether
     the estimated motion is the claimed one.
 
@@ -42,7 +42,7 @@ def pose(seen: Seen) -> FloatArray:
     return np.array([support(one[0], x_1, x_2, tolerance) for one in stated])
 
 
-def view(seen: Seen) -> FloatArray:
+def view(seen: VisibleQuestion) -> FloatArray:
     """Score per candidate image: the share of its matches with image 1 that the printed motion explains.
 
     The share, since an image that looks like image 1 has many matches and so many that fit by accident. Only camera 1

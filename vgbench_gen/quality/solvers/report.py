@@ -11,14 +11,23 @@ from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Verdict
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.solvers import trivial
-from vgbench_gen.quality.solvers.jobs import PER_CELL, RULES_PER_CELL, SOLVERS, Job, Kind, Outcome, plan, run
+from vgbench_gen.quality.solvers.jobs import (
+    PER_CELL,
+    RULES_PER_CELL,
+    SOLVERS,
+    Kind,
+    SolverJob,
+    SolverOutcome,
+    plan,
+    run,
+)
 
 WRONG_IMAGE_POINTS = 3.0
 TRIVIAL_POINTS = 5.0
 _FEWEST = 50  # questions below which no verdict is given
 _ORDER: tuple[Kind, ...] = ("solver", "wrong image", "trivial")
 
-Mapper = Callable[[Callable[[Job], list[Outcome]], Sequence[Job]], Iterable[list[Outcome]]]
+Mapper = Callable[[Callable[[SolverJob], list[SolverOutcome]], Sequence[SolverJob]], Iterable[list[SolverOutcome]]]
 
 
 def solve(
@@ -45,16 +54,16 @@ def solve(
     return findings((outcome for done in mapper(run, jobs) for outcome in done), seed)
 
 
-def findings(outcomes: Iterable[Outcome], seed: int = 0) -> list[Finding]:
+def findings(outcomes: Iterable[SolverOutcome], seed: int = 0) -> list[Finding]:
     """One line per kind, task, form and name; solvers first, then the control, then the trivial rules."""
-    lines: dict[tuple[int, str, str, str], list[Outcome]] = {}
+    lines: dict[tuple[int, str, str, str], list[SolverOutcome]] = {}
     for outcome in outcomes:
         key = (_ORDER.index(outcome.kind), outcome.task, outcome.form, outcome.name)
         lines.setdefault(key, []).append(outcome)
     return [_line(sorted(lines[key], key=lambda o: (o.id, o.credit)), seed) for key in sorted(lines)]
 
 
-def _line(outcomes: Sequence[Outcome], seed: int) -> Finding:
+def _line(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     first = outcomes[0]
     credit = np.array([outcome.credit for outcome in outcomes])
     clusters = Clusters(
@@ -81,7 +90,7 @@ def _line(outcomes: Sequence[Outcome], seed: int) -> Finding:
     )
 
 
-def _judged(line: Outcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
+def _judged(line: SolverOutcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
     """(bar, verdict): green where the value holds it, red where the whole interval misses it, few in between."""
     if line.kind == "solver":
         goal = next(solver.goal for solver in SOLVERS[line.task] if solver.name == line.name)
@@ -98,7 +107,7 @@ def _judged(line: Outcome, value: float, low: float, high: float, chance: float)
     return f"<= {most:.1f}", "green" if value <= most else "red" if low > most else "few"
 
 
-def _detail(outcomes: Sequence[Outcome], questions: int) -> str:
+def _detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
     unread = sum(not outcome.read for outcome in outcomes)
     parts = []
     if outcomes[0].kind == "wrong image":
@@ -110,7 +119,7 @@ def _detail(outcomes: Sequence[Outcome], questions: int) -> str:
     return "; ".join(parts)
 
 
-def _behind(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+def _behind(outcomes: Sequence[SolverOutcome]) -> tuple[str, ...]:
     """Questions behind the line: those a solver missed, those a rule or the wrong image got right."""
     sign = 1 if outcomes[0].kind == "solver" else -1
     telling = [o for o in outcomes if (o.credit < 1 if sign > 0 else o.credit > o.chance)]

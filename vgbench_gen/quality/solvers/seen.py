@@ -29,7 +29,7 @@ _NUMBERED_RECT = re.compile(rf"\bregion {_INT} \[{_INT}, {_INT}, {_INT}, {_INT}\
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class VisibleQuestion:
     """A question as a reader with eyes has it. Never add what the text and the images do not show.
 
     task, form, ask: what kind of question it is, which its wording says. question, context, options: printed text;
@@ -45,9 +45,9 @@ class Seen:
     images: tuple[Image, ...]
 
 
-def look(question: Question, images: Sequence[Image]) -> Seen:
+def look(question: Question, images: Sequence[Image]) -> VisibleQuestion:
     """The question without its key, beside these images: its own, or another's in the wrong-image control."""
-    return Seen(
+    return VisibleQuestion(
         question.task, question.form, question.ask, question.question, question.context, question.options, tuple(images)
     )
 
@@ -131,7 +131,7 @@ def number_of(option: str) -> int:
     return int(numbers[0])
 
 
-def candidates(seen: Seen) -> list[Image]:
+def candidates(seen: VisibleQuestion) -> list[Image]:
     """The image that each option names, in the order of the options.
 
     Raises:
@@ -143,7 +143,7 @@ def candidates(seen: Seen) -> list[Image]:
     return [seen.images[place] for place in places]
 
 
-def marked(seen: Seen) -> list[FloatArray]:
+def marked(seen: VisibleQuestion) -> list[FloatArray]:
     """The marked pixel of image 2 that each option names; of a judgment, the claimed one and then the other.
 
     Raises:

@@ -7,8 +7,8 @@ import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Seen, Unread, marked, point
-from vgbench_gen.store.drawing import Style
+from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, marked, point
+from vgbench_gen.store.drawing import StrokeSizes
 
 SIDE = 400
 _MATCHES_MIN = 12
@@ -19,7 +19,7 @@ _SAMPLES_MIN = 40
 _PATCH_WEIGHT = 4.0
 
 
-def transfer(seen: Seen) -> FloatArray:
+def transfer(seen: VisibleQuestion) -> FloatArray:
     """Score per marked point, higher for the more plausible; of a judgment, of the claimed point and of the other.
 
     Raises:
@@ -58,7 +58,7 @@ def _clean_matches(
 ) -> tuple[FloatArray, FloatArray]:
     """Matches away from the drawn marks, which look alike wherever they are."""
     a, b = first.matched(second, SIDE)
-    reach_1, reach_2 = Style.of(*first.size).reach, Style.of(*second.size).reach
+    reach_1, reach_2 = StrokeSizes.of(*first.size).reach, StrokeSizes.of(*second.size).reach
     away = np.linalg.norm(a - query, axis=1) > reach_1
     for mark in marks:
         away &= np.linalg.norm(b - mark, axis=1) > reach_2
@@ -92,7 +92,7 @@ def patch_correlation(
     offsets = np.stack(np.meshgrid(grid, grid), axis=-1)
     back = np.linalg.pinv(affine[:, :2])
     here, there = query + offsets @ back.T, mark + offsets
-    style_1, style_2 = Style.of(*first.size), Style.of(*second.size)
+    style_1, style_2 = StrokeSizes.of(*first.size), StrokeSizes.of(*second.size)
     clear = _clear(np.linalg.norm(here - query, axis=-1), style_1) & _clear(np.linalg.norm(offsets, axis=-1), style_2)
     p, inside_1 = _sampled(first, here)
     q, inside_2 = _sampled(second, there)
@@ -103,7 +103,7 @@ def patch_correlation(
     return float(x @ y / max(np.sqrt((x @ x) * (y @ y)), 1e-6))
 
 
-def _clear(distance_px: FloatArray, style: Style) -> BoolArray:
+def _clear(distance_px: FloatArray, style: StrokeSizes) -> BoolArray:
     """Pixels on which a marker paints nothing."""
     return np.asarray((distance_px <= style.open_centre) | (distance_px > style.reach))
 

@@ -1,7 +1,7 @@
 """Rules that look without understanding (`docs/validity.md#rules-that-look`): they must not answer the questions.
 
-Each rule scores the options of a `Seen`, higher for the one it would choose. Rules of a judgment about marked points
-score the claimed point and the other one, so that the first place stands for "Yes".
+Each rule scores the options of a `VisibleQuestion`, higher for the one it would choose. Rules of a judgment about
+marked points score the claimed point and the other one, so that the first place stands for "Yes".
 """
 
 from __future__ import annotations
@@ -14,11 +14,19 @@ import numpy as np
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.quality.solvers.homographies import by_border
 from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Seen, Unread, candidates, marked, number_of, numbered_rects, point
+from vgbench_gen.quality.solvers.seen import (
+    Unread,
+    VisibleQuestion,
+    candidates,
+    marked,
+    number_of,
+    numbered_rects,
+    point,
+)
 from vgbench_gen.quality.solvers.tracks import patch_correlation
-from vgbench_gen.store.drawing import Style
+from vgbench_gen.store.drawing import StrokeSizes
 
-Rule = Callable[[Seen], FloatArray]
+Rule = Callable[[VisibleQuestion], FloatArray]
 
 _THUMBNAIL = (24, 18)
 _BINS = 8  # per channel
@@ -30,7 +38,7 @@ def rules_of(task: str, ask: str) -> Mapping[str, Rule]:
 
 
 def _most_similar(similarity: Callable[[ColorArray, ColorArray], float]) -> Rule:
-    def rule(seen: Seen) -> FloatArray:
+    def rule(seen: VisibleQuestion) -> FloatArray:
         source = seen.images[0].small
         return np.array([similarity(source, image.small) for image in candidates(seen)])
 
@@ -89,29 +97,29 @@ def _by_structure(a: ColorArray, b: ColorArray) -> float:
 # --- marked points --------------------------------------------------------------------------------------------------
 
 
-def _from_query(seen: Seen) -> FloatArray:
+def _from_query(seen: VisibleQuestion) -> FloatArray:
     distance: FloatArray = np.linalg.norm(np.array(marked(seen)) - point(seen.question), axis=1)
     return distance
 
 
-def _same_pixel(seen: Seen) -> FloatArray:
+def _same_pixel(seen: VisibleQuestion) -> FloatArray:
     return -_from_query(seen)
 
 
-def _near_not_same(seen: Seen) -> FloatArray:
+def _near_not_same(seen: VisibleQuestion) -> FloatArray:
     """Nearest to the query's pixel, leaving out a point that lies right there: cameras move little."""
     distance = _from_query(seen)
     there = distance <= 0.01 * seen.images[0].diagonal_px
     return np.where(there, -np.inf, -distance)
 
 
-def _central(seen: Seen) -> FloatArray:
+def _central(seen: VisibleQuestion) -> FloatArray:
     middle = (np.array(seen.images[-1].size) - 1) / 2
     distance: FloatArray = np.linalg.norm(np.array(marked(seen)) - middle, axis=1)
     return -distance
 
 
-def _similar_patch(seen: Seen) -> FloatArray:
+def _similar_patch(seen: VisibleQuestion) -> FloatArray:
     """Correlation of the surroundings as they are, neither turned nor scaled."""
     first, second, query = *seen.images, point(seen.question)
     unmoved = np.eye(2, 3)
@@ -119,7 +127,7 @@ def _similar_patch(seen: Seen) -> FloatArray:
     return np.array([patch_correlation(first, second, query, mark, unmoved, unit_px) for mark in marked(seen)])
 
 
-def _similar_colour(seen: Seen) -> FloatArray:
+def _similar_colour(seen: VisibleQuestion) -> FloatArray:
     """Least difference in the mean colour inside the marker."""
     first, second = seen.images
     wanted = _inside_marker(first, point(seen.question))
@@ -127,7 +135,7 @@ def _similar_colour(seen: Seen) -> FloatArray:
 
 
 def _inside_marker(image: Image, uv: FloatArray) -> FloatArray:
-    radius = int(Style.of(*image.size).open_centre / np.sqrt(2))
+    radius = int(StrokeSizes.of(*image.size).open_centre / np.sqrt(2))
     u, v = (int(x) for x in uv)
     patch = image.color[max(v - radius, 0) : v + radius + 1, max(u - radius, 0) : u + radius + 1]
     if patch.size == 0:
@@ -139,7 +147,7 @@ def _inside_marker(image: Image, uv: FloatArray) -> FloatArray:
 
 
 def _over_rects(measure: Callable[[FloatArray, Image], float], sign: float) -> Rule:
-    def rule(seen: Seen) -> FloatArray:
+    def rule(seen: VisibleQuestion) -> FloatArray:
         listed = numbered_rects(seen.context)
         wanted = [number_of(option) for option in seen.options]
         if not set(wanted) <= set(listed):

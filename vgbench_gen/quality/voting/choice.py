@@ -57,7 +57,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChoicePart:
     """A category, or a task.
 
     wanted: questions by the plan. candidates: hard ones that may be taken. even: most that leave truths evenly placed.
@@ -76,7 +76,7 @@ class Choice:
 
     ids: tuple[str, ...]
     over: Literal["category", "task"]
-    parts: tuple[Part, ...]
+    parts: tuple[ChoicePart, ...]
     dropped: int = 0
 
 
@@ -130,7 +130,7 @@ def choose(
     taken = Counter(name(one) for one in candidates if one.id in chosen)
     if not by_category:
         wanted = shares(balance.target, dict.fromkeys(held, 1.0), dict.fromkeys(held, balance.target))
-    parts = tuple(Part(part, wanted.get(part, 0), sizes[part], held[part], taken[part]) for part in held)
+    parts = tuple(ChoicePart(part, wanted.get(part, 0), sizes[part], held[part], taken[part]) for part in held)
     ids = tuple(one.id for one in candidates if one.id in chosen)
     return Choice(ids, "category" if by_category else "task", parts, dropped)
 

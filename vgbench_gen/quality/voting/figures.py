@@ -15,7 +15,7 @@ from vgbench_gen.core.types import IntArray
 from vgbench_gen.quality.review.agreement import ac1, alpha, raw
 from vgbench_gen.quality.voting.choice import ABOVE_CHANCE, Subject
 from vgbench_gen.quality.voting.rule import COUNTED_WRONG, VOTES, Rule, Voter
-from vgbench_gen.quality.voting.tally import Ballots, Tally
+from vgbench_gen.quality.voting.tally import Ballots, VoteCounts
 
 _FEWEST = 2  # questions that two models both voted on, below which their agreement says nothing
 
@@ -71,7 +71,7 @@ def agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def rates(subjects: Sequence[Subject], tally: Tally, of: Callable[[Subject], str]) -> list[dict[str, Any]]:
+def rates(subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Subject], str]) -> list[dict[str, Any]]:
     """Per category (or whatever `of` says): questions, hard, undecided, and the share of wrong votes."""
     places: dict[str, list[int]] = defaultdict(list)
     for k, one in enumerate(subjects):

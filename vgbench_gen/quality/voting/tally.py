@@ -16,7 +16,7 @@ Ballots = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class VoteCounts:
     """Counts per question, each (n,).
 
     right, wrong, large_wrong: votes. open: models without a vote. hard: enough are wrong. undecided: not hard yet, but
@@ -31,7 +31,7 @@ class Tally:
     undecided: BoolArray
 
 
-def count(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> Tally:
+def count(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> VoteCounts:
     """Count votes by a rule.
 
     Args:
@@ -46,7 +46,7 @@ def count(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> Tally:
     n_wrong, n_large, n_open = _sum(wrong), _sum(wrong[:, large]), _sum(without)
     hard = (n_wrong >= rule.wrong) & (n_large >= rule.large)
     could = (n_wrong + n_open >= rule.wrong) & (n_large + _sum(without[:, large]) >= rule.large)
-    return Tally(_sum(right), n_wrong, n_large, n_open, hard, could & ~hard)
+    return VoteCounts(_sum(right), n_wrong, n_large, n_open, hard, could & ~hard)
 
 
 def _sum(chosen: BoolArray) -> IntArray:

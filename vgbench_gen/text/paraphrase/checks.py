@@ -52,7 +52,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class WordingProblem:
     """Why a rewording is refused. reason: one of `REASONS`. part: question, context or "" for the whole."""
 
     reason: str
@@ -84,23 +84,23 @@ def tidied(text: str) -> str:
     return _LOOSE_SLOT.sub(lambda match: f"{{{{ {match[1]} }}}}", text.strip())
 
 
-def check(proposed: Text, original: Original, others: Sequence[Text] = ()) -> list[Problem]:
+def check(proposed: Text, original: Original, others: Sequence[Text] = ()) -> list[WordingProblem]:
     """All problems of a rewording, empty where it may stand.
 
     others: wordings that it must differ from beside its original: those accepted before and those it is drawn with.
     """
-    found: list[Problem] = []
+    found: list[WordingProblem] = []
     for part, new in proposed.parts():
         if not new:
-            found.append(Problem("empty", part, "no text"))
+            found.append(WordingProblem("empty", part, "no text"))
         elif len(new) > MAX_CHARS:
-            found.append(Problem("size", part, f"{len(new)} characters; at most {MAX_CHARS}"))
+            found.append(WordingProblem("size", part, f"{len(new)} characters; at most {MAX_CHARS}"))
     if found:
         return found  # what follows needs texts of a decent size
     words, source = rules.vocabulary(original.language), rules.english()
     for (part, new), (_, old) in zip(proposed.parts(), original.text.parts(), strict=True):
         for reason, detail in _part_problems(new, old, original, words, source):
-            found.append(Problem(reason, part, detail))
+            found.append(WordingProblem(reason, part, detail))
     found += _copies(proposed, original.text, others)
     return found + lint_problems(proposed, original)
 
@@ -170,13 +170,13 @@ def _share(text: str, words: Vocabulary) -> float:
     return sum(t in words.common for t in long) / len(long) if long else 0.0
 
 
-def _copies(proposed: Text, original: Text, others: Sequence[Text]) -> list[Problem]:
+def _copies(proposed: Text, original: Text, others: Sequence[Text]) -> list[WordingProblem]:
     found = []
     for (part, new), (_, old) in zip(proposed.parts(), original.parts(), strict=True):
         if too_similar(new, old):
-            found.append(Problem("near_copy", part, "nearly the words of the original"))
+            found.append(WordingProblem("near_copy", part, "nearly the words of the original"))
     if any(alike(proposed, other) for other in others):
-        found.append(Problem("near_copy", "", "nearly the words of another wording of this question"))
+        found.append(WordingProblem("near_copy", "", "nearly the words of another wording of this question"))
     return found
 
 
@@ -221,7 +221,7 @@ def _grammar(new: str, old: str, original: Original) -> list[tuple[str, str]]:
     return found
 
 
-def lint_problems(proposed: Text, original: Original) -> list[Problem]:
+def lint_problems(proposed: Text, original: Original) -> list[WordingProblem]:
     """What the lint says of the filled rewording and not of the filled original."""
     states = original.states if original.language == "en" else ()
     problems: dict[str, None] = {}
@@ -229,7 +229,7 @@ def lint_problems(proposed: Text, original: Original) -> list[Problem]:
         known = set(lint.lint(*_filled(original.text, values), states=states))
         problems |= {p: None for p in lint.lint(*_filled(proposed, values), states=states) if p not in known}
     return [
-        Problem("letters" if "option letters" in p else "lint", p.partition(":")[0].replace("text", ""), p)
+        WordingProblem("letters" if "option letters" in p else "lint", p.partition(":")[0].replace("text", ""), p)
         for p in problems
     ]
 

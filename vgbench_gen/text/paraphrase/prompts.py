@@ -8,14 +8,14 @@ from typing import Any
 
 from vgbench_gen.backends.base import Message, Request, Settings
 from vgbench_gen.text.paraphrase import rules
-from vgbench_gen.text.paraphrase.checks import Original, Problem, Text, tidied
+from vgbench_gen.text.paraphrase.checks import Original, Text, WordingProblem, tidied
 
 MAX_REPLY_CHARS = 200_000
 MAX_SHOWN_FAILURES = 8
 _CHARS_PER_TOKEN = 2.5  # low, so that the answer is never cut short
 MAX_TOKENS = 8000  # the least that a common provider allows
 
-Failure = tuple[Text, Sequence[Problem]]
+Failure = tuple[Text, Sequence[WordingProblem]]
 
 
 def asking(original: Original, n: int, failures: Sequence[Failure], turn: int, base: Settings) -> Request:

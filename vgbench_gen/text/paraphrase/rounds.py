@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vgbench_gen.backends.base import Backend, BackendError, Reply, Request, Settings
-from vgbench_gen.text.paraphrase.checks import Original, Problem, Text, alike, check
+from vgbench_gen.text.paraphrase.checks import Original, Text, WordingProblem, alike, check
 from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, Failure, asking, judging, rewordings, verdict
 
 RETRIES = 3  # times that what failed is asked again
@@ -31,7 +31,7 @@ class Asker:
 
 
 @dataclass(slots=True)
-class Counts:
+class RewordCounts:
     """What happened to a group of texts.
 
     texts: to reword. reworded: of them, with at least one new wording. rounds: requests for rewordings. proposed,
@@ -54,14 +54,14 @@ class Counts:
     failed: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def over(cls, groups: Iterable[Counts]) -> Counts:
+    def over(cls, groups: Iterable[RewordCounts]) -> RewordCounts:
         """All groups together."""
         total = cls()
         for counts in groups:
             total.add(counts)
         return total
 
-    def add(self, other: Counts) -> None:
+    def add(self, other: RewordCounts) -> None:
         """Count another group in."""
         for name in ("texts", "reworded", "rounds", "proposed", "accepted", "judged", "cached", "uncosted"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -103,7 +103,12 @@ class Stopped(Exception):
 
 
 async def reword(
-    original: Original, need: int, asker: Asker, counts: Counts, others: Sequence[Text] = (), have: Sequence[Text] = ()
+    original: Original,
+    need: int,
+    asker: Asker,
+    counts: RewordCounts,
+    others: Sequence[Text] = (),
+    have: Sequence[Text] = (),
 ) -> list[Text]:
     """At most `need` accepted rewordings of one text; none where the original has to stand.
 
@@ -135,7 +140,7 @@ async def reword(
             counts.proposed += 1
             problems = check(text, original, [*others, *accepted])
             if not problems and text not in have and any(alike(text, earlier) for earlier in have):
-                problems = [Problem("near_copy", "", "nearly the words of another wording of this question")]
+                problems = [WordingProblem("near_copy", "", "nearly the words of another wording of this question")]
             if not problems and asker.judge is not None:
                 problems = await _judged(original, text, asker.judge, asker.settings, counts)
             if problems:
@@ -148,16 +153,18 @@ async def reword(
     return accepted
 
 
-async def _judged(original: Original, text: Text, judge: Backend, settings: Settings, counts: Counts) -> list[Problem]:
+async def _judged(
+    original: Original, text: Text, judge: Backend, settings: Settings, counts: RewordCounts
+) -> list[WordingProblem]:
     counts.judged += 1
     reply = await _asked(judge, judging(original, text, settings), counts)
     if reply is None:
-        return [Problem("judge", "", "no verdict")]
+        return [WordingProblem("judge", "", "no verdict")]
     same, reason = verdict(reply.text)
-    return [] if same else [Problem("judge", "", reason or "another meaning")]
+    return [] if same else [WordingProblem("judge", "", reason or "another meaning")]
 
 
-async def _asked(backend: Backend, request: Request, counts: Counts) -> Reply | None:
+async def _asked(backend: Backend, request: Request, counts: RewordCounts) -> Reply | None:
     try:
         reply = await backend.ask(request.messages, request.settings)
     except BackendError as error:

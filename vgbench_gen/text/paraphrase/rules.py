@@ -76,7 +76,7 @@ class Slots(Config):
     samples: Mapping[str, str]
 
 
-class Prompts(Config):
+class ParaphrasePrompts(Config):
     """What a model is told: templates, and shapes of answers that are shown as they stand."""
 
     fence: str
@@ -205,9 +205,9 @@ def slots() -> Slots:
 
 
 @cache
-def prompts() -> Prompts:
+def prompts() -> ParaphrasePrompts:
     """What a model is told."""
-    return load_toml(_folder() / "prompts.toml", Prompts)
+    return load_toml(_folder() / "prompts.toml", ParaphrasePrompts)
 
 
 def prompt(key: str, **values: str) -> str:

@@ -14,7 +14,7 @@ from vgbench_gen.text.bank import MAX_PER_CELL, Bank, added, save_bank
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
 from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
-from vgbench_gen.text.paraphrase.rounds import Asker, Counts, Stopped, reword
+from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
 from vgbench_gen.text.render import Phrasing, phrasings, question_types, task_names
 
 Cell = tuple[str, QuestionType]
@@ -22,7 +22,7 @@ _CHARS_PER_TOKEN = 4  # of English text, for estimates
 
 
 @dataclass(slots=True)
-class Report:
+class RewordReport:
     """What came of it: per cell "task/type", and why it ended early, if it did.
 
     vocabulary: whether words could be compared, for which the language needs a vocabulary file. full: cells that had no
@@ -31,14 +31,14 @@ class Report:
 
     language: str = "en"
     vocabulary: bool = True
-    cells: dict[str, Counts] = field(default_factory=dict)
+    cells: dict[str, RewordCounts] = field(default_factory=dict)
     full: list[str] = field(default_factory=list)
     stopped: str = ""
 
     @property
-    def total(self) -> Counts:
+    def total(self) -> RewordCounts:
         """All cells together."""
-        return Counts.over(self.cells.values())
+        return RewordCounts.over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
@@ -77,7 +77,7 @@ def paraphrase(
     chosen: Sequence[Cell],
     language: str = "en",
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[Bank, Report]:
+) -> tuple[Bank, RewordReport]:
     """Fill the bank's places of these cells and write its file after every template that gave a wording.
 
     Templates of a cell go one after the other, each for its even share of the places that are left; cells go side by
@@ -88,7 +88,7 @@ def paraphrase(
         Stopped: never; a spent budget or a refused key ends the work, and the report says so.
     """
     rules.language_of(language)
-    report = Report(language, rules.vocabulary(language) is not None)
+    report = RewordReport(language, rules.vocabulary(language) is not None)
     holder = _Holder(bank)
     total = sum(len(phrasings(*cell)) for cell in chosen)
     done = 0
@@ -145,9 +145,9 @@ class _Holder:
 
 
 async def _cell(
-    cell: Cell, asker: Asker, holder: _Holder, language: str, report: Report, step: Callable[[], None]
+    cell: Cell, asker: Asker, holder: _Holder, language: str, report: RewordReport, step: Callable[[], None]
 ) -> None:
-    counts = report.cells.setdefault("/".join(cell), Counts())
+    counts = report.cells.setdefault("/".join(cell), RewordCounts())
     templates = phrasings(*cell)
     # English wordings are drawn together with the shipped ones, others are not.
     drawn_with = [Text(p.question, p.context) for p in templates] if language == "en" else []

@@ -24,6 +24,7 @@ from vgbench_gen.evaluation.benchmarks.mmsi.lmms_tasks import (
     msr_process_results,
 )
 from vgbench_gen.evaluation.benchmarks.mmsi.questions import REPOSITORY, TYPES, open_questions, task_of
+from vgbench_gen.evaluation.benchmarks.mmsi.scoring import MMSIRules
 
 __all__ = [
     "MMSI",
@@ -41,6 +42,7 @@ __all__ = [
 class MMSI(Benchmark):
     """MMSI-Bench from its parquet files."""
 
+    scoring = MMSIRules()
     prompt_set = "mmsi_official"
     max_tokens = 2048
     short_prompts: ClassVar[Mapping[str, str]] = {

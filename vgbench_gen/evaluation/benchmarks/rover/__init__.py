@@ -10,13 +10,19 @@ Python with the names below, which are those of the benchmark's users.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, evaluate_batch, evaluate_single_sample
 from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS
 from vgbench_gen.evaluation.benchmarks.rover.questions import Tasks, open_tasks
 from vgbench_gen.evaluation.benchmarks.rover.samples import DIMENSIONS, REASONING_TYPES, EvaluationSample
+from vgbench_gen.evaluation.benchmarks.rover.scoring import RoverRules
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.cases import ScoredCase
 
 __all__ = [
     "DIMENSIONS",
@@ -35,8 +41,15 @@ __all__ = [
 class Rover(Benchmark):
     """ROVER's image generation tasks from their parquet files."""
 
+    scoring = RoverRules()
     prompt_set = "rover"
 
     def open(self, path: Path, images: Path | None = None) -> Tasks:
         """As `Benchmark.open`."""
         return open_tasks(path)
+
+    def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
+        """See `Benchmark.score_case`; cases are replies of a judge."""
+        from vgbench_gen.evaluation.benchmarks.rover.cases import score_case
+
+        return score_case(row)

@@ -19,13 +19,26 @@ from vgbench_gen.evaluation.benchmarks.rover.judge import (
     key_of,
 )
 from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty
-from vgbench_gen.evaluation.scoring import CaseError
+from vgbench_gen.evaluation.cases import ScoredCase, name_of, text_of
+from vgbench_gen.evaluation.scoring import MAX_RESPONSE_CHARS, CaseError
 
-BENCHMARK = "rover"
 CAP = "alignment_cap"
 QUESTION_TYPES = (*METRICS, *EXTRAS, CAP)
 _MOST = 1e300
 _SHORT = {"reasoning_process": "rp", "reasoning_visual": "rv", "reasoning_alignment": "ra"}
+
+
+def score_case(row: Mapping[str, Any]) -> ScoredCase:
+    """Score one case of a judge: its reply to a metric, or raw scores to which the rules are applied.
+
+    Raises:
+        CaseError: the case makes no sense.
+    """
+    name = name_of(row, ("id", "benchmark", "question_type", "response"))
+    response = None if row["response"] is None else text_of(row, "response", MAX_RESPONSE_CHARS)
+    given = row.get("think_output")
+    think_output = "" if given is None else text_of(row, "think_output", MAX_RESPONSE_CHARS)
+    return ScoredCase(line_out(name, text_of(row, "question_type"), response, think_output))
 
 
 def line_out(name: str | int, question_type: str, response: str | None, think_output: str) -> dict[str, Any]:

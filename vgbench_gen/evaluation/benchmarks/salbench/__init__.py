@@ -11,20 +11,43 @@ the benchmark's authors, and how many rows O3 has is only known once it is there
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
+from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench.questions import SHORT, open_questions
+from vgbench_gen.evaluation.benchmarks.salbench.scoring import SalBenchRules
+from vgbench_gen.evaluation.cases import ScoredCase, line_out, read_case, text_of
+from vgbench_gen.evaluation.scoring import score
 
 
 @benchmarks.register("salbench")
 class SalBench(Benchmark):
     """SalBench from its parquet files: a folder with one subfolder or file per configuration, or one such file."""
 
+    scoring = SalBenchRules()
     prompt_set = "salbench"
     short_tasks = SHORT
 
     def open(self, path: Path, images: Path | None = None) -> ParquetSource:
         """As `Benchmark.open`."""
         return open_questions(path)
+
+    def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
+        """See `Benchmark.score_case`; the split may stand apart, labels come as lists and scores by name."""
+        if row.get("split") is not None and str(row.get("benchmark")).casefold() == "salbench":
+            row = {**row, "benchmark": f"{row['benchmark']}-{text_of(row, 'split')}"}
+        name, case, response = read_case(row)
+        scored = score(case, response)
+        line = line_out(name, scored)
+        for mode, value, measures in (
+            ("sane", scored.reading.value, scored.measures),
+            ("official", scored.official.extracted, scored.official_measures),
+        ):
+            if scored.official_measures:
+                line[mode]["extracted"] = None if value is None else sorted(labels.as_set(value))
+                line[mode]["score"] = {key: measures[key] for key in labels.MEASURES}
+        return ScoredCase(line, scored)

@@ -6,12 +6,15 @@ from pathlib import Path
 
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.spatialscore.questions import REMEDY, Published
+from vgbench_gen.evaluation.benchmarks.spatialscore.scoring import SpatialScoreRules
 from vgbench_gen.store.files import dataset_error
 
 
 @benchmarks.register("spatialscore")
 class SpatialScore(Benchmark):
     """The published JSON files, the hard subset among them."""
+
+    scoring = SpatialScoreRules()
 
     def open(self, path: Path, images: Path | None = None) -> Published:
         """As `Benchmark.open`."""

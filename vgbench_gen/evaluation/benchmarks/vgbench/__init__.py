@@ -7,11 +7,14 @@ from pathlib import Path
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
+from vgbench_gen.evaluation.benchmarks.vgbench.scoring import VGBenchRules
 
 
 @benchmarks.register("vgbench")
 class VGBench(Benchmark):
     """Built datasets."""
+
+    scoring = VGBenchRules()
 
     def open(self, path: Path, images: Path | None = None) -> Built:
         """As `Benchmark.open`."""

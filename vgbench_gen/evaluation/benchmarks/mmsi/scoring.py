@@ -1,0 +1,19 @@
+"""How replies to MMSI-Bench's questions are scored (`docs/protocols.md#mmsi-bench`)."""
+
+from __future__ import annotations
+
+from vgbench_gen.evaluation.answers.official import Official
+from vgbench_gen.evaluation.answers.official_others import mmsi_bench
+from vgbench_gen.evaluation.scoring import Case, ScoringRules
+
+
+class MMSIRules(ScoringRules):
+    """Letters as everywhere, with the regular expressions that MMSI-Bench published beside."""
+
+    names = ("MMSI-Bench",)
+
+    def official(self, case: Case, response: str | None) -> Official:
+        """See `ScoringRules.official`."""
+        if case.question_type == "multi-choice":
+            return mmsi_bench(response, case.truth)
+        return super().official(case, response)

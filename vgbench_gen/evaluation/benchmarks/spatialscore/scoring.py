@@ -1,0 +1,78 @@
+"""How replies to SpatialScore and the benchmarks that it was assembled from are scored (`docs/protocols.md`).
+
+Inside SpatialScore its own script judges every source. A source that is asked as a benchmark of its own ("VSI-Bench",
+"BLINK", "QSpatialBench-Plus") is judged by the script that was published with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from vgbench_gen.evaluation import answer_keys as keys
+from vgbench_gen.evaluation.answer_keys import AnswerKey, Case
+from vgbench_gen.evaluation.answers import official as released
+from vgbench_gen.evaluation.answers import official_others
+from vgbench_gen.evaluation.answers.official import Official
+from vgbench_gen.evaluation.scoring import ScoringRules, plain_name
+
+_FAMILY, _VSI, _REAL_WORLD = "SpatialScore", "VSI-Bench", "RealWorldQA"
+_FAMILY_NAMES = ("spatialscore", "spatialscore-hard")
+_SOURCES = {"vsi-bench": _VSI, "vsi-bench-8": _VSI, "vsibench": _VSI, "realworldqa": _REAL_WORLD}
+_Q_SPATIAL = ("qspatial", "q-spatial")  # QSpatialBench, -Plus, -ScanNet, and the name on the Hub
+
+
+class SpatialScoreRules(ScoringRules):
+    """The rules of SpatialScore, and of its sources where they are asked by themselves."""
+
+    names = ("SpatialScore", "SpatialScore-Hard", "VSI-Bench", "BLINK", "QSpatialBench", "RealWorldQA")
+
+    def owns(self, benchmark: str) -> bool:
+        """See `ScoringRules.owns`; parts of QSpatialBench are known by how their names begin."""
+        family, _ = split_name(benchmark)
+        head = family.casefold()
+        return family in (_FAMILY, _VSI, _REAL_WORLD) or head == "blink" or head.startswith(_Q_SPATIAL)
+
+    def answer_key(self, case: Case) -> AnswerKey:
+        """See `ScoringRules.answer_key`; numbers of VSI-Bench are judged by how near they are, counts too."""
+        key = super().answer_key(case)
+        family, source = split_name(case.benchmark)
+        if isinstance(key.truth, str):
+            return key
+        if family == _VSI:
+            return replace(key, rule="mra")
+        return replace(key, rule="delta_inclusive") if source == _VSI and key.kind == "count" else key
+
+    def open_key(self, case: Case, truth: str) -> AnswerKey:
+        """See `ScoringRules.open_key`."""
+        return keys.open_key(case, truth, whole_numbers_are_graded=_VSI in split_name(case.benchmark))
+
+    def official(self, case: Case, response: str | None) -> Official:
+        """See `ScoringRules.official`."""
+        family, source = split_name(case.benchmark)
+        if family == _VSI:
+            return official_others.vsi_bench(response, case.truth, case.question_type)
+        if family.casefold() == "blink" and case.question_type == "multi-choice":
+            options = len(case.options or keys.parse_options(case.question)) or 5
+            return official_others.blink(response, case.truth, options)
+        if family.casefold().startswith(_Q_SPATIAL):
+            return official_others.q_spatial(response, case.truth)
+        graded = source == _VSI or case.question_type == "numerical-answer"
+        return released.spatialscore(
+            response, case.truth, case.question_type, released.VSI_SOURCE if graded else source
+        )
+
+
+def split_name(benchmark: str) -> tuple[str, str]:
+    """Return (benchmark, source inside SpatialScore): "SpatialScore/VSI-Bench_8" is ("SpatialScore", "VSI-Bench").
+
+    A source that is asked by itself is its own source, but for VSI-Bench ("VSI-Bench", ""), whose own script grades it.
+    """
+    head, _, tail = benchmark.strip().partition("/")
+    if head.casefold() in _FAMILY_NAMES:
+        return _FAMILY, _source(tail)
+    family = _source(head)
+    return family, "" if family == _VSI else family
+
+
+def _source(name: str) -> str:
+    return _SOURCES.get(plain_name(name), name.strip())

@@ -1,0 +1,359 @@
+"""The only place where a question comes to be: a fact in one form gets what it shows, its words and its checks.
+
+Whoever asks a fact calls `make_question`: trials, which only want to know whether it may be asked; composing and the
+audit's pool, which write its rows (`rows.question_rows`); and redrawing, which writes its options into the rows that
+are there. No picture is drawn here, and no raw scene is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
+from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType
+from vgbench_gen.distractors.base import Margins, OptionSet, set_problem, strategies
+from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.recipe import Recipe, Words
+from vgbench_gen.quality.noise import kept_share
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.base import Claim, Task
+from vgbench_gen.text import lint
+from vgbench_gen.text.render import Phrasing, phrasings, render, word
+
+
+class QuestionRejectedError(VGBenchError):
+    """A question may not be asked.
+
+    Args:
+        reason: short machine-readable reason, as reports count it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSettings:
+    """What a question depends on besides its fact."""
+
+    seed: int
+    """The seed of the recipe."""
+    strategy: str
+    """The strategy that chooses options."""
+    distractor_seed: int
+    """The seed of the wrong options; truths and words do not depend on it."""
+    words: Words = field(default_factory=Words)
+    """A bank of wordings that is drawn from beside the shipped phrasings."""
+    margins: Margins = "enforced"
+    """Whether options keep their margins and answers bear noise, or both are only recorded."""
+    turn: int = 0
+    """How often the fact was asked before. Every turn has options, claims and words of its own."""
+
+    @classmethod
+    def of(cls, recipe: Recipe, turn: int = 0) -> QuestionSettings:
+        """The settings of a recipe."""
+        distractor_seed = recipe.distractor_seed + turn
+        return cls(recipe.seed, recipe.strategy, distractor_seed, recipe.wording, recipe.margins, turn)
+
+    @property
+    def words_seed(self) -> int:
+        """The seed of the words and of what is shown."""
+        return self.seed + self.turn
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The words of a question."""
+
+    question: str
+    """The question, with all its slots filled."""
+    context: str
+    """The context, with all its slots filled."""
+    template_id: str
+    """Name of the template that was filled."""
+    paraphrase: str = ""
+    """The model that worded it, or "" for our own words."""
+    states: tuple[str, ...] = ()
+    """Conventions that the words must state, by the names that `text.lint` knows."""
+    kept: bool = False
+    """Whether the words stood in a row before, so that the options alone have to be checked."""
+
+
+FillWords = Callable[[Mapping[str, str], Sequence[Picture]], Wording]
+"""Gives the words of a question for the values of its slots and the pictures that it shows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerableText:
+    """One text that is put to a reader, with its right answer: a question, or one of the two claims of a judgment."""
+
+    wording: Wording
+    """Question and context."""
+    answer: str
+    """The letter, "Yes" or "No", or the number with its unit."""
+    options: tuple[str, ...] = ()
+    """The options of a multi-choice question as texts without letters."""
+    claim: Claim | None = None
+    """What a judgment claims."""
+    other_claim: Claim | None = None
+    """What its counterpart claims about the same pixels."""
+    tolerance: float | None = None
+    """What "true" means for a claim, in the task's unit or as a ratio."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeQuestion:
+    """A question whose words are filled and whose pictures are described, but not drawn."""
+
+    plan: QuestionPlan
+    """The plan that it follows."""
+    fact: Fact
+    """The fact as it reads from the side that is asked."""
+    task: Task
+    """The task, under the gates of the build."""
+    options: OptionSet | None
+    """The options of a multi-choice question, in the order of the letters."""
+    pictures: tuple[Picture, ...]
+    """What is shown, in this order."""
+    texts: tuple[AnswerableText, ...]
+    """One text, or the true and then the false claim of a judgment."""
+    noise_kept: float | None = None
+    """Share of the noise draws that leave the question its answer; None where it was not tested yet."""
+
+    def measure_noise(self) -> float:
+        """Share of the noise draws that leave the question its answer; see `quality.noise.kept_share`."""
+        if self.noise_kept is not None:
+            return self.noise_kept
+        members, truth = ((), 0) if self.options is None else (self.options.options, self.options.truth)
+        claims = None
+        if self.plan.question_type == "judgment":
+            true, false = (text.claim for text in self.texts)
+            claims = (true.value, false.value) if true is not None and false is not None else None
+        plan = self.plan
+        return kept_share(self.fact, plan.group_id, plan.question_type, self.task, members, truth, claims)
+
+
+def make_question(
+    fact: Fact,
+    options: OptionSet | None,
+    plan: QuestionPlan,
+    task: Task,
+    settings: QuestionSettings,
+    *,
+    fill_words: FillWords | None = None,
+    check: bool = True,
+) -> MadeQuestion:
+    """Make the question that asks a fact in the form of its plan.
+
+    Args:
+        fact: as it reads from the side that the plan asks from; see `ask_as_planned`.
+        options: of a multi-choice question, in the order of the letters; else None.
+        plan: the form, the side and the group.
+        task: under the gates of the build.
+        settings: seeds, wordings and margins.
+        fill_words: gives the words; drawn from the templates where None.
+        check: whether texts and noise are tested. A question that was tried before needs no second test.
+
+    Raises:
+        QuestionRejectedError: the question may not be asked.
+    """
+    form = plan.question_type
+    fill_words = fill_words or _template_words(plan, settings)
+    rng = presentation_rng(settings.words_seed, plan.group_id, form)
+    texts: tuple[AnswerableText, ...]
+    if form == "judgment":
+        twins = task.twins(fact, rng)
+        if twins is None or twins.false.separation < 1:
+            raise QuestionRejectedError("no_false_claim")
+        pictures = twins.pictures
+        texts = tuple(
+            AnswerableText(
+                fill_words({**twins.slots, **claim.slots}, pictures),
+                word(answer),
+                claim=claim,
+                other_claim=other,
+                tolerance=twins.tolerance,
+            )
+            for answer, claim, other in (
+                ("answer.yes", twins.true, twins.false),
+                ("answer.no", twins.false, twins.true),
+            )
+        )
+    elif form == "multi-choice":
+        if options is None:
+            raise ValueError(f"{plan.group_id}: a multi-choice question without options")
+        shown = task.choice(fact, options, rng)
+        pictures = shown.pictures
+        wording = fill_words(shown.slots, pictures)
+        texts = (AnswerableText(wording, LETTERS[options.truth], shown.options),)
+    else:
+        shown = task.open_ended(fact)
+        pictures = shown.pictures
+        texts = (AnswerableText(fill_words(shown.slots, pictures), shown.answer),)
+    made = MadeQuestion(plan, fact, task, options, pictures, texts, _known_share(plan))
+    return _checked(made, settings) if check else made
+
+
+def _checked(made: MadeQuestion, settings: QuestionSettings) -> MadeQuestion:
+    """The question with the result of its noise test.
+
+    Raises:
+        QuestionRejectedError: its texts break a rule of `text.lint`, or its answer does not bear noise.
+    """
+    for text in made.texts:
+        words, options = text.wording, text.options
+        problems = (
+            lint.lint_options(options)
+            if words.kept
+            else lint.lint(words.question, words.context, options, words.states)
+        )
+        if problems:
+            raise QuestionRejectedError(f"lint: {problems[0]}")
+    if settings.margins == "recorded":
+        return made
+    kept = made.measure_noise()
+    if kept < made.task.gates.noise.kept_min:
+        raise QuestionRejectedError("noise")
+    return replace(made, noise_kept=kept)
+
+
+def _known_share(plan: QuestionPlan) -> float | None:
+    """What a trial found for the side that is asked from."""
+    place = 1 if plan.side else 0
+    return plan.noise_kept[place] if place < len(plan.noise_kept) else None
+
+
+def _template_words(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
+    """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
+    form = plan.question_type
+    bank = list_phrasings(plan.task, form, settings.words)
+    drawn = bank[int(rng_for(settings.words_seed, "phrasing", plan.group_id, form).integers(len(bank)))]
+
+    def fill(slots: Mapping[str, str], pictures: Sequence[Picture]) -> Wording:
+        return Wording(*render(drawn, slots), drawn.id, drawn.paraphrase, drawn.states)
+
+    return fill
+
+
+def list_phrasings(task: str, form: QuestionType, words: Words) -> Sequence[Phrasing]:
+    """What a question of this kind is worded by: the bank's wordings first, as many as are allowed."""
+    extra = [p for p in words.phrasings if p.task == task and p.question_type == form]
+    if not extra:
+        return phrasings(task, form)
+    more = phrasings(task, form) if words.language == "en" else ()
+    return [*extra, *more][: words.most]
+
+
+def presentation_rng(seed: int, group_id: str, form: QuestionType) -> np.random.Generator:
+    """Generator of what a question shows, such as the numbers of its marks; the same whatever its options are."""
+    return rng_for(seed, "present", group_id, form)
+
+
+# --- options and sides ----------------------------------------------------------------------------------------------
+
+
+def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettings) -> OptionSet:
+    """Draw the options of the fact of this group by the strategy and the seeds of the settings.
+
+    Raises:
+        QuestionRejectedError: there is no set that could be asked.
+    """
+    rng = rng_for(settings.seed, "options", group_id, settings.strategy, str(settings.distractor_seed))
+    try:
+        return strategies[settings.strategy].options(fact, task, rng, len(LETTERS), settings.margins)
+    except TooFewOptionsError as error:
+        raise QuestionRejectedError(error.reason) from error
+
+
+def digest_options(options: OptionSet | None, task: Task) -> str:
+    """Digest of the options as printed, in any order."""
+    return digest_values([option.value for option in options.options] if options else [], task)
+
+
+def digest_values(values: Sequence[FloatArray], task: Task) -> str:
+    """Digest of values as printed, in any order."""
+    return stable_hash(task.name, *sorted(canonical_json(task.rounded(value).tolist()) for value in values))
+
+
+def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task) -> tuple[Fact, OptionSet | None]:
+    """The fact and its options as they read from the side of the plan, with the truth at the letter of the plan.
+
+    Raises:
+        VGBenchError: the plan asks from a side that the fact does not have.
+    """
+    options = None if plan.options is None or plan.letter is None else plan.options.unpack(fact)
+    if plan.side:
+        other = turn_to_other_side(fact, options, task)
+        if other is None:
+            raise VGBenchError(f"{plan.group_id}: {task.name} has no other side of this fact; please report it.")
+        fact, options = other
+        options = None if options is None else _shuffle(options, plan)
+    if plan.letter is not None and options is not None:
+        options = put_truth_at(options, plan.letter)
+    return fact, options
+
+
+def turn_to_other_side(fact: Fact, options: OptionSet | None, task: Task) -> tuple[Fact, OptionSet | None] | None:
+    """The fact and its options as they read from the other side; None where there is no such side."""
+    asked = fact if options is None else replace(fact, candidates=options.options, truth=options.truth)
+    other = task.partner(asked)
+    if other is None or options is None:
+        return None if other is None else (other, None)
+    separations = tuple(
+        0.0 if place == options.truth else _separate(candidate, other, task)
+        for place, candidate in enumerate(other.candidates)
+    )
+    return other, OptionSet(other.candidates, options.truth, options.strategy, separations)
+
+
+def require_other_side(
+    fact: Fact, options: OptionSet | None, task: Task, margins: Margins
+) -> tuple[Fact, OptionSet | None]:
+    """As `turn_to_other_side`, under the rules that hold for the first side.
+
+    Raises:
+        QuestionRejectedError: there is no such side, or its values may not be asked.
+    """
+    other = turn_to_other_side(fact, options, task)
+    if other is None:
+        raise QuestionRejectedError("no_partner")
+    there, turned = other
+    if turned is not None:
+        problem = set_problem(turned.options, len(LETTERS), there, task, margins)
+        if problem:
+            raise QuestionRejectedError(problem)
+    if not task.valid(there.truth_candidate, there):
+        raise QuestionRejectedError("invalid_truth")
+    if not task.agreement(there.second_value, there) <= 1:
+        raise QuestionRejectedError("second_route_disagrees")
+    return there, turned
+
+
+def _separate(candidate: Candidate, fact: Fact, task: Task) -> float:
+    if not task.valid(candidate, fact):
+        return float("nan")
+    return float(task.separation(fact.truth_candidate, candidate, fact))
+
+
+def _shuffle(options: OptionSet, plan: QuestionPlan) -> OptionSet:
+    # Who reads both halves of a pair must not see in what changed its place which option is right.
+    rng = rng_for(0, "options", plan.group_id, plan.question_type, plan.side)
+    return _reorder(options, [int(k) for k in rng.permutation(len(options.options))])
+
+
+def put_truth_at(options: OptionSet, letter: int) -> OptionSet:
+    """The same set with the truth moved to that place by one exchange; the others keep their random order."""
+    order = list(range(len(options.options)))
+    order[options.truth], order[letter] = order[letter], order[options.truth]
+    return _reorder(options, order)
+
+
+def _reorder(options: OptionSet, order: Sequence[int]) -> OptionSet:
+    members = tuple(options.options[k] for k in order)
+    separations = tuple(options.separations[k] for k in order)
+    return OptionSet(members, order.index(options.truth), options.strategy, separations)

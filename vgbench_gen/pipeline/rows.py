@@ -1,0 +1,219 @@
+"""From a made question to rows: pictures get their names, evidence is gathered. No raw scene is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.types import Candidate, Distractor, Fact, Item
+from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.store.schema import SCHEMA_VERSION
+from vgbench_gen.tasks.base import Claim
+from vgbench_gen.text.bank import ITEM_MARK
+
+BENCHMARK = "VGBench"
+
+
+class PictureNamer(Protocol):
+    """Gives names to pictures, such as `store.picture_cache.PictureCache`, which draws them."""
+
+    def name(self, picture: Picture) -> str:
+        """The name of the picture's file in the media store."""
+
+
+def question_rows(
+    made: MadeQuestion, settings: QuestionSettings, pictures: PictureNamer, *, with_noise: bool = True
+) -> list[Item]:
+    """The rows of a question: one, or two twins for a judgment.
+
+    Args:
+        made: the question.
+        settings: under which it was made.
+        pictures: draws and names what is shown.
+        with_noise: whether the rows tell the result of the noise test.
+    """
+    texts = list(made.texts)
+    # Neither half always comes first: a reader of rows in order would learn the rule.
+    if len(texts) > 1 and rng_for(settings.words_seed, "twin_order", made.plan.group_id).random() < 0.5:
+        texts.reverse()
+    noise = {"noise": _noise_record(made)} if with_noise else {}
+    return [_row(made, text, settings, pictures, noise) for text in texts]
+
+
+def _row(
+    made: MadeQuestion,
+    text: AnswerableText,
+    settings: QuestionSettings,
+    pictures: PictureNamer,
+    noise: Mapping[str, Any],
+) -> Item:
+    plan, fact, task, words = made.plan, made.fact, made.task, text.wording
+    form, truth = plan.question_type, made.fact.truth_candidate
+    strategy, seed = (settings.strategy, settings.distractor_seed) if form == "multi-choice" else ("", 0)
+    identity = _identity(made, text, strategy, seed)
+    holds = text is made.texts[0]
+    polarity = "" if text.claim is None else "true" if holds else "false"
+    images = tuple(pictures.name(picture) for picture in made.pictures)
+    frame_ids = frames_shown(fact, made.pictures)
+    evidence = {
+        "ask": fact.ask,
+        "side": plan.side,
+        "key": fact.key,
+        "frame_ids": list(fact.frame_ids),
+        "fact": fact.evidence,
+        "truth": candidate_record(truth),
+        "second_value": np.asarray(fact.second_value).tolist(),
+        "margin": fact.margin,
+        "options": [candidate_record(truth)],
+        **_shown_evidence(made, frame_ids),
+        **noise,
+    }
+    if text.claim is not None and text.other_claim is not None:
+        # The noise test weighs both claims, and each row must be able to repeat it.
+        evidence["claim"] = claim_record(text.claim, holds, fact)
+        evidence["twin_value"] = text.other_claim.value.tolist()
+    return Item(
+        id=_item_id(identity, polarity),
+        index=-1,
+        group_id=plan.group_id,
+        twin_id=stable_hash("twin", *identity, size=12) if polarity else "",
+        pair_id=stable_hash("pair", plan.group_id, form, size=12) if plan.paired else "",
+        benchmark=BENCHMARK,
+        task=fact.task,
+        ask=fact.ask,
+        question_type=form,
+        category=task.category,
+        subcategory=task.subcategory,
+        category_origin=task.category_origin[form],
+        index_origin=-1,
+        input_modality="single-image" if len(images) == 1 else "multi-images",
+        source=fact.dataset,
+        scene_id=fact.scene_id,
+        frame_ids=frame_ids,
+        split=fact.split,
+        question=words.question,
+        context=words.context,
+        options=text.options,
+        answer=text.answer,
+        answer_value=tuple(truth.value.ravel().tolist()),
+        answer_shape=truth.value.shape,
+        unit=task.unit_for(fact),
+        tolerance=task.tolerance(form) if text.tolerance is None else text.tolerance,
+        images=images,
+        convention=task.convention,
+        distractors=_distractors(made.options) if made.options is not None else (),
+        evidence=evidence,
+        template_id=words.template_id,
+        paraphrase=words.paraphrase,
+        strategy=strategy,
+        distractor_seed=seed,
+        difficulty=plan.difficulty,
+        licence=fact.licence,
+        schema_version=SCHEMA_VERSION,
+    )
+
+
+def row_with_options(
+    item: Item, made: MadeQuestion, strategy: str, seed: int, difficulty: str, pictures: PictureNamer
+) -> Item:
+    """A finished multi-choice row with the options of this question, and everything else as it was.
+
+    Args:
+        item: the row as it was.
+        made: the same question with other options.
+        strategy, seed: of the options, as the row is to tell them.
+        difficulty: as the row is to tell it.
+        pictures: names what is shown.
+    """
+    (text,), options = made.texts, made.options
+    if options is None:
+        raise ValueError(f"{item.id}: a multi-choice question without options")
+    words = text.wording
+    frame_ids = frames_shown(made.fact, made.pictures)
+    return replace(
+        item,
+        id=_item_id(_identity(made, text, strategy, seed)),
+        question=words.question,
+        context=words.context,
+        paraphrase=words.paraphrase,
+        options=text.options,
+        answer=text.answer,
+        images=tuple(pictures.name(picture) for picture in made.pictures),
+        frame_ids=frame_ids,
+        distractors=_distractors(options),
+        evidence={**item.evidence, **_shown_evidence(made, frame_ids), "noise": _noise_record(made)},
+        strategy=strategy,
+        distractor_seed=seed,
+        difficulty=difficulty,
+    )
+
+
+def _shown_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, Any]:
+    """The part of a row's evidence that depends on its options."""
+    fact = made.fact
+    found: dict[str, Any] = {
+        "pictures": [picture.to_json() for picture in made.pictures],
+        "cameras": {frame_id: fact.cameras[frame_id] for frame_id in frame_ids},
+        "bases": {frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
+    }
+    if made.options is not None:
+        found["options"] = [candidate_record(option) for option in made.options.options]
+    return found
+
+
+def _noise_record(made: MadeQuestion) -> dict[str, Any]:
+    return {"kept": made.measure_noise(), "draws": made.task.gates.noise.draws}
+
+
+def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int) -> tuple[str, ...]:
+    """What makes a question another one, as names to hash: truth, form, words, wrong options, side."""
+    plan, words = made.plan, text.wording
+    worded_by = words.template_id
+    if ITEM_MARK in worded_by:  # two rewordings of a row are two questions
+        worded_by = stable_hash("reworded", worded_by, words.question, words.context)
+    identity = (plan.group_id, plan.question_type, worded_by, strategy, str(seed), *text.options)
+    return (*identity, plan.side) if plan.side else identity
+
+
+def _item_id(identity: Sequence[str], polarity: str = "") -> str:
+    """Id of the row with this identity; polarity: "true" or "false" for the halves of a judgment, else ""."""
+    return stable_hash("item", *identity, polarity, size=12)
+
+
+def _distractors(options: OptionSet) -> tuple[Distractor, ...]:
+    """How each wrong option was made, in the order of the letters."""
+    return tuple(
+        Distractor(options.strategy, option.key, separation)
+        for place, (option, separation) in enumerate(zip(options.options, options.separations, strict=True))
+        if place != options.truth
+    )
+
+
+def frames_shown(fact: Fact, pictures: Sequence[Picture]) -> tuple[str, ...]:
+    """Frames whose images the pictures are made from, in order of first use."""
+    frame_of = {name: frame_id for frame_id, name in fact.pictures.items()}
+    return tuple(dict.fromkeys(frame_of[picture.base] for picture in pictures))
+
+
+def candidate_record(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as evidence; `candidate_from_record` in `quality.verify` is its inverse."""
+    return {
+        "key": candidate.key,
+        "value": candidate.value.tolist(),
+        "frame_ids": list(candidate.frame_ids),
+        "show": dict(candidate.show),
+        "evidence": dict(candidate.evidence),
+    }
+
+
+def claim_record(claim: Claim, holds: bool, fact: Fact) -> dict[str, Any]:
+    """A claim as evidence: a candidate of the pool with the claimed value, where it is about one."""
+    about = next((c for c in fact.candidates if c.key == claim.key), Candidate(claim.key, claim.value))
+    record = candidate_record(replace(about, value=claim.value))
+    return record | {"holds": holds, "separation": claim.separation}
