@@ -134,7 +134,7 @@ def open_key(case: Case, truth: str, whole_numbers_are_graded: bool = False) -> 
         if whole_numbers_are_graded or "." in truth or unit is not None:
             return number_key(case, truth)
         return AnswerKey("count", CountReader(), found[0].signed)
-    if YesNoReader().leading(truth).found and len(truth) < 6:
+    if re.fullmatch(r"(?:yes|no|true|false|是|否)\.?", truth, re.IGNORECASE):
         return yes_no_key(truth)
     if re.fullmatch(r"\(?[A-Za-z]\)?\.?", truth) and (case.options or parse_options(case.question)):
         return letter_key(case, truth)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
-from vgbench_gen.evaluation.answers.places import containers, phrases
+from vgbench_gen.evaluation.answers.places import after_revision
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
 
 DEFAULT_LETTERS = "ABCDEF"
@@ -22,8 +22,7 @@ _REJECT_AFTER_CHINESE = either(words("reject_after_chinese", "letters"))
 _ACCEPT = either(words("accept_after", "letters"))
 _ACCEPT_CHINESE = either(words("accept_after_chinese", "letters"))
 _AFTER_LETTER = either(words("after_letter", "letters"))
-_REVISIONS, _RESUMED = either(words("revisions", "letters")), either(words("after_revision", "letters"))
-_REVISED_SIGNS = tuple(words("revision_signs", "letters"))
+_RESUMED = either(words("after_revision", "letters"))
 _NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
 _OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
 _JOIN = (
@@ -62,15 +61,15 @@ class LetterReader:
         self._p = patterns(letters)
 
     def marked(self, text: str) -> Reading:
-        """A letter after "wait, actually", unless a container or another announced or accepted letter outdoes it."""
-        low = text.lower()
-        revised = list(self._p.revised.finditer(text)) if any(sign in low for sign in _REVISED_SIGNS) else []
-        if not revised or any(True for _ in containers(text)):
+        """A letter after "wait, actually", unless another letter is accepted later or stands on the last line."""
+        tail = after_revision(text)
+        resumed = list(self._p.resumed.finditer(tail))
+        if not resumed:
             return NOTHING
-        letter, rest = revised[-1].group(1), text[revised[-1].end(1) :]
+        letter, rest = resumed[-1].group(1), tail[resumed[-1].end(1) :]
         accepted = {match.group(1) for match in self._p.accepted.finditer(self._without_rejected(rest))}
         last = self._p.bare.fullmatch(rest.strip().rpartition("\n")[2].strip())
-        if accepted - {letter} or any(True for _ in phrases(rest)) or (last and last.group(1).upper() != letter):
+        if accepted - {letter} or (last and last.group(1).upper() != letter):
             return NOTHING
         return ok(letter)
 
@@ -97,6 +96,8 @@ class LetterReader:
         accepted = {
             match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
         }
+        if self._p.both_accepted.search(kept):
+            return AMBIGUOUS
         if len(accepted) == 1:
             return ok(accepted.pop())
         if self._lists_several(text):
@@ -257,12 +258,15 @@ class Patterns:
         self.listed = re.compile(rf"(?<![A-Za-z0-9_'(]){_OPEN}({some})(?:\)|[.:、](?=\s)|\.(?=\S))")
         self.option = re.compile(rf"\s*{name}{_OPEN}({some}){_CLOSE}(?![A-Za-z0-9_'])[\s).:、,=(→—-]*")
         several_more = rf"{_JOIN}{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z])"
-        self.revised = re.compile(
-            rf"(?:\A|[.!?;:,\n—(…。-])\s*(?i:{_REVISIONS})[\s,:.!—…-]*(?i:(?:{_RESUMED})[\s,:.—…-]*){{0,4}}{name}"
-            rf"{_OPEN}({some}){_CLOSE}(?!{several_more})(?=\s*(?:[.,!;:\n。]|$)|\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT}))"
+        self.resumed = re.compile(
+            rf"(?:\A|[.!?;\n。]\s*)(?i:(?:{_RESUMED})[\s,:.—…-]*){{0,4}}{name}{_OPEN}({some}){_CLOSE}(?!{several_more})"
+            rf"(?=\s*(?:[.,!;:\n。]|$)|\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT}))"
         )
         self.accepted = re.compile(
             rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT})|(?:选?项)?\s*(?:是|最)?{_ACCEPT_CHINESE})"
+        )
+        self.both_accepted = re.compile(
+            rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{_HOW}(?i:{_ACCEPT})"
         )
         # A row or an item of a list with its verdict: "| B | correct |", "B. image 3 ✅".
         tick = "[✓✔✅☑]"
@@ -270,7 +274,7 @@ class Patterns:
             self.accepted,
             re.compile(
                 rf"^[\s|]*{name}{_OPEN}({some}){_CLOSE}(?:[^\n|]{{0,80}}\|[^\n]{{0,80}}?\|?)?\s*(?:{tick}|(?<=\|)\s*(?i:{_ACCEPT}|yes\b))"
-                rf"|^[\s|]*{name}{_OPEN}({some}){_CLOSE}[).:][^\n]{{0,200}}{tick}\W*$",
+                rf"|^[\s|]*{name}{_OPEN}({some}){_CLOSE}[).:](?:[^\n]{{0,200}}{tick}|\s*(?i:yes))\W*$",
                 re.MULTILINE,
             ),
         )
@@ -290,7 +294,7 @@ class Patterns:
             ),
             # An item of a list that is discussed and dismissed on its own line: "A. 3 m - incorrect".
             re.compile(
-                rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:[-—:(→]|\b(?i:is|this is|but|so))\s*"
+                rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:(?<=[).:])|[-—:(→]|\b(?i:is|this is|but|so))\s*"
                 rf"(?i:{_HOW}{_REJECT_AFTER})[^\n]*$",
                 re.MULTILINE,
             ),

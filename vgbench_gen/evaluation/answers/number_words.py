@@ -41,7 +41,7 @@ _COUNTS = {"two": 2, "three": 3, "2": 2, "3": 3}
 # "one" that counts nothing.
 _PRONOUN = re.compile(
     r"\b(?:the|this|that|which|each|every|any|no|another|other|some|first|second|last|left|right|correct|closer|nearest|farthest)"
-    r"\s+one\b(?!\s+(?:chair|table))|\bone\s+(?:of|by\s+one|another|can|could|might|may|would|should|is|that|which|has|on|in|at)\b",
+    r"\s+one\b(?!\s+(?:chair|table))|\bone\s+(?:of|more|by\s+one|another|can|could|might|may|would|should|is|that|which|has|on|in|at)\b",
 )
 
 _CHINESE_DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"两": 2, "〇": 0, "壹": 1, "贰": 2, "叁": 3}
@@ -50,7 +50,7 @@ _CHINESE_NUMERAL = "[零〇一二两三四五六七八九十百壹贰叁][零〇
 _MEASURE = "个個把张張只隻条條辆輛台臺人本扇块塊盏盞件幅间間层層面排位名棵根支朵盆瓶杯匹头架座栋双对"
 _CHINESE = re.compile(
     rf"(?<!第)(?<![其统唯万同])(?P<numeral>{_CHINESE_NUMERAL})(?P<half>个半|半)?"
-    rf"(?=\s*(?:[{_MEASURE}]|[毫厘公分千]?米|公分|公尺|公里|英[尺寸里]|平方|平米|$|[。.,、;!?\n]))"
+    rf"(?=\s*(?:[{_MEASURE}]|[毫厘公分千]?米|左右|上下|公分|公尺|公里|英[尺寸里]|平方|平米|[到至][零〇一二两三四五六七八九十百0-9]|$|[。.,、;!?\n]))"
 )
 
 

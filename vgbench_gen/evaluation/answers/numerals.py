@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.places import after_revision
 from vgbench_gen.evaluation.answers.quantities import (
     NUMBER,
     Quantity,
@@ -32,14 +33,18 @@ _TOTALS = [
     for pattern in words("totals", "counts")
 ]
 # "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
-_OPENING = compiled(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,3}}[ \t]*[(:](?!\s*\Z)")
+_OPENING = compiled(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
 _NONE = compiled(rf"\A\W*{either(words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
 _NO_THINGS = compiled(rf"(?:^|\b){either(words('no_things', 'counts'))}")
 _BOUNDS = compiled(rf"{either(words('bounds', 'counts'))}\s*\Z")
+# A noun at most stands between a number and the end of its sentence ("make that 5 chairs").
+_NOTHING_BEHIND = re.compile(r"(?:\s+[a-z]+)?\W*")
 _SENTENCES = re.compile(r"[\n。!?;]|\.(?=\s|$)")
+# A length behind these is that of a thing whose size is known, by which another is judged.
+_REFERENCE = compiled(rf"\b{either(words('references', 'lengths'))}\b[^.;,\n0-9]{{0,40}}\Z")
 _SCALAR = re.compile(
-    r"\\?scalar\s*(?:\{\s*(?P<in>[^{}]{1,80}?)\s*\}|(?P<out>-?[0-9][^\s{}\\]{0,40}))\s*[,;:]?\s*"
-    r"(?:\\?distance[\s_]{0,2}unit\s*(?:\{\s*(?P<unit>[^{}]{1,40}?)\s*\}|(?P<bare>[A-Za-z\u4e00-\u9fff]{1,20}))|(?P<after>[A-Za-z\u4e00-\u9fff'\"]{1,20}))?",
+    r"\\?scalar[\"']?\s*[:=]?\s*(?:\{\s*(?P<in>[^{}]{1,80}?)\s*\}|(?P<out>-?[0-9][^\s{}\\]{0,40}))\s*[)\]]?\s*[,;:]?\s*[(\[\"']?\s*"
+    r"(?:\\?distance[\s_]{0,2}unit[\"']?\s*[:=]?\s*[\"']?(?:\{\s*(?P<unit>[^{}]{1,40}?)\s*\}|(?P<bare>[A-Za-z\u4e00-\u9fff]{1,20}))|(?P<after>[A-Za-z\u4e00-\u9fff'\"]{1,20}))?",
     re.IGNORECASE,
 )
 
@@ -48,7 +53,10 @@ class _NumeralReader(abc.ABC):
     """What counts, numbers and lengths share."""
 
     def marked(self, text: str) -> Reading:
-        return NOTHING
+        """The number at the end of the first sentence after "wait" or "actually"."""
+        tail = prepared(_SENTENCES.split(after_revision(text), maxsplit=1)[0])
+        found = quantities(tail)
+        return self.value(found[-1]) if found and _NOTHING_BEHIND.fullmatch(tail, found[-1].end) else NOTHING
 
     def segment(self, text: str) -> Reading:
         return self._pick(text, first=True)
@@ -195,7 +203,7 @@ class MeasureReader(_NumeralReader):
             found = self.value(Quantity(abs(mean), unit or inside, 0, 0, mean < 0))
             if found.found:
                 return found
-        return NOTHING
+        return super().marked(text)
 
     def _pick(self, text: str, first: bool) -> Reading:
         computed = self._sum(text)
@@ -204,6 +212,7 @@ class MeasureReader(_NumeralReader):
         ready = prepared(text)
         part = result_of_sum(ready) if first else ready
         pairs = [one for one in self._of_kind(quantities(part)) if not says_precision(one, part)]
+        pairs = [one for one in pairs if not _REFERENCE.search(part[: one.start])] or pairs
         if pairs:
             return self.value(pairs[0 if first else -1])
         unit = units.named_unit(text, (self.kind,)) or self.unit

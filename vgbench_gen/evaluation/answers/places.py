@@ -47,6 +47,9 @@ _PLACEHOLDER = compiled(rf"\A\W*{either(words('placeholders'))}\W*\Z")
 _REFUSAL = compiled("|".join(words("refusals")))
 _ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(words("answer_signs")), tuple(words("refusal_signs"))
 _HEDGE = compiled("|".join(words("hedges")))
+_REVISION = compiled(rf"(?:\A|[.!?;:,\n—(…。-])\s*{either(words('revisions'))}(?![a-z])[\s,:.!—…-]*")
+_NO = re.compile(r"[.!?;:,\n—…-]\s*no,\s*")
+_REVISION_SIGNS = tuple(words("revision_signs"))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
 
@@ -66,7 +69,8 @@ def read(reply: str | None, reader: Reader, none_is_a_value: bool = False, empty
     cleaned = clean(reply)
     text = _without_denied(_ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text))
     whole = text.strip().lower()
-    if len(whole) < 12 and _PLACEHOLDER.match(whole) and not (none_is_a_value and whole.strip(".!") == "none"):
+    says_none = none_is_a_value and whole.strip(".!") in ("none", "[]", "{}")
+    if len(whole) < 12 and _PLACEHOLDER.match(whole) and not says_none:
         return TRUNCATED if cleaned.cut else NOTHING
     found = _read_clean(text, reader) if text else NOTHING
     if text and found.status == "no_answer" and not cleaned.cut:
@@ -97,7 +101,7 @@ def _without_denied(text: str) -> str:
     if not any(sign in low for sign in ("answer", "option", "choice")) or len(low) != len(text):
         return text
     for match in reversed(list(_DENIED.finditer(low))):
-        text = f"{text[: match.start()]} {text[match.end() :]}"
+        text = f"{text[: match.start()]} … {text[match.end() :]}"
     return text
 
 
@@ -156,6 +160,22 @@ def phrases(text: str) -> Iterator[str]:
     starts = [match.end() for match in _PHRASE.finditer(low)]
     for start in reversed(starts[-_MAX_PLACES:]):
         yield segment_at(text, start)
+
+
+def after_revision(text: str, says_no: bool = False) -> str:
+    """What follows the last "wait", "actually" or "correction" of a reply; "" where it takes nothing back.
+
+    A container decides by itself, and so does an answer that is announced after such a word: "" for these as well.
+    says_no: whether "no" is an answer rather than such a word ("It is B. No, C.").
+    """
+    low = text.lower()
+    starts = [match.end() for match in _REVISION.finditer(low)] if any(s in low for s in _REVISION_SIGNS) else []
+    if not says_no:
+        starts += [match.end() for match in _NO.finditer(low)]
+    tail = text[max(starts) :] if starts else ""
+    if any(True for _ in containers(text)) or any(True for _ in phrases(tail)):
+        return ""
+    return tail
 
 
 def segment_at(text: str, start: int) -> str:

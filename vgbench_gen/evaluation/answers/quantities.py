@@ -34,7 +34,7 @@ _RANGE = re.compile(r"\s*(?:-|~|–|—|to|through|up to|till|until|到|至)\s*"
 _EITHER = re.compile(r"\s*,?\s*(?:or|或者?|/)\s*")
 _BETWEEN = re.compile(r"\b(?:between|from)\s*$|在\s*$")
 _AND = re.compile(r"\s*(?:and|和|与)\s*")
-_PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\+-|\(±|,?\s?(?:plus or (?:minus|-)|plus/minus|give or take))\s*")
+_PLUS_MINUS = re.compile(r"\s*\(?(?:±|\+/-|\+-|,?\s?(?:plus or (?:minus|-)|plus/minus|give or take))\s*")
 _UNIT_IN_BRACKETS = re.compile(rf"(?<=[0-9])\s?[(\[]\s?(?:in\s)?(?P<unit>{units.PATTERN})\s?[)\]]")
 # A length beside these says how well another one is known.
 _PRECISION = either(words("precision", "lengths"))

@@ -8,7 +8,7 @@ from vgbench_gen.evaluation.answers.option_texts import bare
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
 
 _LONGEST = 200
-_LEAD = re.compile(r"(?:it|this|that|they|there)(?:'s| is| are) |(?:in|on|at|to) ", re.IGNORECASE)
+_LEAD = re.compile(r"\A\W*(?:(?:it|this|that|they|there)(?:'s| is| are) )?(?:(?:in|on|at|to) )?", re.IGNORECASE)
 
 
 class TextReader:

@@ -97,9 +97,9 @@ _WORDS = "|".join(
     and (len(text) > 3 or not text.isascii() or text in ("cm", "mm", "m", "ft", "km", "m2", "m^2"))
 )
 _ASKED = re.compile(
-    rf"(?:\b(?:in|using|use|as|units?(?: is| are|:| of)?)\s+(?:the\s+unit\s+(?:of\s+)?)?"
+    rf"(?:\b(?:in|using|use|as|units?[\"']?(?: is| are|\s?:| of)?)\s+(?:the\s+unit\s+(?:of\s+)?)?"
     rf"|\(\s*(?:in\s+|unit:?\s*)?|单位[是为:：]?\s*|用|多少|几)"
-    rf"(?P<unit>{_WORDS})(?![A-Za-z0-9^/])",
+    rf"[\"']?(?P<unit>{_WORDS})(?![A-Za-z0-9^/])",
 )
 _SPELLED = re.compile(rf"(?<![0-9A-Za-z.])(?<![0-9]\s)(?P<unit>{_WORDS})(?![A-Za-z0-9^/])")
 

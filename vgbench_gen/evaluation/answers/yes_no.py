@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, Reading, ok
-from vgbench_gen.evaluation.answers.places import containers, phrases
+from vgbench_gen.evaluation.answers.places import after_revision
 from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
 
 YES, NO = "Yes", "No"
@@ -38,6 +38,7 @@ _PREDICATE = compiled(
     rf"(?:(?P<true>{_TRUE})|(?P<false>{_FALSE}))\b"
     rf"(?!\s+[a-z]+\s+of\b)|\b{_SUBJECT}\s*(?P<isnt>isn't|wasn't)\s+(?:(?P<true2>{_TRUE})|(?P<false2>{_FALSE}))\b"
 )
+_HOLDING = compiled(rf"\b{_SUBJECT}\s+(?:(?P<not>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+[a-su-z])")
 _OF_STATEMENT = compiled(
     r"\bstatement\b[^.\n]{1,200}\b(?:is|was)\s+(?:therefore |thus |clearly |indeed |also )?(?P<not>not\s+)?"
     r"(?:(?P<true>true|correct|accurate|valid)|(?P<false>false|incorrect|wrong|untrue|inaccurate|invalid))\s*(?:[.!]|$)"
@@ -46,9 +47,12 @@ _CHINESE_PREDICATE = compiled(
     rf"{either(words('chinese_subjects', 'yes_no'))}(?:显然|因此|所以)?(?:是|为)?"
     rf"(?:(?P<false>{either(words('chinese_false', 'yes_no'))})|(?P<true>正确|对的|成立|准确|属实))"
 )
-_REVISION = compiled(
-    rf"\b{either(words('revisions', 'yes_no'))}\b[\s,:.-]*(?:the answer is\s+)?"
-    rf"(?:(?P<yes>{_YES})\b|(?P<no>{_NO})\b(?:{_END}|(?=\s+(?:it|that|this|the|they|there)\b)))"
+# Whole replies that are a verb or an adverb alone ("It is."), and "I think so".
+_ELLIPSIS = compiled(
+    r"\A\W*(?:(?:sure|indeed|of course|definitely)\b\W*)?(?:it|they|that|this|he|she)\s+(?:really\s+|indeed\s+)?"
+    r"(?:is|are|does|do|was|were|did|has|have)(?P<not>n't|\s+not)?(?:\s+indeed)?[\s.!]*\Z"
+    r"|\A\W*(?:(?P<none>not (?:at all|quite))|exactly|indeed|definitely|sure|of course)\W*\Z"
+    r"|\bi (?P<doubt>do not |don't )?(?:think|believe|suppose) so\b"
 )
 _HELPLESS = compiled(
     r"\A\W*no\b[\s,.]*i(?:'m| am)? "
@@ -62,14 +66,11 @@ class YesNoReader:
     """Reads "Yes" or "No"."""
 
     def marked(self, text: str) -> Reading:
-        """A "no" that declines to help; a token after "wait," where nothing is announced later or boxed."""
+        """A "no" that declines to help; what follows "wait," where nothing is announced later or boxed."""
         low = text.lower()
         if _HELPLESS.search(low):
             return REFUSAL
-        revised = list(_REVISION.finditer(low))
-        if not revised or any(True for _ in containers(text)) or any(True for _ in phrases(text[revised[-1].end() :])):
-            return NOTHING
-        return ok(YES if revised[-1]["yes"] else NO)
+        return self._revised(text)
 
     def segment(self, text: str) -> Reading:
         """A yes or no in a container or after a phrase."""
@@ -82,12 +83,13 @@ class YesNoReader:
         if _BOTH.search(text):
             return AMBIGUOUS
         text = _ECHO.sub(" ", text).strip()
-        revised = list(_REVISION.finditer(text))
-        if revised:
-            return ok(YES if revised[-1]["yes"] else NO)
+        revised = self._revised(text)
+        if revised.found:
+            return revised
         match = _LEADING.search(text)
         if match is None:
-            return NOTHING
+            short = _ELLIPSIS.search(text)
+            return NOTHING if short is None else ok(NO if any(short.groups()) else YES)
         said_yes = match["yes"] or match["right"] or match["cyes"]
         return ok(YES if said_yes else NO)
 
@@ -102,10 +104,17 @@ class YesNoReader:
         said = {_holds(match) for match in _PREDICATE.finditer(text)}
         if len(said) > 1:
             return AMBIGUOUS
+        said |= {not match["not"] for match in _HOLDING.finditer(text)}
         if not said:
             said = {bool(match["true"]) != bool(match["not"]) for match in _OF_STATEMENT.finditer(text)}
             said |= {bool(match["true"]) for match in _CHINESE_PREDICATE.finditer(text)}
         return ok(YES if said.pop() else NO) if len(said) == 1 else AMBIGUOUS if said else NOTHING
+
+    def _revised(self, text: str) -> Reading:
+        """The yes or no of what follows "wait" or "actually", where something does."""
+        tail = after_revision(text, says_no=True)
+        found = self.free(tail) if tail else NOTHING
+        return found if found.found else NOTHING
 
 
 def _holds(match: re.Match[str]) -> bool:

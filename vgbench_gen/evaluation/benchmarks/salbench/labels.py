@@ -14,7 +14,8 @@ from functools import lru_cache
 
 from vgbench_gen.evaluation.answers.official import Official
 from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+from vgbench_gen.evaluation.answers.places import after_revision
+from vgbench_gen.evaluation.answers.vocabulary import compiled, either, table, words
 from vgbench_gen.evaluation.benchmarks.salbench.label_clauses import Clauses
 
 P3 = ("orientation", "color", "size")
@@ -23,6 +24,7 @@ SPLITS: Mapping[str, Sequence[str]] = {"synthetic": P3, "natural": O3}
 MEASURES = ("precision", "recall", "f1", "exact_match")
 
 _JOINT = ", "
+_CHINESE: Mapping[str, str] = table("labels")["chinese"]
 EMPTY = ok("")  # what a reply says that names no label
 _SENTENCE = re.compile(r"[\n;!?。]|\.(?=\s|$)")
 _DASH = re.compile(r"\s+-+\s+|\s*[\u2014\u2013]\s*")
@@ -44,8 +46,8 @@ _FILLING = re.compile(r"\b(?:and|the|an?|features?|difference|in|[0-9]{1,2})\b|[
 @lru_cache(maxsize=8)
 def _pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     """One label as a whole word, with its plural; "colour" is "color", "foci" "focus"."""
-    forms = {"color": "colou?r", "focus": "foc(?:us|i)"}
-    named = "|".join(f"(?P<{label}>{forms.get(label, label)})" for label in vocabulary)
+    forms = table("labels")["forms"]
+    named = "|".join(f"(?P<{label}>{forms[label]})" for label in vocabulary)
     return re.compile(rf"(?<![a-z])(?:{named})(?:e?s)?(?![a-z])")
 
 
@@ -80,10 +82,15 @@ class LabelReader:
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = tuple(vocabulary)
         self._label = _pattern(self.vocabulary)
+        one = re.sub(r"\?P<[a-z]+>", "?:", self._label.pattern)
+        self._list = re.compile(rf"{one}(?:[\s,;/&|]+(?:and\s+|or\s+)?{one}){{{len(self.vocabulary) - 1},}}")
         self._verdict, self._ticked = _verdict(self.vocabulary), _ticked(self.vocabulary)
 
     def marked(self, text: str) -> Reading:
-        """A list over several lines after the last "answer:"."""
+        """What follows "wait" or "actually", else a list over several lines after the last "answer:"."""
+        revised = self.free(after_revision(text))
+        if revised.found:
+            return revised
         text = text.lower()
         starts = list(_ANNOUNCED.finditer(text))
         found: set[str] = set()
@@ -118,6 +125,14 @@ class LabelReader:
         some = [part for part in parts if part and len(part) < len(self.vocabulary)]
         return _reading(set[str]().union(*(some or parts)), NOTHING)
 
+    def _without_echo(self, text: str) -> str:
+        """The text without a list of all labels that there are, where it names some of them elsewhere."""
+        for match in self._list.finditer(text):
+            rest = f"{text[: match.start()]} {text[match.end() :]}"
+            if self._named(match.group()) == set(self.vocabulary) and self._label.search(rest):
+                return rest
+        return text
+
     def _named(self, text: str) -> set[str]:
         return {str(match.lastgroup) for match in self._label.finditer(text)}
 
@@ -131,7 +146,9 @@ class LabelReader:
             denied = any(value for name, value in match.groupdict().items() if name.startswith("no"))
             return ", " if denied else f", {match['of']}, "
 
-        text = _GIVEN.sub(" ", text)
+        for chinese, english in _CHINESE.items():
+            text = text.replace(chinese, english)
+        text = self._without_echo(_GIVEN.sub(" ", text))
         ticked = self._ticked.search(text)
         if ticked and not self._label.search(text[: ticked.start()]):
             text = self._ticked.sub(told, text)

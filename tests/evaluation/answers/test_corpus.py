@@ -1,0 +1,72 @@
+"""Replies in the styles of published models, each with the reading that was decided before it was read.
+
+`replies.jsonl` has the kind of question, the style, what the question has (options, unit, vocabulary, truth), the
+reply, and `want`: a value, or an outcome where nothing may be read. Replies of part "held out" were split off by a hash
+of their pattern, and those of part "later" written, before the reader was mended by them. A new mistake of the reader
+adds its reply.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.evaluation.benchmarks.rover import judge_replies
+from vgbench_gen.evaluation.scoring import Case, score
+
+CORPUS = Path(__file__).with_name("replies.jsonl")
+FEWEST = 1000
+SPELLED = {"m": "in meters", "cm": "in centimeters", "m2": "in square meters"}
+# What the reader still gets wrong; it grows only with a reason.
+MISREAD = {
+    "<B>",  # taken for bold
+    "1 200",  # may be two numbers
+    "B? No. C? No. D.",
+    "Answer: B\nEdit: C",
+    "Yes... hmm, no. The box is behind.",
+    "I first thought yes, but no.",
+    "There isn't enough context to decide.",
+    "因此该陈述为真。",
+    "3x",
+    "No, there are none.",
+    '{"reasoning_visual_score": 4 "reasoning": "missing comma"}',
+}
+
+
+def case_of(row: dict[str, Any]) -> Case:
+    unit = SPELLED.get(row.get("unit", ""), "")
+    benchmark, question_type, truth, question = {
+        "letter": ("VGBench", "multi-choice", "A", "Which one?"),
+        "yes_no": ("VGBench", "judgment", "Yes", "Is the statement true? Answer yes or no."),
+        "count": ("SpatialScore/cvbench", "open-ended-count", "1", "How many chairs are there?"),
+        "number": ("VSI-Bench", "numerical-answer", "1.5", f"How large is it {unit}?"),
+        "length": ("VGBench", "open-ended-length", "1.5 meters", f"How far is the lamp from the table {unit}?"),
+        "labels": (f"SalBench-{row.get('labels')}", "multi-label", "color", "Which features?"),
+        "text": ("SpatialScore/RealWorldQA", "open-ended", row.get("truth", ""), "What?"),
+    }[row["kind"]]
+    return Case(benchmark, question_type, truth, dict(zip("ABCDEF", row.get("options", ()), strict=False)), question)
+
+
+def read(row: dict[str, Any]) -> object:
+    """The value of a reply, or the outcome that it comes to."""
+    if row["kind"] == "judge":
+        return judge_replies.read(row["reply"], "reasoning_visual_score").score or "none"
+    found = score(case_of(row), row["reply"])
+    if not found.reading.found:
+        return found.outcome
+    return "empty" if found.reading.value == "" else found.reading.value
+
+
+def is_wanted(found: object, want: object) -> bool:
+    if isinstance(found, int | float) and isinstance(want, int | float):
+        return math.isclose(found, want, rel_tol=2e-3, abs_tol=1e-9)
+    return found == want
+
+
+def test_replies_are_read_as_was_decided_before() -> None:
+    rows = [json.loads(line) for line in CORPUS.read_text("utf-8").splitlines()]
+    assert len(rows) >= FEWEST
+    misread = {row["reply"]: (row["want"], found) for row in rows if not is_wanted(found := read(row), row["want"])}
+    assert set(misread) == MISREAD, {reply: misread.get(reply) for reply in set(misread) ^ MISREAD}
