@@ -197,6 +197,45 @@ def test_a_box_that_is_none_or_lies_beside_its_rectangle(task: str, all_rows: Ro
             assert found(item, drawn_elsewhere) == {"drawn_box"}
 
 
+# --- regions and crops -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["metric_depth", "relative_depth"])
+def test_a_region_whose_statistics_do_not_agree(all_rows: Rows, task: str) -> None:
+    def parts(option: dict[str, Any]) -> None:
+        option["evidence"]["blocks"][0][0] += 0.5
+
+    def order(option: dict[str, Any]) -> None:
+        option["evidence"]["quantiles_m"][:2] = option["evidence"]["quantiles_m"][1::-1]
+
+    def mean(option: dict[str, Any]) -> None:
+        option["evidence"]["blocks"] = [[depth + 0.4, known] for depth, known in option["evidence"]["blocks"]]
+        option["evidence"]["mean_m"] += 0.4
+
+    def value(option: dict[str, Any]) -> None:
+        option["value"] = [option["value"][0] + 0.3]
+
+    for item in of(all_rows, task):
+        for change in (parts, order, mean, value):
+            assert all("region" in found(item, one) for one in in_options(change)), change
+
+
+def test_a_crop_with_the_camera_of_another(all_rows: Rows) -> None:
+    def stored(option: dict[str, Any]) -> None:
+        option["evidence"]["cy"] += 0.1
+
+    def moved(option: dict[str, Any]) -> None:
+        option["show"]["rect"][2] += 2
+
+    def value(option: dict[str, Any]) -> None:
+        option["value"] = [option["value"][0] + 1]
+
+    for side in ("", "mirror"):
+        for item in of(all_rows, "camera_parameters", side=side):
+            for change in (stored, moved, value):
+                assert all("crop" in found(item, one) for one in in_options(change)), change
+
+
 # --- marks and claims ------------------------------------------------------------------------------------------------
 
 

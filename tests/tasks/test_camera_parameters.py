@@ -22,10 +22,11 @@ from vgbench_gen.pipeline.measure import confirmed, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
-from vgbench_gen.tasks import camera_parameters
-from vgbench_gen.tasks._crops import crop_camera
 from vgbench_gen.tasks.base import camera_record
-from vgbench_gen.tasks.camera_parameters import CameraParameters, parameter
+from vgbench_gen.tasks.camera_parameters import CameraParameters
+from vgbench_gen.tasks.camera_parameters import task as module
+from vgbench_gen.tasks.camera_parameters.crops import crop_camera
+from vgbench_gen.tasks.camera_parameters.quantities import parameter
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -193,13 +194,13 @@ def test_a_break_in_the_first_route_sinks_the_draft(view: SceneView, monkeypatch
 def test_a_break_in_the_second_route_sinks_the_draft(
     view: SceneView, facts: list[Fact], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = camera_parameters._resize_map
+    whole = module._resize_map
 
     def half_the_zoom(*args: Any, **kwargs: Any) -> tuple[FloatArray, FloatArray]:
         out, base = whole(*args, **kwargs)
         return out, base * 1.01
 
-    monkeypatch.setattr(camera_parameters, "_resize_map", half_the_zoom)
+    monkeypatch.setattr(module, "_resize_map", half_the_zoom)
     assert all(isinstance(confirmed(TASK, fact, view), Rejected) for fact in facts)
 
 

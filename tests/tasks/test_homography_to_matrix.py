@@ -19,8 +19,8 @@ from vgbench_gen.pipeline.measure import confirmed, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
-from vgbench_gen.tasks import _homographies
-from vgbench_gen.tasks._homographies import Components, component_moves_d, sample_pool, warped_correspondences
+from vgbench_gen.tasks._homographies import task as _homographies
+from vgbench_gen.tasks._homographies.task import Components, component_moves_d, sample_pool, warped_correspondences
 from vgbench_gen.tasks.base import camera_record
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.text.lint import lint

@@ -31,8 +31,7 @@ from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import _track_looks, _track_odds, _tracks, point_tracking
-from vgbench_gen.tasks.point_tracking import PointTracking
+from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, track_odds, tracked
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -76,10 +75,10 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
             assert (moves >= 0.08 * b.camera.diagonal_px - 1).all()
             for decoy in pool[1:]:
                 assert set_problem([fact.truth_candidate, decoy], 2, fact, TASK) == ""
-                assert _tracks.standing(b, decoy.value[None], view).all()
+                assert tracked.standing(b, decoy.value[None], view).all()
                 assert decoy.evidence["point_2_m"][2] == pytest.approx(float(b.depth_at(decoy.value)), abs=1e-3)
                 if "uv_1_px" in decoy.evidence:
-                    assert _tracks.standing(a, np.array([decoy.evidence["uv_1_px"]], dtype=np.float64), view).all()
+                    assert tracked.standing(a, np.array([decoy.evidence["uv_1_px"]], dtype=np.float64), view).all()
             total += 1
             with_same += len(pool) < len(fact.candidates)
             options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
@@ -127,8 +126,8 @@ def test_right_and_wrong_options_moved_alike_once_the_facts_are_known() -> None:
 def test_ranks_come_out_alike_however_unlike_the_pools_are() -> None:
     rng = rng_for(0)
     can = rng.random((2000, 4)) < [0.9, 0.6, 0.5, 0.4]
-    odds = _track_odds.Odds(np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.ones(2), _track_odds._wishes(can))
-    ranks = [_track_odds._drawn_rank(row, odds, rng, False) for row in can]
+    odds = track_odds.Odds(np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.ones(2), track_odds._wishes(can))
+    ranks = [track_odds._drawn_rank(row, odds, rng, False) for row in can]
     asked = [rank for rank in ranks if rank is not None]
     assert all(row[rank] for row, rank in zip(can, ranks, strict=True) if rank is not None)
     assert len(asked) >= 1000
@@ -136,13 +135,13 @@ def test_ranks_come_out_alike_however_unlike_the_pools_are() -> None:
     assert np.abs(shares - 0.25).max() < 0.04, shares
     # The seed that asked a fact gives its rank again, without the chance of being turned down.
     for seed in range(50):
-        first = _track_odds._drawn_rank(can[seed], odds, rng_for(seed), False)
-        assert first in (None, _track_odds._drawn_rank(can[seed], odds, rng_for(seed), True))
+        first = track_odds._drawn_rank(can[seed], odds, rng_for(seed), False)
+        assert first in (None, track_odds._drawn_rank(can[seed], odds, rng_for(seed), True))
 
 
 def test_grounds_do_not_keep_the_frames_of_a_scene_that_is_done() -> None:
     view = room_view()
-    ground = _track_looks.ground(view.frames[0], view)
+    ground = track_looks.ground(view.frames[0], view)
     assert not any(isinstance(held, ViewFrame) for held in gc.get_referents(ground))
 
 
@@ -151,9 +150,9 @@ def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
     for seed in range(3):
         for fact in facts_of(seed):
             pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
-            a, b = (_track_looks.ground(view.frame(frame_id), view) for frame_id in fact.frame_ids)
+            a, b = (track_looks.ground(view.frame(frame_id), view) for frame_id in fact.frame_ids)
             queries = np.tile(np.array(fact.truth_candidate.show["query"], dtype=np.float64), (len(pool), 1))
-            looks = _track_looks.looks(a, queries, b, np.stack([c.value for c in pool]))
+            looks = track_looks.looks(a, queries, b, np.stack([c.value for c in pool]))
             off = np.stack([np.linalg.norm(looks[:, :3], axis=1), -looks[:, 6]])
             ranks.append((off[:, 1:] < off[:, :1]).mean(axis=1))
     # Places drawn by where they lie alone hardly ever come nearer to the query's look in this plain room.
@@ -162,7 +161,7 @@ def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
 
 
 def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(point_tracking, "SAME_PIXEL_ODDS", 1.0)
+    monkeypatch.setattr(task, "SAME_PIXEL_ODDS", 1.0)
     view = room_view()
     held = Counter[bool]()
     for fact in drawn(TASK, view, 2, limit=20)[0]:
@@ -287,11 +286,11 @@ def test_jacobian_is_the_derivative_of_the_way_back() -> None:
     fact = drawn(TASK, view, limit=1)[0][0]
     a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
     uv = fact.truth_candidate.value
-    seen = _tracks.seen_from(b, a, uv)
+    seen = tracked.seen_from(b, a, uv)
     assert np.linalg.norm(seen.uv_back - fact.truth_candidate.show["query"]) < 1.5
     for axis in range(2):
         step = np.eye(2)[axis] * 3
-        moved = (_tracks.seen_from(b, a, uv + step).uv_back - _tracks.seen_from(b, a, uv - step).uv_back) / 6
+        moved = (tracked.seen_from(b, a, uv + step).uv_back - tracked.seen_from(b, a, uv - step).uv_back) / 6
         assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.08)
 
 
@@ -310,7 +309,7 @@ def test_real_captures(captures: Path, dataset: str, least: int) -> None:
 def test_hidden_points_are_no_tracks_whatever_the_cycle_says() -> None:
     view = room_view()
     a, b = view.frames[2], view.frames[5]
-    found = _tracks.tracks(a, b, view, TrackGates(cycle_max_px_at_640=1e9, motion_min_d=0.1))
+    found = tracked.tracks(a, b, view, TrackGates(cycle_max_px_at_640=1e9, motion_min_d=0.1))
     assert len(found.uv_a) > 20
     surface = b.depth_at(found.uv_b)
     assert (np.abs(surface - found.points_b_m[:, 2]) <= view.tolerance.of(surface)).all()

@@ -19,9 +19,10 @@ from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks import _registration, view_after_motion
+from vgbench_gen.tasks import _registration
 from vgbench_gen.tasks._pairs import pair_table
 from vgbench_gen.tasks.view_after_motion import ViewAfterMotion
+from vgbench_gen.tasks.view_after_motion import task as module
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -167,7 +168,7 @@ def test_a_long_scan_is_not_measured_whole_for_one_source(monkeypatch: pytest.Mo
     everyone, _ = TASK._gated(table, 0, rng_for(0, "views"))
     gated = [j for j in range(len(view.frames)) if j != 0 and TASK._problem(table, 0, j) is None]
     assert sorted(everyone) == gated
-    monkeypatch.setattr(view_after_motion, "_VIEWS", 4)
+    monkeypatch.setattr(module, "_VIEWS", 4)
     some = [tuple(TASK._gated(table, 0, rng_for(k, "views"))[0]) for k in range(20)]
     assert {len(kept) for kept in some} == {4}
     assert set().union(*some) == set(gated)

@@ -24,10 +24,11 @@ class Registry(Generic[T]):
     Args:
         kind: singular noun for messages, e.g. "task".
         package: dotted name of the folder that is scanned on first use.
+        require: raises where a plug-in lacks what the rest of the program relies on.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
-        self.kind, self.package = kind, package
+    def __init__(self, kind: str, package: str, require: Callable[[T], None] | None = None) -> None:
+        self.kind, self.package, self.require = kind, package, require
         self._entries: dict[str, T] = {}
         self._scanned = False
 
@@ -43,7 +44,10 @@ class Registry(Generic[T]):
             old = type(self._entries[name]) if name in self._entries else cls
             if (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f"two {self.kind} plug-ins are called {name!r}: {self._entries[name]!r} and {cls!r}")
-            self._entries[name] = cls()
+            plug_in: T = cls()
+            if self.require is not None:
+                self.require(plug_in)
+            self._entries[name] = plug_in
             return cls
 
         return keep

@@ -194,7 +194,7 @@ class Blind(Baseline):
 
 
 class Solvers(Baseline):
-    """The first solver of `quality.solvers` for a task; no answer where a task has none."""
+    """The first solver that a task declares; no answer where a task has none."""
 
     def __init__(self, source: Source, seed: int) -> None:
         super().__init__(source, seed)
@@ -207,19 +207,18 @@ class Solvers(Baseline):
         return _turned(self._latest[1], item, asked)
 
     def _solved(self, item: Item) -> str:
-        from vgbench_gen.quality.solvers.jobs import SOLVERS
-        from vgbench_gen.quality.solvers.pixels import Image
-        from vgbench_gen.quality.solvers.seen import Unread, look
+        from vgbench_gen.quality.solvers.jobs import look, solvers_of
+        from vgbench_gen.tasks.solving import Image, Unread
 
-        question = question_of(item)
-        if item.task not in SOLVERS or question.truth < 0:
+        question, solvers = question_of(item), solvers_of(item.task)
+        if not solvers or question.truth < 0:
             return ""
         images = []
         for k, name in enumerate(item.images):
             data = self.source.image(item, k)
             images.append(Image(data if isinstance(data, bytes) else data.read_bytes(), name))
         try:
-            scores = SOLVERS[item.task][0].answer(look(question, tuple(images)))
+            scores = solvers[0].score(look(question, tuple(images)))
         except Unread:
             return ""
         place = int(np.nan_to_num(scores, nan=-np.inf).argmax())

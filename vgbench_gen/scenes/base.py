@@ -198,6 +198,9 @@ class Loader(abc.ABC):
     info: ClassVar[DatasetInfo]
     """What pages, dataset cards and the noise test must know about the dataset."""
 
+    laser_only: bool = False
+    """Whether the depth of all its scenes is a laser's, so that every distance within a laser's range occurs."""
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         missing = [name for name in ("dataset", "info") if not hasattr(cls, name)]

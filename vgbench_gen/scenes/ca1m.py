@@ -269,6 +269,7 @@ class CA1M(Loader):
 
     dataset = "ca1m"
     info = INFO
+    laser_only = True
 
     def discover(self, root: Path) -> Iterator[SceneRef]:
         """See `Loader.discover`. `root` may be one archive. Where a capture is there twice, the archive counts."""

@@ -10,15 +10,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _mirror
-from vgbench_gen.tasks.base import Mark
+from vgbench_gen.tasks.base import Mark, Problems
 
 PROPOSALS = 600  # per frame; about a tenth pass, which fills a pool several times over
+STORED_M = 1e-4  # between a stored mean and that of the stored parts
+PRINTED_M = 0.005 + 1e-6  # two decimals
 _SIDE_MAX = 0.24  # of the shorter image side: larger regions are rarely flat
 _LOOSE_SPREAD = 0.12  # std / mean: no region above it has a 5-95 % spread within the gate
 _GRID = 5  # grid points per side for looking at a region from other frames
@@ -219,6 +222,25 @@ def blocks_mean_m(evidence: Any) -> float:
     """Mean depth from the stored parts of a region."""
     means, counts = np.array(evidence["blocks"], dtype=np.float64).T
     return float((means * counts).sum() / counts.sum())
+
+
+def check_regions(fact: Fact, gates: Gates) -> Problems:
+    """The stored statistics of each region agree with one another and keep the gates that allow one depth for it."""
+    found: Problems = []
+    for option in fact.candidates:
+        if "blocks" not in option.evidence:
+            continue  # a computed value, which no region has
+        mean_m, quantiles_m = float(option.evidence["mean_m"]), np.array(option.evidence["quantiles_m"])
+        by_parts_m, median_m = blocks_mean_m(option.evidence), float(quantiles_m[3])
+        if not abs(by_parts_m - mean_m) <= STORED_M:
+            found.append(("region", f"{option.key}: mean {mean_m:.4f} m stored, {by_parts_m:.4f} m by its parts"))
+        if not (np.diff(quantiles_m) >= 0).all():
+            found.append(("region", f"{option.key}: quantiles {quantiles_m.tolist()} do not ascend"))
+        if not abs(mean_m - median_m) <= gates.region.mean_to_median_max * median_m:
+            found.append(("region", f"{option.key}: mean {mean_m:.4f} m and median {median_m:.4f} m differ too much"))
+        if not min(abs(float(option.value[0]) - depth_m) for depth_m in (mean_m, median_m)) <= PRINTED_M:
+            found.append(("region", f"{option.key}: {option.value[0]:g} m is neither its mean nor its median"))
+    return found
 
 
 def mirrored_region(candidate: Candidate, width: int) -> Candidate:

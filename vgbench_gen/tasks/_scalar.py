@@ -145,6 +145,10 @@ class ScalarTask(Task):
         errors: FloatArray = np.abs(values[:, 0] - claimed[0]) / (self.claim_tolerance * np.abs(values[:, 0]))
         return errors
 
+    def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
+        """A share of the value, in per cent."""
+        return (word("tolerance.percent", value=fixed(100 * tolerance, 0)),)
+
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options; the answer carries its unit."""
         value = fixed(float(fact.truth_candidate.value[0]), self.decimals)

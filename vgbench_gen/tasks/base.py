@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,7 +22,13 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
+from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
 from vgbench_gen.text.render import word
+
+Problems = list[tuple[str, str]]
+"""(name of a check, what is wrong in one line) of everything that does not hold in a row; empty where all holds."""
+Check = Callable[[Fact, Gates], Problems]
+"""What `vgbench verify` asks of a row's evidence, given the fact as read back and the gates of the build."""
 
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (docs/validity.md#second-route)
 
@@ -124,6 +130,16 @@ class Task(NoiseTest, Proposals, abc.ABC):
     learns: ClassVar[Literal["", "truths", "pools"]] = ""
     partner_kind: ClassVar[str] = ""
     pool_size: ClassVar[int] = 12
+    checks: ClassVar[tuple[Check, ...]]
+    """What must hold between the numbers of a row's evidence, beside what `verify` asks of every row."""
+    solvers: ClassVar[tuple[Solver, ...] | NoSolver]
+    """Classical programs that answer the questions from their pixels, or why there is none."""
+    image_rules: ClassVar[tuple[ImageRule, ...]] = ()
+    """Rules that understand nothing and must guess; see `rules_for`."""
+    paper_column: ClassVar[str] = ""
+    """Heading of the task's column in the paper's Table 1; "" for a task that the paper does not have."""
+    any_image_fits: ClassVar[bool] = False
+    """Whether nothing in another image could contradict the question's numbers. Reviewers are then never shown one."""
 
     gates: Gates
     known: Any = None
@@ -153,6 +169,14 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def unit_for(self, fact: Fact) -> str:
         """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
         return self.unit
+
+    def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
+        """The rules that understand nothing for one sub-kind of the task."""
+        return self.image_rules
+
+    def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
+        """Phrases by which a judgment's text must state the item's tolerance; none where claims state no number."""
+        return ()
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
@@ -318,7 +342,20 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return 0.25 if question_type == "open-ended" else 0.0
 
 
-tasks: Registry[Task] = Registry("task", "vgbench_gen.tasks")
+def require_declarations(task: Task) -> None:
+    """Refuse a task that would be skipped in silence by `verify` or by `audit`.
+
+    Raises:
+        TypeError: the task declares no checks, or neither solvers nor the reason why it has none.
+    """
+    where = f"task {task.name!r} ({type(task).__module__})"
+    if not getattr(task, "checks", ()):
+        raise TypeError(f"{where} declares no checks; name what `verify` must ask of a row in `checks`")
+    if not getattr(task, "solvers", ()):
+        raise TypeError(f"{where} declares no solver; name some in `solvers`, or NoSolver('why there is none')")
+
+
+tasks: Registry[Task] = Registry("task", "vgbench_gen.tasks", require_declarations)
 
 
 def reject(
@@ -353,6 +390,15 @@ def camera_record(camera: Camera) -> dict[str, Any]:
 def camera_from_record(record: Mapping[str, Any]) -> Camera:
     """Inverse of `camera_record`."""
     return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
+
+
+def stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
+    """(4, 4) world_from_camera of a frame, as evidence keeps it.
+
+    Raises:
+        KeyError: the evidence keeps no pose of that frame.
+    """
+    return np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
 
 
 def numbered(texts: Sequence[str], kind: str) -> str:

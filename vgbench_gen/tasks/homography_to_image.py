@@ -13,8 +13,10 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _mirror, _overlays
-from vgbench_gen.tasks._homographies import Components, HomographyTask, corners_px, printed_matrix, warp_problem
+from vgbench_gen.tasks._homographies.solver import border_rule, homography_solvers, pair_images
+from vgbench_gen.tasks._homographies.task import Components, HomographyTask, corners_px, printed_matrix, warp_problem
 from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, tasks, with_margins
+from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -26,6 +28,8 @@ class HomographyToImage(HomographyTask):
     name = "homography_to_image"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
     partner_kind = "mirror"
+    solvers = homography_solvers(pair_images)
+    image_rules = (*MOST_SIMILAR_IMAGE, border_rule(pair_images))
 
     def printed(self, value: FloatArray) -> str:
         """As it stands in the question, one row per line; the options are images."""

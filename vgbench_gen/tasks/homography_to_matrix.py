@@ -18,7 +18,8 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import homography
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._homographies import (
+from vgbench_gen.tasks._homographies.solver import border_rule, homography_solvers, pair_matrices
+from vgbench_gen.tasks._homographies.task import (
     AGREEMENT_PX,
     HomographyTask,
     corners_px,
@@ -41,6 +42,8 @@ class HomographyToMatrix(HomographyTask):
 
     name = "homography_to_matrix"
     partner_kind = "inverse"
+    solvers = homography_solvers(pair_matrices)
+    image_rules = (border_rule(pair_matrices),)
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_image_to_matrix_vqa"}
 
     def printed(self, value: FloatArray) -> str:

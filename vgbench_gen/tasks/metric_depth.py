@@ -23,6 +23,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
+from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
@@ -31,6 +32,7 @@ from vgbench_gen.tasks._proposals import ranged
 from vgbench_gen.tasks._regions import (
     Region,
     blocks_mean_m,
+    check_regions,
     cloud_medians_m,
     flat_means_m,
     frame_regions,
@@ -41,6 +43,7 @@ from vgbench_gen.tasks._regions import (
 )
 from vgbench_gen.tasks._scalar import FALSE_RATIO_MIN, ScalarTask, evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks, with_margins
+from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -63,12 +66,16 @@ class MetricDepth(ScalarTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
     partner_kind = "mirror"
+    checks = (check_regions,)
+    solvers = NoSolver("Classical vision has no metric depth from one image without learning; cues are reported.")
+    paper_column = "Depth"
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any depth that a region may have."""
         gates = self.gates.depth
-        # Of CA-1M alone all depth is a laser's; elsewhere regions beyond a sensor's reach are rare.
-        far_m = gates.far_laser_m if fact.dataset == "ca1m" else gates.far_sensor_m
+        # Unless all depth is a laser's, regions beyond a sensor's reach are rare.
+        laser_only = fact.dataset in loaders.names() and loaders[fact.dataset].laser_only
+        far_m = gates.far_laser_m if laser_only else gates.far_sensor_m
         return ranged("depth", gates.near_m, far_m, self.decimals)
 
     def ratio_min(self, fact: Fact) -> float:

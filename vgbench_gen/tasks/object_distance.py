@@ -28,6 +28,7 @@ from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._distance_clue import DistanceClue, distance_clue
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
+from vgbench_gen.tasks._object_checks import check_boxes
 from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
@@ -44,6 +45,7 @@ from vgbench_gen.tasks.base import (
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -94,6 +96,9 @@ class ObjectDistance(ScalarTask):
     needs_objects = True
     learns = "truths"
     partner_kind = "swap"
+    checks = (check_boxes,)
+    solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
+    paper_column = "Distance"
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""

@@ -29,6 +29,7 @@ from vgbench_gen.tasks._box_clue import BoxClue, box_clue
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import pose_errors
+from vgbench_gen.tasks._object_checks import check_box
 from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
@@ -46,6 +47,7 @@ from vgbench_gen.tasks.base import (
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -84,6 +86,9 @@ class ObjectLocation(Task):
     needs_objects = True
     learns = "truths"
     partner_kind = "mirror"
+    checks = (check_box,)
+    solvers = NoSolver("Classical vision has no metric box from one image without learning; cues are reported.")
+    paper_column = "Obj-Pos."
 
     # --- measuring -------------------------------------------------------------------------------------------------
 

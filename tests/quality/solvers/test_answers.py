@@ -8,26 +8,30 @@ import pytest
 from tests.quality.solvers import drawn_rooms
 from tests.quality.solvers.drawn_rooms import Asked, rotated
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.quality.solvers import homographies, motions
-from vgbench_gen.quality.solvers import tracks as tracking
-from vgbench_gen.quality.solvers.jobs import shared_credit
-from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import VisibleQuestion, look
-from vgbench_gen.quality.solvers.trivial import rules_of
+from vgbench_gen.quality.solvers.jobs import look, rules_of, shared_credit, solvers_of
+from vgbench_gen.tasks import _epipolar
+from vgbench_gen.tasks.solving import Image, VisibleQuestion
 
 Answer = Callable[[VisibleQuestion], FloatArray]
 Shown = Callable[[str], tuple[list[Asked], list[list[Image]], list[list[Image]]]]
 Cell = tuple[Answer, Callable[[int], list[Asked]], float]
+
+
+def scores(task: str, place: int = 0) -> Answer:
+    """A solver of a task."""
+    return solvers_of(task)[place].score
+
+
 CELLS: dict[str, Cell] = {
-    "to image, features": (homographies.by_matches, lambda seed: drawn_rooms.warps(seed)[0], 1.0),
-    "to image, warp": (homographies.by_warping, lambda seed: drawn_rooms.warps(seed)[0], 1.0),
-    "to matrix, features": (homographies.by_matches, lambda seed: drawn_rooms.warps(seed)[1], 1.0),
-    "to matrix, warp": (homographies.by_warping, lambda seed: drawn_rooms.warps(seed)[1], 1.0),
-    "pose": (motions.pose, drawn_rooms.pose_choices, 1.0),
-    "pose claims": (motions.pose, drawn_rooms.pose_claims, 1.0),
-    "view": (motions.view, drawn_rooms.views, 1.0),
-    "tracks": (tracking.transfer, lambda seed: drawn_rooms.tracks(seed, "multi-choice"), 0.8),
-    "track claims": (tracking.transfer, lambda seed: drawn_rooms.tracks(seed, "judgment"), 0.8),
+    "to image, features": (scores("homography_to_image"), lambda seed: drawn_rooms.warps(seed)[0], 1.0),
+    "to image, warp": (scores("homography_to_image", 1), lambda seed: drawn_rooms.warps(seed)[0], 1.0),
+    "to matrix, features": (scores("homography_to_matrix"), lambda seed: drawn_rooms.warps(seed)[1], 1.0),
+    "to matrix, warp": (scores("homography_to_matrix", 1), lambda seed: drawn_rooms.warps(seed)[1], 1.0),
+    "pose": (scores("relative_pose"), drawn_rooms.pose_choices, 1.0),
+    "pose claims": (scores("relative_pose"), drawn_rooms.pose_claims, 1.0),
+    "view": (scores("view_after_motion"), drawn_rooms.views, 1.0),
+    "tracks": (scores("point_tracking"), lambda seed: drawn_rooms.tracks(seed, "multi-choice"), 0.8),
+    "track claims": (scores("point_tracking"), lambda seed: drawn_rooms.tracks(seed, "judgment"), 0.8),
 }
 
 
@@ -83,9 +87,9 @@ def test_options_may_stand_in_any_order(shown: Shown) -> None:
 
 def test_the_border_alone_tells_a_warp(shown: Shown) -> None:
     asked, images, _ = shown("to image, warp")
-    rule = rules_of("homography_to_image", "")["border shape"]
+    (rule,) = (rule for rule in rules_of("homography_to_image", "") if rule.name == "border shape")
     credit = [
-        shared_credit(rule(look(question, own)), question.truth)
+        shared_credit(rule.score(look(question, own)), question.truth)
         for (question, _), own in zip(asked, images, strict=True)
     ]
     assert np.mean(credit) >= 0.8
@@ -99,11 +103,11 @@ def test_only_one_direction_lies_in_front() -> None:
     x_1, x_2 = points[:, :2] / points[:, 2:], moved[:, :2] / moved[:, 2:]
     mirrored = motion * [1, 1, 1, -1]
     for stated in (motion, mirrored):
-        assert motions.sampson(stated, x_1, x_2).max() < 1e-9
-    assert motions.in_front(motion, x_1, x_2).all()
-    assert not motions.in_front(mirrored, x_1, x_2).any()
-    assert motions.support(motion, x_1, x_2, 0.01) == pytest.approx(50)
-    assert motions.support(mirrored, x_1, x_2, 0.01) == 0
-    off = motions.sampson(motion, x_1, x_2 + [0.0, 0.004])
+        assert _epipolar.sampson(stated, x_1, x_2).max() < 1e-9
+    assert _epipolar.in_front(motion, x_1, x_2).all()
+    assert not _epipolar.in_front(mirrored, x_1, x_2).any()
+    assert _epipolar.support(motion, x_1, x_2, 0.01) == pytest.approx(50)
+    assert _epipolar.support(mirrored, x_1, x_2, 0.01) == 0
+    off = _epipolar.sampson(motion, x_1, x_2 + [0.0, 0.004])
     assert (off > 1e-4).all()
     assert (off <= 0.004).all()

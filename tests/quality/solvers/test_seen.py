@@ -9,9 +9,8 @@ import pytest
 from tests.store.examples import make_item
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.quality.questions import question_of
-from vgbench_gen.quality.solvers import seen
-from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Unread, look
+from vgbench_gen.quality.solvers.jobs import look
+from vgbench_gen.tasks.solving import Image, Unread, seen
 from vgbench_gen.text.render import phrasings, render, word
 
 MATRIX = "[[0.971, -0.095, 0.221],\n [0.095, 0.995, 0.012],\n [-0.221, 0.009, 0.975]]"
@@ -44,8 +43,8 @@ def test_every_wording_is_read(task: str, form: QuestionType) -> None:
     K = [[[808, 0, 511], [0, 810, 377], [0, 0, 1]], [[701, 0, 385], [0, 702, 519], [0, 0, 1]]]
     for question, context in texts(task, form):
         if task in ("relative_pose", "view_after_motion"):
-            assert np.array_equal(seen.cameras(context), K[: 1 + (task == "relative_pose")]), context
-            stated = seen.poses(question)
+            assert np.array_equal(seen.read_cameras(context), K[: 1 + (task == "relative_pose")]), context
+            stated = seen.read_motions(question)
             assert len(stated) == (0 if (task, form) == ("relative_pose", "multi-choice") else 1)
             for pose in stated:
                 assert np.allclose(pose[:, 3], [-0.31, 0.05, 1.05])
@@ -54,14 +53,14 @@ def test_every_wording_is_read(task: str, form: QuestionType) -> None:
                 )
                 assert np.allclose(pose[:, :3] @ pose[:, :3].T, np.eye(3))
         elif task == "homography_to_image":
-            assert [m.ravel()[0] for m in seen.matrices(question)] == [0.971]
+            assert [m.ravel()[0] for m in seen.read_matrices(question)] == [0.971]
         elif task == "point_tracking":
-            assert seen.point(question).tolist() == [761, 428]
+            assert seen.read_point(question).tolist() == [761, 428]
             options = ("point 2", "point 1") if form == "multi-choice" else ("Yes", "No")
-            marks = seen.marked(seen.VisibleQuestion(task, form, "", question, context, options, ()))
+            marks = seen.marked_points(seen.VisibleQuestion(task, form, "", question, context, options, ()))
             assert [mark.tolist() for mark in marks] == [[598, 380], [748, 303]]
         else:
-            assert {n: r.tolist() for n, r in seen.numbered_rects(context).items()} == {
+            assert {n: r.tolist() for n, r in seen.read_numbered_rects(context).items()} == {
                 1: [1, 2, 30, 40],
                 2: [5, 6, 70, 80],
             }
@@ -85,13 +84,13 @@ def test_the_key_never_gets_in() -> None:
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        (seen.cameras, "no camera here"),
-        (seen.cameras, "fx = 5 and fy = 6"),
-        (seen.poses, f"R =\n{MATRIX}"),
-        (seen.poses, f"R =\n{MATRIX}\nt = [1.0, 2.0]"),
-        (seen.point, "somewhere"),
-        (seen.number_of, "image two"),
-        (seen.number_of, "image 2 or 3"),
+        (seen.read_cameras, "no camera here"),
+        (seen.read_cameras, "fx = 5 and fy = 6"),
+        (seen.read_motions, f"R =\n{MATRIX}"),
+        (seen.read_motions, f"R =\n{MATRIX}\nt = [1.0, 2.0]"),
+        (seen.read_point, "somewhere"),
+        (seen.read_number, "image two"),
+        (seen.read_number, "image 2 or 3"),
     ],
 )
 def test_unknown_wordings_are_refused(read: Any, text: str) -> None:
@@ -103,10 +102,10 @@ def test_options_must_name_what_is_shown() -> None:
     images = (Image(b""), Image(b""))
     bare = seen.VisibleQuestion("view_after_motion", "multi-choice", "", "", "", ("image 2", "image 3"), images)
     with pytest.raises(Unread):
-        seen.candidates(bare)
-    assert seen.candidates(replace(bare, options=("image 2",))) == [images[1]]
+        seen.candidate_images(bare)
+    assert seen.candidate_images(replace(bare, options=("image 2",))) == [images[1]]
     with pytest.raises(Unread):
-        seen.candidates(replace(bare, options=("image 1",)))
+        seen.candidate_images(replace(bare, options=("image 1",)))
     listed = replace(bare, context=f"{word('list.point', n='1', point='(3, 4)')}", options=("point 2",))
     with pytest.raises(Unread):
-        seen.marked(listed)
+        seen.marked_points(listed)

@@ -20,6 +20,7 @@ from vgbench_gen.quality.review.lines import KINDS, Kind
 from vgbench_gen.quality.review.queue import ReviewItem
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, image_size, size
+from vgbench_gen.tasks.base import tasks
 from vgbench_gen.text.render import word
 
 SHARE = 0.05  # of a batch
@@ -27,7 +28,6 @@ MISSED_MAX = 0.2  # of the planted items; above, the batch is done again
 _SHIFT_MIN = 0.2  # of the image diagonal: nobody who looks takes such a mark for the right one
 _SCALE = 1.8  # of an open-ended answer: far outside the tolerance of 1.25
 _NUMBER = re.compile(r"\d+(?:\.(?P<decimals>\d+))?")
-_OWN_IMAGE_ONLY = frozenset({"camera_parameters"})  # its picture shows nothing that its numbers could contradict
 
 ImageBytes = Callable[[Item, int], bytes]
 
@@ -100,13 +100,18 @@ def make(
             images = _moved(item, media, read, rng)
             if images:
                 return ReviewedItem(item, kind, images)
-        elif kind == "other_image" and item.task not in _OWN_IMAGE_ONLY:
+        elif kind == "other_image" and not _any_image_fits(item):
             others = [d for d in donors if (d.source, d.scene_id) != (item.source, item.scene_id)]
             if others:
                 return ReviewedItem(item, kind, {0: read(others[int(rng.integers(len(others)))], 0)})
         if shown is not None and shown.answer != item.answer:
             return ReviewedItem(shown, kind)
     raise ValueError(f"item {item.id} takes no planted defect")  # every form has exchanged or flipped
+
+
+def _any_image_fits(item: Item) -> bool:
+    """Whether the item's task says that no other image could contradict its numbers."""
+    return item.task in tasks.names() and tasks[item.task].any_image_fits
 
 
 def _exchanged(item: Item, rng: np.random.Generator) -> Item:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby, pairwise
@@ -15,10 +15,9 @@ from threadpoolctl import threadpool_limits
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.solvers import homographies, motions, tracks, trivial
-from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, look
 from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.solving import Image, ImageRule, NoSolver, Score, Solver, Unread, VisibleQuestion
 
 Kind = Literal["solver", "wrong image", "trivial"]
 
@@ -28,29 +27,22 @@ _JOB_SIZE = 25  # enough scenes for the control, few enough images to hold in me
 _PARTNERS = 4  # other questions' images per question; features are there already, so they cost little
 
 
-@dataclass(frozen=True, slots=True)
-class Solver:
-    """A way to answer. goal: per cent of its task that a solvable set lets it answer, NaN where none is set."""
-
-    name: str
-    answer: Callable[[VisibleQuestion], FloatArray]
-    goal: float = float("nan")
+def solvers_of(task: str) -> tuple[Solver, ...]:
+    """The solvers that a task declares; none for a task that declares a reason instead, or that is not installed."""
+    declared = tasks[task].solvers if task in tasks.names() else ()
+    return () if isinstance(declared, NoSolver) else declared
 
 
-FEATURES = "features and a robust fit"
-SOLVERS: dict[str, tuple[Solver, ...]] = {
-    "homography_to_image": (
-        Solver(FEATURES, homographies.by_matches, 95.0),
-        Solver("warp and compare", homographies.by_warping),
-    ),
-    "homography_to_matrix": (
-        Solver(FEATURES, homographies.by_matches, 95.0),
-        Solver("warp and compare", homographies.by_warping),
-    ),
-    "relative_pose": (Solver("matches under the stated motion", motions.pose, 75.0),),
-    "view_after_motion": (Solver("matches under the stated motion", motions.view, 75.0),),
-    "point_tracking": (Solver("epipolar line, local transfer, patch", tracks.transfer, 85.0),),
-}
+def rules_of(task: str, ask: str) -> tuple[ImageRule, ...]:
+    """The image rules of one kind of question; none for a task that is not installed."""
+    return tasks[task].rules_for(ask) if task in tasks.names() else ()
+
+
+def look(question: Question, images: Sequence[Image]) -> VisibleQuestion:
+    """The question without its key, beside these images: its own, or another's in the wrong-image control."""
+    return VisibleQuestion(
+        question.task, question.form, question.ask, question.question, question.context, question.options, tuple(images)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +56,7 @@ class SolverJob:
 
 @dataclass(frozen=True, slots=True)
 class SolverOutcome:
-    """One answer. credit: 1 right, 0 wrong, shared among ties. read: False where the text held no known numbers."""
+    """One answer."""
 
     kind: Kind
     name: str
@@ -73,8 +65,12 @@ class SolverOutcome:
     id: str
     scene: str
     credit: float
+    """1 where it is right, 0 where it is wrong, shared among ties."""
     chance: float
     read: bool = True
+    """False where the text held no numbers in a known wording; the credit is then that of a guess."""
+    allowed_because: str = ""
+    """Of an image rule that may answer: why; see `ImageRule`."""
 
 
 def plan(
@@ -90,11 +86,10 @@ def plan(
         if question.truth >= 0:
             cells.setdefault((question.task, question.form), []).append(question)
     jobs: list[SolverJob] = []
-    ruled = trivial.named_tasks()
     for (task, _), members in sorted(cells.items()):
-        if task in SOLVERS:
+        if solvers_of(task):
             jobs += _cut(folder, "solve", _sample(members, per_cell))
-        if task in ruled:
+        if any(rules_of(task, question.ask) for question in members):
             jobs += _cut(folder, "rules", _sample(members, rules_per_cell))
     return jobs
 
@@ -152,12 +147,12 @@ def _opened(job: SolverJob) -> list[tuple[Image, ...]]:
 
 
 def _solved(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
-    for solver in SOLVERS[job.questions[0].task]:
+    for solver in solvers_of(job.questions[0].task):
         for question, images in zip(job.questions, shown, strict=True):
-            yield _outcome("solver", solver.name, solver.answer, question, images)
+            yield _outcome("solver", solver.name, solver.score, question, images)
         for k, question in enumerate(job.questions):
             for other in _others(job.questions, shown, k):
-                yield _outcome("wrong image", solver.name, solver.answer, question, shown[other])
+                yield _outcome("wrong image", solver.name, solver.score, question, shown[other])
 
 
 def _others(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k: int) -> list[int]:
@@ -176,20 +171,29 @@ def _others(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k
 
 def _ruled(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
     for question, images in zip(job.questions, shown, strict=True):
-        for name, rule in trivial.rules_of(question.task, question.ask).items():
-            yield _outcome("trivial", name, rule, question, images)
+        for rule in rules_of(question.task, question.ask):
+            yield _outcome("trivial", rule.name, rule.score, question, images, rule.allowed_because)
 
 
 def _outcome(
-    kind: Kind, name: str, answer: Callable[[VisibleQuestion], FloatArray], question: Question, images: Sequence[Image]
+    kind: Kind, name: str, score: Score, question: Question, images: Sequence[Image], allowed_because: str = ""
 ) -> SolverOutcome:
     read = True
     try:
-        credit = shared_credit(answer(look(question, images)), question.truth)
+        credit = shared_credit(score(look(question, images)), question.truth)
     except Unread:
         credit, read = question.chance, False
     return SolverOutcome(
-        kind, name, question.task, question.form, question.id, question.scene, credit, question.chance, read
+        kind=kind,
+        name=name,
+        task=question.task,
+        form=question.form,
+        id=question.id,
+        scene=question.scene,
+        credit=credit,
+        chance=question.chance,
+        read=read,
+        allowed_because=allowed_because,
     )
 
 

@@ -10,16 +10,15 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Verdict
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.solvers import trivial
 from vgbench_gen.quality.solvers.jobs import (
     PER_CELL,
     RULES_PER_CELL,
-    SOLVERS,
     Kind,
     SolverJob,
     SolverOutcome,
     plan,
     run,
+    solvers_of,
 )
 
 WRONG_IMAGE_POINTS = 3.0
@@ -93,7 +92,7 @@ def _line(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
 def _judged(line: SolverOutcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
     """(bar, verdict): green where the value holds it, red where the whole interval misses it, few in between."""
     if line.kind == "solver":
-        goal = next(solver.goal for solver in SOLVERS[line.task] if solver.name == line.name)
+        goal = next(solver.goal for solver in solvers_of(line.task) if solver.name == line.name)
         if np.isnan(goal):
             return "", "reported"
         return f">= {goal:.1f}", "green" if value >= goal else "red" if high < goal else "few"
@@ -101,8 +100,8 @@ def _judged(line: SolverOutcome, value: float, low: float, high: float, chance: 
         lowest, highest = chance - WRONG_IMAGE_POINTS, chance + WRONG_IMAGE_POINTS
         missed = low > highest or high < lowest
         return f"{lowest:.1f} to {highest:.1f}", "green" if lowest <= value <= highest else "red" if missed else "few"
-    if line.name == trivial.BORDER:
-        return "", "reported"  # a warp shows its border by design (3.4)
+    if line.allowed_because:
+        return "", "reported"
     most = chance + TRIVIAL_POINTS
     return f"<= {most:.1f}", "green" if value <= most else "red" if low > most else "few"
 
@@ -112,8 +111,8 @@ def _detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
     parts = []
     if outcomes[0].kind == "wrong image":
         parts.append(f"{questions} questions, each with images of up to 4 others")
-    if outcomes[0].name == trivial.BORDER:
-        parts.append("a warp shows its border by design")
+    if outcomes[0].allowed_because:
+        parts.append(outcomes[0].allowed_because)
     if unread:
         parts.append(f"{unread} not read (wording unknown), counted as guesses")
     return "; ".join(parts)

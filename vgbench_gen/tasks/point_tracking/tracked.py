@@ -111,7 +111,7 @@ def standing(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seen:
+class SeenBack:
     """How the surface at a pixel of one frame lies in another.
 
     uv_back: (2,) pixel of the other frame. z_back_m: depth there. jacobian: (2, 2) d(uv_back) / d(uv).
@@ -122,7 +122,7 @@ class Seen:
     jacobian: FloatArray
 
 
-def seen_from(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> Seen:
+def seen_from(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> SeenBack:
     """Carry the surface that `frame` measures around pixel `uv` (2,) into `other`.
 
     Raises:
@@ -151,10 +151,10 @@ def seen_from(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> Seen:
     if not (z > 0).all():
         raise GeometryError(f"frame {other.id}: the surface lies behind the camera")
     jacobian = np.stack([back[1] - back[2], back[3] - back[4]], axis=1) / 2
-    return Seen(back[0], float(z[0]), jacobian)
+    return SeenBack(back[0], float(z[0]), jacobian)
 
 
-def matched_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArray, seen: Seen) -> FloatArray:
+def matched_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArray, seen: SeenBack) -> FloatArray:
     """(2,) pixel of `b`, near `near`, whose surroundings look most like those of `query` in `a`.
 
     The patch of `a` is drawn as `b` sees it (`seen.jacobian`) and moved over `b` by up to 12 px at 640; normalised

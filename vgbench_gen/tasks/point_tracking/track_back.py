@@ -1,7 +1,7 @@
 """A tracked point asked the other way: from its place in image 2, as printed, back to image 1.
 
 The tracked point changes its two pixels. Each wrong option has a place of its own in each image, so that both ways are
-asked with options of one law (`_track_decoys`). The decoy at the query's own pixel is one again: it lies at the pixel
+asked with options of one law (`track_decoys`). The decoy at the query's own pixel is one again: it lies at the pixel
 of the new query, where image 1 shows something else.
 """
 

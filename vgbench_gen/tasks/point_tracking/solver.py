@@ -6,9 +6,9 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
-from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, marked, point
 from vgbench_gen.store.drawing import StrokeSizes
+from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.seen import marked_points, read_point
 
 SIDE = 400
 _MATCHES_MIN = 12
@@ -19,7 +19,7 @@ _SAMPLES_MIN = 40
 _PATCH_WEIGHT = 4.0
 
 
-def transfer(seen: VisibleQuestion) -> FloatArray:
+def score_by_transfer(seen: VisibleQuestion) -> FloatArray:
     """Score per marked point, higher for the more plausible; of a judgment, of the claimed point and of the other.
 
     Raises:
@@ -28,7 +28,7 @@ def transfer(seen: VisibleQuestion) -> FloatArray:
     if len(seen.images) != 2:
         raise Unread(f"{len(seen.images)} images")
     first, second = seen.images
-    query, marks = point(seen.question), marked(seen)
+    query, marks = read_point(seen.question), marked_points(seen)
     a, b = _clean_matches(first, second, query, marks)
     unit_px = max(*first.size, *second.size) / SIDE
     scores = np.zeros(len(marks))
@@ -114,3 +114,6 @@ def _sampled(image: Image, uv: FloatArray) -> tuple[FloatArray, BoolArray]:
     u, v = (np.clip(uv[..., k], -1e4, 1e4).astype(np.float32) for k in (0, 1))
     values = cv2.remap(image.gray, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return values.astype(np.float64), np.asarray(inside)
+
+
+SOLVERS = (Solver("epipolar line, local transfer, patch", score_by_transfer, 85.0),)

@@ -35,7 +35,10 @@ from vgbench_gen.tasks.base import (
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.relative_pose.checks import check_motions
+from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.text.numbers import fixed
+from vgbench_gen.text.render import word
 
 CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
 CLAIM_TRANSLATION_M = 0.10
@@ -54,6 +57,9 @@ class RelativePose(Task):
     unit = "m"
     input_modality = "multi-images"
     partner_kind = "inverse"
+    checks = (check_motions,)
+    solvers = SOLVERS
+    paper_column = "Pose-Est."
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "pose_estimation_vqa")
     convention: ClassVar[Mapping[str, str]] = {
@@ -324,6 +330,11 @@ class RelativePose(Task):
             "tolerance_m": fixed(CLAIM_TRANSLATION_M, 2),
         }
         return Twins(self._pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
+
+    def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
+        """The rotation's and the translation's."""
+        degrees = word("tolerance.degrees", value=fixed(CLAIM_ROTATION_DEG, 0))
+        return degrees, word("tolerance.metres", value=fixed(tolerance, 2))
 
     def claim_error(self, truth: FloatArray, claimed: FloatArray) -> float:
         """How far a claimed pose is off, over the stated tolerances; <= 1 makes the claim true."""

@@ -21,7 +21,7 @@ from vgbench_gen.core.types import Camera, ColorArray, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import decode
-from vgbench_gen.tasks._tracks import standing
+from vgbench_gen.tasks.point_tracking.tracked import standing
 
 _COLOR_SIDE, _GREY_SIDE = 640, 320  # long sides of the images on which colours and patches are compared
 _CLOSE, _AROUND, _PATCH = 3, 16, 12  # radii there: what a marker leaves open, and a ring around its strokes

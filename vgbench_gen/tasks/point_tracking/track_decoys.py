@@ -4,7 +4,7 @@ A reader of the text knows the query's pixel and those of the options, and track
 far, seldom up or down, towards the middle from the border. So each wrong option is the query moved as a tracked point
 of another pair of the scene moved that started near the query's pixel: right and wrong answers are then draws from one
 law (`docs/validity.md#exchangeable-by-construction`), each from a pair of its own. Around such a target it stands where
-image 2 looks as much like the query as another tracked point looks like its own (`_track_looks`).
+image 2 looks as much like the query as another tracked point looks like its own (`track_looks`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from vgbench_gen.core.gates import TrackGates
 from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import _track_back, _track_looks
-from vgbench_gen.tasks._tracks import Tracks
+from vgbench_gen.tasks.point_tracking import track_back, track_looks
+from vgbench_gen.tasks.point_tracking.tracked import Tracks
 
 _KEPT = 100  # motions of a pair and direction
 _RING_D = 6.0  # starts this much nearer to the query, in D%, come first; within a ring by chance
@@ -47,13 +47,13 @@ class Looked:
     @classmethod
     def at(cls, tracks: Tracks, rows: Sequence[int], view: SceneView) -> Looked:
         """Of these rows."""
-        first, second = (_track_looks.ground(frame, view) for frame in (tracks.first, tracks.second))
+        first, second = (track_looks.ground(frame, view) for frame in (tracks.first, tracks.second))
         uv_b = np.floor(tracks.uv_b[rows] + 0.5) + 0.0
-        return cls(np.array(rows), _track_looks.looks(first, tracks.uv_a[rows], second, uv_b))
+        return cls(np.array(rows), track_looks.looks(first, tracks.uv_a[rows], second, uv_b))
 
     def split(self, k: int, to: int) -> tuple[FloatArray, FloatArray]:
         """((7,) look of row `k`, (n - 1, 7) looks of the others), seen in image 1 + `to`."""
-        looks = self.looks if to == 1 else _track_looks.turned(self.looks)
+        looks = self.looks if to == 1 else track_looks.turned(self.looks)
         return looks[self.rows == k][0], looks[self.rows != k]
 
 
@@ -90,7 +90,7 @@ class Motions:
         """(n, 7) looks of confirmed points of the other pairs, seen in image 1 + `to`."""
         found = [looked.looks for number, looked in self.looked.items() if number != own]
         looks = np.concatenate(found) if found else np.zeros((0, 7))
-        return looks if to == 1 else _track_looks.turned(looks)
+        return looks if to == 1 else track_looks.turned(looks)
 
     def targets(
         self, own: int, query_px: FloatArray, frames: Sequence[ViewFrame], rng: np.random.Generator
@@ -166,7 +166,7 @@ def wrong_places(
     Args:
         tracks: of the pair.
         k: row of `tracks`.
-        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked (`_track_back`), all of
+        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked (`track_back`), all of
             which may stand together: else few sets that stand in image 2 could be asked back.
         number: of the pair in `motions`.
         motions: of the scene.
@@ -178,15 +178,15 @@ def wrong_places(
     frames = tracks.first, tracks.second
     ends = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
     frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
-    here = _track_looks.ground(frames[1 - to], view)
-    there = _track_looks.ground(frame, view)
+    here = track_looks.ground(frames[1 - to], view)
+    there = track_looks.ground(frame, view)
     targets = motions.targets(number, start, (frames[1 - to], frame), rng)
     rank = _nearest(there, targets)
     truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
     diagonal_px = frame.camera.diagonal_px
     rows = np.flatnonzero(rank < len(targets))
     rank = rank[rows]
-    seen = _track_looks.Around(here, start, there, rows)
+    seen = track_looks.Around(here, start, there, rows)
     own, others = looked.split(k, to)
     elsewhere = motions.looks(number, to)
     # The point is held to what its rivals are: its look must be one that other places can have.
@@ -214,7 +214,7 @@ def wrong_places(
     return Wrong(uv[good], points_m[good], fits)
 
 
-def _picked(seen: _track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
+def _picked(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
     """Rows of `seen`, each with one of the looks wanted (n, 7) in turn, each around a target of its own.
 
     rank: the first target around each row; earlier ones are preferred.
@@ -239,7 +239,7 @@ def _picked(seen: _track_looks.Around, wanted: FloatArray, rank: IntArray, loose
     return picked[: 2 * _DECOYS]
 
 
-def _nearest(there: _track_looks.Ground, targets_px: FloatArray) -> IntArray:
+def _nearest(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:
     """(n,) the first target around each place of the ground; their number where there is none."""
     columns, rows = there.size
     scale = columns / there.camera.width
@@ -274,10 +274,10 @@ def same_pixel(truth: Candidate, tracks: Tracks, view: SceneView) -> Candidate |
     z_m = float(second.depth_at(uv))
     if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
         return None
-    evidence = {"point_2_m": _track_back.place(second.camera, uv, z_m)}
+    evidence = {"point_2_m": track_back.place(second.camera, uv, z_m)}
     z_1_m = float(first.depth_at(truth.value))
     if view.near_m <= z_1_m <= view.far_m:
-        evidence["point_1_m"] = _track_back.place(first.camera, truth.value, z_1_m)
+        evidence["point_1_m"] = track_back.place(first.camera, truth.value, z_1_m)
     return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, evidence)
 
 

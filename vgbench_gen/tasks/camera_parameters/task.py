@@ -15,23 +15,33 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
-from vgbench_gen.geometry import cameras, projection
+from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
-from vgbench_gen.tasks._crops import Crop, ladder_crops, off_centre_crops, output_size
 from vgbench_gen.tasks._proposals import moved, ranged
 from vgbench_gen.tasks._scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks, with_margins
+from vgbench_gen.tasks.camera_parameters.checks import check_crops
+from vgbench_gen.tasks.camera_parameters.crops import Crop, ladder_crops, off_centre_crops, output_size
+from vgbench_gen.tasks.camera_parameters.quantities import (
+    ANGLES,
+    ASK_AXIS,
+    CENTRES,
+    decimals_of,
+    parameter,
+    parameter_by_rays,
+    rounded_as,
+    shown_crop,
+)
+from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
 
 CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
 PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
-ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
-CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
 # What a model is told to name between: of the long side, of the side, and degrees.
 NAMED_FOCAL, NAMED_CENTRE, NAMED_DEG = (0.5, 2.5), (0.15, 0.85), (20.0, 100.0)
 _RECHECK_COLUMNS = 48
@@ -54,6 +64,10 @@ class CameraParameters(ScalarTask):
         "size": "as delivered",
     }
     partner_kind = "mirror"
+    checks = (check_crops,)
+    solvers = NoSolver("Classical vision finds a camera from vanishing points only in some images; none is shipped.")
+    paper_column = "Camera"
+    any_image_fits = True
 
     # --- measuring -------------------------------------------------------------------------------------------------
 
@@ -90,7 +104,7 @@ class CameraParameters(ScalarTask):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Fit the pinhole equation to measured points and the output pixels where the resize puts them."""
         frame = view.frame(fact.frame_ids[0])
-        (x0, y0, width, height), (out_width, out_height) = _shown(fact.truth_candidate.show)
+        (x0, y0, width, height), (out_width, out_height) = shown_crop(fact.truth_candidate.show)
         u_out, u_base = _resize_map(x0, width, out_width, shrinking=out_width * out_height < width * height)
         v_out, v_base = _resize_map(y0, height, out_height, shrinking=out_width * out_height < width * height)
         base = np.stack(np.meshgrid(u_base, v_base), axis=-1).reshape(-1, 2)
@@ -114,24 +128,13 @@ class CameraParameters(ScalarTask):
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """From the rays through the two edges of the crop in the base camera."""
-        ask, axis = evidence["ask"], ASK_AXIS[evidence["ask"]]
         K = np.asarray(evidence["cameras"][evidence["frame_ids"][0]]["K"], dtype=np.float64).reshape(3, 3)
-        rect, size = _shown(evidence["truth"]["show"])
-        edges = np.zeros((2, 3))
-        edges[:, axis] = rect[axis] - 0.5, rect[axis] + rect[2 + axis] - 0.5
-        # In the plane of the optical axis: the other coordinate is that of the principal point.
-        edges[:, 1 - axis] = K[1 - axis, 2]
-        edges[:, 2] = 1
-        rays = np.linalg.solve(K, edges.T).T
-        if ask in ANGLES:
-            cosine = rays[0] @ rays[1] / np.prod(np.linalg.norm(rays, axis=1))
-            return rounded_as(np.degrees(np.arccos(cosine)), ask)
-        focal = size[axis] / (rays[1, axis] - rays[0, axis])
-        return rounded_as(-focal * rays[0, axis] - 0.5 if ask in CENTRES else focal, ask)
+        rect, size = shown_crop(evidence["truth"]["show"])
+        return rounded_as(parameter_by_rays(evidence["ask"], K, rect, size), evidence["ask"])
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference over one unit of the last printed digit."""
-        return self.metric(fact.truth_candidate.value, second, fact) * 10.0 ** _decimals(fact.ask)
+        return self.metric(fact.truth_candidate.value, second, fact) * 10.0 ** decimals_of(fact.ask)
 
     # --- answer space ----------------------------------------------------------------------------------------------
 
@@ -153,7 +156,7 @@ class CameraParameters(ScalarTask):
 
     def text(self, value: FloatArray, fact: Fact) -> str:
         """The value as an option text."""
-        return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), _decimals(fact.ask)))
+        return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), decimals_of(fact.ask)))
 
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
@@ -254,7 +257,7 @@ class CameraParameters(ScalarTask):
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The crop of the truth."""
-        rect, size = _shown(fact.truth_candidate.show)
+        rect, size = shown_crop(fact.truth_candidate.show)
         op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
         return (_mirror.picture(fact, fact.frame_ids[0], op),)
 
@@ -281,15 +284,21 @@ class CameraParameters(ScalarTask):
         texts = tuple(self.text(option.value, fact) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
+    def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
+        """Of principal points in pixels, else a share of the value."""
+        if ask in CENTRES:
+            return (word("tolerance.pixels", value=fixed(tolerance, 0)),)
+        return super().tolerance_words(ask, tolerance)
+
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options."""
-        value = fixed(float(fact.truth_candidate.value[0]), _decimals(fact.ask))
+        value = fixed(float(fact.truth_candidate.value[0]), decimals_of(fact.ask))
         answer = word(f"answer.{self.unit_key(fact)}", value=value)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
     def claim_noise_max(self, fact: Fact) -> float:
         """Principal points are claimed to within pixels, everything else to within a share."""
-        truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -_decimals(fact.ask)
+        truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -decimals_of(fact.ask)
         within = self.centre_tolerance_px(fact) if fact.ask in CENTRES else self.claim_tolerance * truth
         return within / 2 + last_digit / 2
 
@@ -343,23 +352,7 @@ class CameraParameters(ScalarTask):
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.separation(fact.truth_candidate, Candidate("", value), fact)
-        return Claim({"claim": fixed(float(value[0]), _decimals(fact.ask))}, value, off, key)
-
-
-def rounded_as(value: float, ask: str) -> FloatArray:
-    """(1,) as printed for that kind of question."""
-    return np.array([float(fixed(float(value), _decimals(ask)))])
-
-
-def parameter(camera: Camera, ask: str) -> float:
-    """One of the six, unrounded, pixels or degrees."""
-    if ask in ANGLES:
-        return cameras.fov_deg(camera)[ASK_AXIS[ask]]
-    return {"fx": camera.fx, "fy": camera.fy, "cx": camera.cx, "cy": camera.cy}[ask]
-
-
-def _decimals(ask: str) -> int:
-    return 1 if ask in ANGLES else 0
+        return Claim({"claim": fixed(float(value[0]), decimals_of(fact.ask))}, value, off, key)
 
 
 def _candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
@@ -379,15 +372,9 @@ def _mirrored(member: Candidate, ask: str, base_width: int, out_width: int) -> C
         # A computed decoy has no camera, and its whole pixels stay whole.
         value = rounded_as(evidence.get("cx", out_width - 1 - float(value[0])), ask)
     if "rect" in show:
-        (x0, y0, width, height), _ = _shown(show)
+        (x0, y0, width, height), _ = shown_crop(show)
         show["rect"] = [base_width - x0 - width, y0, width, height]
     return replace(member, value=value, show=show, evidence=evidence)
-
-
-def _shown(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
-    x0, y0, width, height = (int(x) for x in show["rect"])
-    out_width, out_height = (int(x) for x in show["size"])
-    return (x0, y0, width, height), (out_width, out_height)
 
 
 def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:

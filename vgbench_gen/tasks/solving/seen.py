@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import nearest_rotation
-from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.solvers.pixels import Image
+from vgbench_gen.tasks.solving.images import Image
 from vgbench_gen.text.numbers import parse_numbers
 
 _INT = r"(\d+)"
@@ -24,7 +22,6 @@ _MATRIX = re.compile(r"\[\[[^\]]*\],\s*\[[^\]]*\],\s*\[[^\]]*\]\]")
 _SHIFT = re.compile(r"t = \[([^\]]*)\]")
 _POINT = re.compile(rf"\({_INT}, {_INT}\)")
 _NUMBERED_POINT = re.compile(rf"\bpoint {_INT} \({_INT}, {_INT}\)")
-_RECT = re.compile(rf"\[{_INT}, {_INT}, {_INT}, {_INT}\]")
 _NUMBERED_RECT = re.compile(rf"\bregion {_INT} \[{_INT}, {_INT}, {_INT}, {_INT}\]")
 
 
@@ -45,18 +42,11 @@ class VisibleQuestion:
     images: tuple[Image, ...]
 
 
-def look(question: Question, images: Sequence[Image]) -> VisibleQuestion:
-    """The question without its key, beside these images: its own, or another's in the wrong-image control."""
-    return VisibleQuestion(
-        question.task, question.form, question.ask, question.question, question.context, question.options, tuple(images)
-    )
-
-
 class Unread(ValueError):
     """The text does not hold the numbers a solver needs in any known wording."""
 
 
-def cameras(text: str) -> list[FloatArray]:
+def read_cameras(text: str) -> list[FloatArray]:
     """Every printed camera as K (3, 3), integer pixels, in order of mention.
 
     Raises:
@@ -72,18 +62,18 @@ def cameras(text: str) -> list[FloatArray]:
     return found
 
 
-def matrices(text: str) -> list[FloatArray]:
+def read_matrices(text: str) -> list[FloatArray]:
     """Every printed 3x3 matrix, in order."""
     return [parse_numbers(found).reshape(3, 3) for found in _MATRIX.findall(text)]
 
 
-def poses(text: str) -> list[FloatArray]:
+def read_motions(text: str) -> list[FloatArray]:
     """Every printed motion as [R|t] (3, 4), t in metres; R is brought back onto the rotations.
 
     Raises:
         Unread: there are not as many R as t.
     """
-    turns, shifts = matrices(text), [parse_numbers(found) for found in _SHIFT.findall(text)]
+    turns, shifts = read_matrices(text), [parse_numbers(found) for found in _SHIFT.findall(text)]
     if len(turns) != len(shifts) or any(t.shape != (3,) for t in shifts):
         raise Unread(f"{len(turns)} rotations and {len(shifts)} translations")
     found = []
@@ -92,7 +82,7 @@ def poses(text: str) -> list[FloatArray]:
     return found
 
 
-def point(text: str) -> FloatArray:
+def read_point(text: str) -> FloatArray:
     """The first pixel "(u, v)" of a text, (2,).
 
     Raises:
@@ -104,22 +94,17 @@ def point(text: str) -> FloatArray:
     return np.array([float(x) for x in found.groups()])
 
 
-def numbered_points(text: str) -> dict[int, FloatArray]:
+def read_numbered_points(text: str) -> dict[int, FloatArray]:
     """Number -> pixel (2,) of "point n (u, v)"."""
     return {int(n): np.array([float(u), float(v)]) for n, u, v in _NUMBERED_POINT.findall(text)}
 
 
-def rects(text: str) -> list[FloatArray]:
-    """Every rectangle [x1, y1, x2, y2] (4,) in pixels, in order."""
-    return [np.array([float(x) for x in found]) for found in _RECT.findall(text)]
-
-
-def numbered_rects(text: str) -> dict[int, FloatArray]:
+def read_numbered_rects(text: str) -> dict[int, FloatArray]:
     """Number -> rectangle (4,) of "region n [x1, y1, x2, y2]"."""
     return {int(n): np.array([float(x) for x in rest]) for n, *rest in _NUMBERED_RECT.findall(text)}
 
 
-def number_of(option: str) -> int:
+def read_number(option: str) -> int:
     """The n of an option such as "point n", "region n" or "image n".
 
     Raises:
@@ -131,31 +116,31 @@ def number_of(option: str) -> int:
     return int(numbers[0])
 
 
-def candidates(seen: VisibleQuestion) -> list[Image]:
+def candidate_images(seen: VisibleQuestion) -> list[Image]:
     """The image that each option names, in the order of the options.
 
     Raises:
         Unread: an option names no image that is shown.
     """
-    places = [number_of(option) - 1 for option in seen.options]
+    places = [read_number(option) - 1 for option in seen.options]
     if not all(0 < place < len(seen.images) for place in places):
         raise Unread(f"options {seen.options} of {len(seen.images)} images")
     return [seen.images[place] for place in places]
 
 
-def marked(seen: VisibleQuestion) -> list[FloatArray]:
+def marked_points(seen: VisibleQuestion) -> list[FloatArray]:
     """The marked pixel of image 2 that each option names; of a judgment, the claimed one and then the other.
 
     Raises:
         Unread: an option, or the claim, names no point of the list.
     """
-    listed = numbered_points(seen.context)
+    listed = read_numbered_points(seen.context)
     if seen.form == "judgment":
         claimed = [int(n) for n in re.findall(r"\bpoint (\d+)\b", seen.question)]
         if len(claimed) != 1 or claimed[0] not in listed or len(listed) != 2:
             raise Unread(f"claim about {claimed} of {sorted(listed)}")
         return [listed[claimed[0]], *(uv for n, uv in listed.items() if n != claimed[0])]
-    wanted = [number_of(option) for option in seen.options]
+    wanted = [read_number(option) for option in seen.options]
     if not set(wanted) <= set(listed):
         raise Unread(f"options {wanted} of {sorted(listed)}")
     return [listed[n] for n in wanted]

@@ -32,6 +32,9 @@ from vgbench_gen.tasks.base import (
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
+from vgbench_gen.tasks.view_after_motion.checks import check_motions
+from vgbench_gen.tasks.view_after_motion.solver import SOLVERS
 from vgbench_gen.text.render import word
 
 _POINTS = 48
@@ -58,6 +61,10 @@ class ViewAfterMotion(Task):
         "unit": "m",
     }
     partner_kind = "mirror"
+    checks = (check_motions,)
+    solvers = SOLVERS
+    image_rules = MOST_SIMILAR_IMAGE
+    paper_column = "3D-Recon."
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Sources in random order, at most `_ROUNDS` times each; the pool of one is a window of similar overlap."""

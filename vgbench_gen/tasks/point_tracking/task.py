@@ -2,7 +2,7 @@
 
 A point that both frames see is drawn and marked in image 1. Wrong options are other places of image 2 that could have
 been the answer by where they lie: the query moved as tracked points of other pairs of the scene moved
-(`_track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
+(`track_decoys`). At some odds one option lies at the query's own pixel. Gates and margins:
 `docs/validity.md#point-tracking`.
 """
 
@@ -21,7 +21,7 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror, _poses, _track_back, _track_decoys, _track_odds, _tracks
+from vgbench_gen.tasks import _mirror, _poses
 from vgbench_gen.tasks._noise import noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
 from vgbench_gen.tasks.base import (
@@ -38,6 +38,10 @@ from vgbench_gen.tasks.base import (
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
+from vgbench_gen.tasks.point_tracking.checks import check_tracks
+from vgbench_gen.tasks.point_tracking.rules import RULES
+from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
 
@@ -54,13 +58,13 @@ _FEWEST_PAIRS = 12  # tracked for their motions even where fewer facts are wante
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tracked:
-    """A gated pair. number: of it in `_track_decoys.Motions`. tried: rows of `found` that the second route was tried
+    """A gated pair. number: of it in `track_decoys.Motions`. tried: rows of `found` that the second route was tried
     on. rows: those of them that pass."""
 
     i: int
     j: int
     number: int
-    found: _tracks.Tracks
+    found: tracked.Tracks
     tried: list[int]
     rows: list[int]
 
@@ -79,10 +83,14 @@ class PointTracking(Task):
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     partner_kind = "back"
     learns = "pools"
+    checks = (check_tracks,)
+    solvers = SOLVERS
+    image_rules = RULES
+    paper_column = "Tracking"
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
-        table, motions = pair_table(view), _track_decoys.Motions()
+        table, motions = pair_table(view), track_decoys.Motions()
         source = self._tracked_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
         made, known = 0, 0
         unlike: list[_Tracked] = []
@@ -96,7 +104,7 @@ class PointTracking(Task):
                     yield found
                     continue
                 motions.add(found.number, found.found, found.tried, found.rows)
-                motions.looked[found.number] = _track_decoys.Looked.at(found.found, found.rows, view)
+                motions.looked[found.number] = track_decoys.Looked.at(found.found, found.rows, view)
                 waiting.append(found)
                 known += 1
             if not waiting:
@@ -130,7 +138,7 @@ class PointTracking(Task):
             if problem is None and table.taken(i, j, used):
                 problem = ("pair_alike", float("nan"), float("nan"))
             if problem is None:
-                found = _tracks.tracks(a, b, view, self.gates.track)
+                found = tracked.tracks(a, b, view, self.gates.track)
                 drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
                 rows = [k for k in drawn if self._confirmed(found, k, a, view)]
                 if len(rows) >= _CONFIRMED_MIN:
@@ -146,7 +154,7 @@ class PointTracking(Task):
         table: PairTable,
         view: SceneView,
         pair: _Tracked,
-        motions: _track_decoys.Motions,
+        motions: track_decoys.Motions,
         rng: np.random.Generator,
         loose: float,
     ) -> Fact | Problem:
@@ -154,9 +162,9 @@ class PointTracking(Task):
         a, b = found.first, found.second
         gates = self.gates.track
         looked = motions.looked[pair.number]
-        most: tuple[int, _track_decoys.Wrong] | None = None
+        most: tuple[int, track_decoys.Wrong] | None = None
         for k in pair.rows:
-            there = _track_decoys.wrong_places(found, k, 1, pair.number, motions, looked, view, gates, rng, loose)
+            there = track_decoys.wrong_places(found, k, 1, pair.number, motions, looked, view, gates, rng, loose)
             if there.fits or most is None or len(there.uv_px) > len(most[1].uv_px):
                 most = k, there
             # Where the first three drawn may stand beside it, the point is as likely to be the odd one out as they are:
@@ -166,8 +174,8 @@ class PointTracking(Task):
         if most is None:
             return "decoys_few", 0.0, 3.0
         k, there = most
-        back_places = _track_decoys.wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
-        decoys = _track_decoys.decoys(there, back_places)
+        back_places = track_decoys.wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
+        decoys = track_decoys.decoys(there, back_places)
         truth = self._candidate(found, k)
         fact = self.new_fact(
             view, (truth, *decoys), frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px}
@@ -176,7 +184,7 @@ class PointTracking(Task):
             return "decoys_few", float(len(decoys)), 3.0
         candidates = fact.candidates
         if rng.random() < SAME_PIXEL_ODDS:
-            same = _track_decoys.same_pixel(truth, found, view)
+            same = track_decoys.same_pixel(truth, found, view)
             candidates = (*candidates, same) if same is not None else candidates
         back = self._led_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
         margins = table.margins(i, j, self.gates)
@@ -187,11 +195,11 @@ class PointTracking(Task):
             "camera_1": camera_record(a.camera),
             "camera_2": camera_record(b.camera),
             "pair": table.evidence(i, j),
-        } | ({} if back is None else {_track_back.SECOND: back.tolist()})
+        } | ({} if back is None else {track_back.SECOND: back.tolist()})
         whole = replace(fact, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
         return with_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
-    def _candidate(self, tracks: _tracks.Tracks, k: int) -> Candidate:
+    def _candidate(self, tracks: tracked.Tracks, k: int) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
         evidence = {
             "z_1_m": float(tracks.z_a[k]),
@@ -205,7 +213,7 @@ class PointTracking(Task):
     def _led_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
         """What `recheck` gives for the partner, or None where it would refuse it."""
         motion = _poses.from_stored(b.world_from_camera.ravel().tolist(), a.world_from_camera.ravel().tolist())
-        target = _track_back.turned(truth, b.camera, a.camera, motion).value
+        target = track_back.turned(truth, b.camera, a.camera, motion).value
         try:
             back = self._second(b, a, truth.value, target, view)
         except GeometryError:
@@ -214,20 +222,20 @@ class PointTracking(Task):
         return back if np.linalg.norm(back - target) <= allowed_px else None
 
     def partner(self, fact: Fact) -> Fact | None:
-        """From image 2 back to image 1, or None where the pixels did not lead back (`_track_back`)."""
-        back = _track_back.exchanged(fact)
+        """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
+        back = track_back.exchanged(fact)
         return None if back is None else _mirror.checked(self, back)
 
-    def learn(self, facts: Iterable[Fact]) -> _track_odds.Odds | None:
+    def learn(self, facts: Iterable[Fact]) -> track_odds.Odds | None:
         """See `Task.learn`."""
-        return _track_odds.learn(facts, self._sets)
+        return track_odds.learn(facts, self._sets)
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """Where the fact has a same-pixel decoy the set holds it; the others are drawn by `_track_odds`."""
+        """Where the fact has a same-pixel decoy the set holds it; the others are drawn by `track_odds`."""
         sets = self._sets(fact, count)
         if not len(sets):
             return None
-        drawn = _track_odds.drawn_set(fact, sets, self.known, rng, self.again)
+        drawn = track_odds.drawn_set(fact, sets, self.known, rng, self.again)
         if drawn is None:
             raise TooFewOptionsError("unbalanced", f"{fact.key}: the place would tell")
         members = sets[drawn].tolist()
@@ -250,16 +258,16 @@ class PointTracking(Task):
 
     def _second(self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView) -> FloatArray:
         allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * a.camera.diagonal_px
-        seen = _tracks.seen_from(b, a, target)
+        seen = tracked.seen_from(b, a, target)
         where = f"{a.id}-{b.id}: pixel {target.tolist()}"
         if not np.linalg.norm(seen.uv_back - query) <= allowed_px:
             raise GeometryError(f"{where}: the second depth image leads elsewhere in the first image")
         z_query_m = float(a.depth_at(query))
         if not abs(seen.z_back_m - z_query_m) <= view.tolerance.of(z_query_m):
             raise GeometryError(f"{where}: the first image shows another surface there")
-        return _tracks.matched_pixel(a, b, query, target, seen)
+        return tracked.matched_pixel(a, b, query, target, seen)
 
-    def _confirmed(self, tracks: _tracks.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
+    def _confirmed(self, tracks: tracked.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
         target = self.rounded(tracks.uv_b[k])
         try:
             second = self._second(a, tracks.second, tracks.uv_a[k], target, view)
@@ -353,7 +361,7 @@ class PointTracking(Task):
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """Two numbered points; the true claim names the target's number, the false one the other's."""
         sets = self._sets(fact, 2)
-        drawn = _track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
+        drawn = track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
         if drawn is None:
             return None
         truth = fact.truth_candidate

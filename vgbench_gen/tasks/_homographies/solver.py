@@ -1,13 +1,18 @@
-"""Both homography tasks, by feature matches and a robust fit, and by warping image 1 with every option."""
+"""Both homography tasks, by feature matches and a robust fit, and by warping image 1 with every option.
+
+A task says by `pairs` which matrix is stated beside which second image, option by option.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import cv2
 import numpy as np
 
 from vgbench_gen.core.types import ColorArray, FloatArray
-from vgbench_gen.quality.solvers.pixels import Image
-from vgbench_gen.quality.solvers.seen import Unread, VisibleQuestion, candidates, matrices
+from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
+from vgbench_gen.tasks.solving.seen import candidate_images, read_matrices
 
 SIDE = 320
 _INLIER_PX = 2.0  # at the working size
@@ -18,56 +23,56 @@ _PIXELS_MIN = 100
 _BLACK = 12  # grey level; JPEG leaves black a little noisy
 
 
-def by_matches(seen: VisibleQuestion) -> FloatArray:
-    """Score per option: minus the mean corner error, in image diagonals, of the fitted homography.
-
-    A candidate image that shares too few features with image 1 scores -inf; where no option gets a fit, all tie.
-
-    Raises:
-        Unread: the text does not hold its matrices.
-    """
-    if seen.task == "homography_to_matrix":
-        stated = _stated(seen)
-        fitted = [_fit(seen.images[0], seen.images[1])] * len(stated)
-    else:
-        stated = [_one(matrices(seen.question))] * len(seen.options)
-        fitted = [_fit(seen.images[0], image) for image in candidates(seen)]
-    return np.array(
-        [-np.inf if H is None else -_corner_error(S, H, seen.images[0]) for S, H in zip(stated, fitted, strict=True)]
-    )
+Pairs = Callable[[VisibleQuestion], list[tuple[FloatArray, Image]]]
+"""The stated matrix and the second image of every option. Raises `Unread` where the text does not hold its matrices."""
 
 
-def by_warping(seen: VisibleQuestion) -> FloatArray:
-    """Score per option: how well image 1, warped by the stated matrix, explains the other image (-1 to 1).
-
-    Raises:
-        Unread: the text does not hold its matrices.
-    """
-    return np.array([_explained(seen.images[0], H, image) for H, image in _pairs(seen)])
+def pair_matrices(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
+    """`Pairs` where the options are matrices and image 2 is one for all."""
+    return [(_read_one(option), seen.images[1]) for option in seen.options]
 
 
-def by_border(seen: VisibleQuestion) -> FloatArray:
-    """Score per option: overlap of the stated warp's black border with that of the image; no content is looked at.
-
-    Raises:
-        Unread: the text does not hold its matrices.
-    """
-    return np.array([_same_border(H, image) for H, image in _pairs(seen)])
+def pair_images(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
+    """`Pairs` where the question states one matrix and the options are images."""
+    H = _read_one(seen.question)
+    return [(H, image) for image in candidate_images(seen)]
 
 
-def _pairs(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
-    """The stated matrix and the second image of every option."""
-    if seen.task == "homography_to_matrix":
-        return [(H, seen.images[1]) for H in _stated(seen)]
-    H = _one(matrices(seen.question))
-    return [(H, image) for image in candidates(seen)]
+def homography_solvers(pairs: Pairs) -> tuple[Solver, ...]:
+    """The solvers of a task whose options stand in `pairs`."""
+
+    def score_by_matches(seen: VisibleQuestion) -> FloatArray:
+        """Minus the mean corner error, in image diagonals, of the fitted homography.
+
+        A candidate image that shares too few features with image 1 scores -inf; where no option gets a fit, all tie.
+        """
+        stated = pairs(seen)
+        fits = {id(image): _fit(seen.images[0], image) for _, image in stated}
+        return np.array(
+            [
+                -np.inf if H is None else -_corner_error(S, H, seen.images[0])
+                for S, H in ((S, fits[id(image)]) for S, image in stated)
+            ]
+        )
+
+    def score_by_warping(seen: VisibleQuestion) -> FloatArray:
+        """How well image 1, warped by the stated matrix, explains the other image (-1 to 1)."""
+        return np.array([_explained(seen.images[0], H, image) for H, image in pairs(seen)])
+
+    return Solver("features and a robust fit", score_by_matches, 95.0), Solver("warp and compare", score_by_warping)
 
 
-def _stated(seen: VisibleQuestion) -> list[FloatArray]:
-    return [_one(matrices(option)) for option in seen.options]
+def border_rule(pairs: Pairs) -> ImageRule:
+    """Overlap of the stated warp's black border with that of the image; no content is looked at."""
+
+    def score_by_border(seen: VisibleQuestion) -> FloatArray:
+        return np.array([_same_border(H, image) for H, image in pairs(seen)])
+
+    return ImageRule("border shape", score_by_border, "a warp shows its border by design")
 
 
-def _one(found: list[FloatArray]) -> FloatArray:
+def _read_one(text: str) -> FloatArray:
+    found = read_matrices(text)
     if len(found) != 1:
         raise Unread(f"{len(found)} matrices where one is printed")
     return found[0]

@@ -22,9 +22,18 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _balance, _mirror
 from vgbench_gen.tasks._noise import nearest
-from vgbench_gen.tasks._regions import Region, cloud_medians_m, frame_regions, mirrored_region, region_mark
+from vgbench_gen.tasks._regions import (
+    Region,
+    check_regions,
+    cloud_medians_m,
+    frame_regions,
+    mirrored_region,
+    region_mark,
+)
 from vgbench_gen.tasks._scalar import evidence_rect
 from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks, with_margins
+from vgbench_gen.tasks.relative_depth.rules import depth_rules
+from vgbench_gen.tasks.solving import ImageRule, NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -58,6 +67,13 @@ class RelativeDepth(Task):
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "relative_depth_vqa"}
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
     partner_kind = "mirror"
+    checks = (check_regions,)
+    solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
+    paper_column = "Depth"
+
+    def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
+        """What goes with far regions where the deepest is asked, otherwise what goes with near ones."""
+        return depth_rules(1.0 if ask == "deepest" else -1.0)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per kind of question and frame."""

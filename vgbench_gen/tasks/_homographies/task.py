@@ -23,6 +23,7 @@ from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks._homographies.checks import check_warps
 from vgbench_gen.tasks._proposals import moved
 from vgbench_gen.tasks.base import Margins, Task, reject, with_margins
 from vgbench_gen.text import lint, numbers
@@ -234,6 +235,8 @@ class HomographyTask(Task):
 
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "px"
+    checks = (check_warps,)
+    paper_column = "Homo."
     input_modality = "multi-images"
     category, subcategory = "Camera and Image Transformation", "2D Transformation"
     convention: ClassVar[Mapping[str, str]] = {

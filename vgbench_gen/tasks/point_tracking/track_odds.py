@@ -1,6 +1,6 @@
 """How much likelier a place is to be where a tracked point went than to be where a wrong option stands.
 
-Places that look like the query (`_track_looks`) lie otherwise about it than points really move, and a reader of the
+Places that look like the query (`track_looks`) lie otherwise about it than points really move, and a reader of the
 text would learn how. So what such a reader can learn is learnt first, from a build's own facts: a logistic regression
 of right places against wrong ones on what the text tells of a place. Sets are then drawn in proportion to the product
 of these odds over their wrong options: with density p of right places and q of wrong ones, wrong options drawn with

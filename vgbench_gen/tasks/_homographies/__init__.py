@@ -1,0 +1,1 @@
+"""What the two homography tasks share: the pool of warps, their checks and their solvers."""

@@ -1,0 +1,62 @@
+"""The six quantities that may be asked of a camera, how they are printed, and how a crop gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.geometry import cameras
+from vgbench_gen.text.numbers import fixed
+
+ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
+CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
+
+
+def parameter(camera: Camera, ask: str) -> float:
+    """One of the six, unrounded, pixels or degrees."""
+    if ask in ANGLES:
+        return cameras.fov_deg(camera)[ASK_AXIS[ask]]
+    return {"fx": camera.fx, "fy": camera.fy, "cx": camera.cx, "cy": camera.cy}[ask]
+
+
+def parameter_by_rays(ask: str, K: FloatArray, rect: tuple[int, int, int, int], size: tuple[int, int]) -> float:
+    """One of the six, unrounded, by the rays through the two edges of a crop.
+
+    Args:
+        ask: which one.
+        K: (3, 3) of the frame that is cropped, pixels.
+        rect: (x0, y0, width, height) of the crop in the frame, pixels.
+        size: (width, height) that the crop is resized to.
+    """
+    axis = ASK_AXIS[ask]
+    edges = np.zeros((2, 3))
+    edges[:, axis] = rect[axis] - 0.5, rect[axis] + rect[2 + axis] - 0.5
+    # In the plane of the optical axis: the other coordinate is that of the principal point.
+    edges[:, 1 - axis] = K[1 - axis, 2]
+    edges[:, 2] = 1
+    rays = np.linalg.solve(K, edges.T).T
+    if ask in ANGLES:
+        cosine = rays[0] @ rays[1] / np.prod(np.linalg.norm(rays, axis=1))
+        return float(np.degrees(np.arccos(cosine)))
+    focal = size[axis] / (rays[1, axis] - rays[0, axis])
+    return float(-focal * rays[0, axis] - 0.5 if ask in CENTRES else focal)
+
+
+def rounded_as(value: float, ask: str) -> FloatArray:
+    """(1,) as printed for that kind of question."""
+    return np.array([float(fixed(float(value), decimals_of(ask)))])
+
+
+def decimals_of(ask: str) -> int:
+    """Printed decimals of that kind of question."""
+    return 1 if ask in ANGLES else 0
+
+
+def shown_crop(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
+    """((x0, y0, width, height) of the crop in its frame, (width, height) as shown) of a candidate, pixels."""
+    x0, y0, width, height = (int(x) for x in show["rect"])
+    out_width, out_height = (int(x) for x in show["size"])
+    return (x0, y0, width, height), (out_width, out_height)

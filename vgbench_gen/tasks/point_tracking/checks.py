@@ -1,0 +1,55 @@
+"""Whether the stored points of a track hold together: projections there and back, and the printed pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vgbench_gen.core.gates import Gates
+from vgbench_gen.core.types import Fact, FloatArray
+from vgbench_gen.geometry import poses, projection
+from vgbench_gen.scenes.view import GREY_WIDTH
+from vgbench_gen.tasks.base import Problems, camera_from_record, stored_pose
+
+CYCLE_PX = 1.0  # at most, there and back
+ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the place it stands for
+
+
+def check_tracks(fact: Fact, gates: Gates) -> Problems:
+    """Each point, from its pixel in image 1 at its depth, through the world onto the printed pixel of image 2, and
+    back; a point and its pixel in image 2 where there is none in image 1."""
+    first, second = (camera_from_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
+    pose_1, pose_2 = (stored_pose(fact.evidence, frame_id) for frame_id in fact.frame_ids)
+    allowed_px = gates.track.cycle_max_px_at_640
+    found: Problems = []
+    for option in fact.candidates:
+        stored_m = np.array(option.evidence["point_2_m"], dtype=np.float64)
+        if option.show.get("query") is None:
+            off = _distance(projection.project(second, stored_m)[0], option.value)
+            if not off <= CYCLE_PX + ROUNDING_PX:
+                found.append(("reprojection", f"{option.key}: its point lies {off:.2f} px from {_px(option.value)}"))
+            continue
+        query, z_m = np.array(option.show["query"], dtype=np.float64), float(option.evidence["z_1_m"])
+        world = poses.transform(pose_1, projection.back_project(first, query, np.array(z_m))[None])
+        point_m = poses.transform(poses.invert(pose_2), world)[0]
+        uv, z_2_m = projection.project(second, point_m)
+        off = _distance(uv, option.value)
+        if not (off <= CYCLE_PX + ROUNDING_PX and projection.in_image(second, option.value)):
+            found.append(("reprojection", f"{option.key}: its point lies {off:.2f} px from {_px(option.value)}"))
+        if not np.linalg.norm(point_m - stored_m) <= 1e-3:
+            found.append(("reprojection", f"{option.key}: point {stored_m.tolist()} stored, {point_m.tolist()} found"))
+        back = poses.transform(pose_2, projection.back_project(second, option.evidence["uv_2_px"], z_2_m)[None])
+        cycle = _distance(projection.project_world(first, pose_1, back)[0][0], query)
+        if not cycle <= CYCLE_PX:
+            found.append(("cycle", f"{option.key}: back in image 1 it lies {cycle:.2f} px from the query"))
+        measured = float(option.evidence["cycle_px_at_640"])
+        if not measured <= allowed_px:
+            found.append(("cycle", f"{option.key}: by both depth images {measured:.2f} px at {GREY_WIDTH} wide"))
+    return found
+
+
+def _distance(a: FloatArray, b: FloatArray) -> float:
+    return float(np.linalg.norm(a - b))
+
+
+def _px(value: FloatArray) -> str:
+    return f"({value[0]:g}, {value[1]:g})"
