@@ -218,7 +218,9 @@ def test_claim_polarity(rows: Rows, task: str) -> None:
         def change(evidence: dict[str, Any], holds: bool = other == "Yes") -> None:
             evidence["claim"]["holds"] = holds
 
-        assert checks(rows, tampered(replace(item, answer=other), change)) == {"claim"}
+        # A number that is claimed also says by the stated tolerance whether it is true; a point does not.
+        expected = {"claim", "tolerance"} if task == "metric_depth" else {"claim"}
+        assert checks(rows, tampered(replace(item, answer=other), change)) == expected
 
 
 def test_a_true_claim_outside_its_tolerance(rows: Rows) -> None:
@@ -231,7 +233,7 @@ def test_a_true_claim_outside_its_tolerance(rows: Rows) -> None:
 
     off = replace(item, question=item.question.replace(f"{said:.2f}", f"{value:.2f}"))
     assert off.question != item.question
-    assert checks(rows, tampered(off, change)) == {"claim"}
+    assert checks(rows, tampered(off, change)) == {"claim", "tolerance"}
 
 
 def test_a_claim_that_the_question_does_not_make(rows: Rows) -> None:
