@@ -15,14 +15,13 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.pipeline.redraw import RedrawReport, redraw
 from vgbench_gen.pipeline.redraw_sets import Settings, letters_of
-from vgbench_gen.pipeline.reword import reworded
+from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.schema import item_row
 from vgbench_gen.store.shards import write_items
-from vgbench_gen.text.paraphrase.checks import Text
 
 Reference = tuple[Path, dict[str, str]]
 NUMBERS = ("camera_parameters", "homography_to_matrix", "metric_depth", "object_distance", "relative_pose")
@@ -205,7 +204,7 @@ def test_rows_reworded_by_themselves_keep_their_wording(
 ) -> None:
     plain, folder = list(load(other[0])), tmp_path / "reworded"
     items = [
-        reworded(item, Text(f"Look closely. {item.question}", item.context), "somebody", "en")
+        row_with_words(item, f"Look closely. {item.question}", item.context, "somebody", "en")
         for item in load(reference[0])
     ]
     asked = [k for k, item in enumerate(plain) if item.distractor_seed == 1 and item.task == "relative_depth"]

@@ -23,6 +23,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.compose import fact_shards
+from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.executors import Engine, begun, run
 from vgbench_gen.pipeline.known import learnt
 from vgbench_gen.pipeline.measure import chosen_tasks
@@ -42,11 +43,10 @@ from vgbench_gen.pipeline.redraw_sets import (
 )
 from vgbench_gen.pipeline.words import worded
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import clean_temporary, dataset_error, link_files, replace_folder
+from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import (
     MANIFEST,
-    BuildLock,
     code_version,
     dataset_fingerprint,
     read_manifest,
@@ -59,28 +59,31 @@ from vgbench_gen.store.schema import Row, item_row
 from vgbench_gen.store.shards import read_columns, write_item_rows
 from vgbench_gen.tasks.base import tasks
 
-_LINKED = ("facts", "rejects", "media")
-
 
 @dataclass(slots=True)
 class RedrawReport:
-    """What came of it, in rows.
-
-    new: with new options, per "task/strategy". kept: with those they had, or left out, per "task/strategy/reason".
-    passed: not multi-choice, or of other tasks. letters: per "task/source". words: what a model was asked and how its
-    answers fared, where one was asked.
-    """
+    """What came of it, in rows."""
 
     out: Path = Path()
+    """Folder of the new dataset."""
     fingerprint: str = ""
+    """Digest of its rows."""
     total: int = 0
+    """All rows."""
     passed: int = 0
+    """Rows that were left alone: not multi-choice, or of other tasks."""
     new: dict[str, int] = field(default_factory=dict)
+    """Rows with new options, per "task/strategy"."""
     kept: dict[str, int] = field(default_factory=dict)
+    """Rows with the options they had, or left out, per "task/strategy/reason"."""
     letters: dict[str, list[int]] = field(default_factory=dict)
+    """How often each letter is the answer, per "task/source"."""
     items: dict[str, int] = field(default_factory=dict)
+    """Rows per "task/form/source"."""
     headline: bool = True
+    """Whether no row is a stress question or has options that a model named."""
     words: dict[str, Any] = field(default_factory=dict)
+    """What a model was asked and how its answers fared, where one was asked."""
 
 
 def redraw(
@@ -113,30 +116,28 @@ def redraw(
         DatasetError: dataset, facts or images cannot be read.
         BuildLocked: another process writes the same dataset.
     """
-    folder = _folder(Path(dataset))
+    folder = find_build(Path(dataset))
     origin, manifest = Path(build) if build is not None else folder, read_manifest(folder)
     recipe = parse_config(recipe_of(manifest, folder), Recipe, str(folder / MANIFEST))
     recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
     if recipe.wording.bank:
         recipe, _ = worded(recipe, chosen_tasks(recipe))
-    _check(settings, origin, propose)
+    _check_settings(settings, origin, propose)
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(load(dataset)))
     target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
-    _check_target(target, parent)
+    check_target(target, "redrawn", parent)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    work = target.with_name(f".{target.name}.partial")
-    with BuildLock(work), _workers_begun(load(dataset).paths, settings, engine):
-        clean_temporary(work)
-        report = _write(Path(dataset), origin, target, work, settings, recipe, engine, progress, propose)
-        write_manifest(work, _manifest(manifest, report, settings, recipe, parent))
-    replace_folder(work, target)
+    with fill_beside(target) as work, _start_workers(load(dataset).paths, settings, engine):
+        _link_origin(origin, target, work)
+        report = _write(Path(dataset), work, settings, recipe, engine, progress, propose)
+        write_manifest(work, _derive_manifest(manifest, report, settings, recipe, parent))
     report.out = target
     return report
 
 
 @contextmanager
-def _workers_begun(paths: Sequence[Path], settings: Settings, engine: Engine) -> Iterator[None]:
-    """Workers start while this process reads rows and learns from facts, where there will be work for them."""
+def _start_workers(paths: Sequence[Path], settings: Settings, engine: Engine) -> Iterator[None]:
+    """Start workers while this process reads rows and learns from facts, where there will be work for them."""
     number = 0
     for path in paths:
         kinds = read_columns(path, ("task", "question_type"))
@@ -145,14 +146,7 @@ def _workers_begun(paths: Sequence[Path], settings: Settings, engine: Engine) ->
         yield
 
 
-def _folder(dataset: Path) -> Path:
-    found = next((f for f in (dataset, dataset.parent) if (f / MANIFEST).is_file()), None)
-    if found is None:
-        raise dataset_error(dataset, f"no {MANIFEST}", "a folder that `vgbench build` made", "Name its folder.")
-    return found
-
-
-def _check(settings: Settings, origin: Path, propose: Propose | None) -> None:
+def _check_settings(settings: Settings, origin: Path, propose: Propose | None) -> None:
     for name in settings.shares:
         strategies[name]
     for name in settings.tasks:
@@ -169,22 +163,21 @@ def _check(settings: Settings, origin: Path, propose: Propose | None) -> None:
         )  # fmt: skip
 
 
-def _check_target(target: Path, parent: str) -> None:
-    """Raises ConfigError where something else than an earlier run on this dataset stands there."""
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if (target / MANIFEST).is_file() and read_manifest(target).get("redrawn", {}).get("from") == parent:
-        return
-    raise ConfigError(
-        f"--out {target}: found something else there; expected no folder, or one that this command made from this "
-        "dataset. Give another name."
-    )
+def _link_origin(origin: Path, target: Path, work: Path) -> None:
+    """Show the files of the build in the new folder, with what an earlier run of the same target left."""
+    for name in ("facts", "rejects"):  # of an earlier run, whose build may have had other scenes
+        shutil.rmtree(work / name, ignore_errors=True)
+    link_build(origin, work)
+    replies = target / REPLIES
+    if replies.is_file() and not (work / REPLIES).exists():
+        shutil.copyfile(replies, work / REPLIES)  # what an earlier run was answered is not asked again
+    cache = origin / "pictures.sqlite"
+    if cache.is_file() and not (work / cache.name).exists():
+        shutil.copyfile(cache, work / cache.name)  # a database changes in place
 
 
 def _write(
     dataset: Path,
-    origin: Path,
-    target: Path,
     work: Path,
     settings: Settings,
     recipe: Recipe,
@@ -192,30 +185,18 @@ def _write(
     progress: Progress,
     propose: Propose | None,
 ) -> RedrawReport:
-    for name in ("facts", "rejects"):  # of an earlier run, whose build may have had other scenes
-        shutil.rmtree(work / name, ignore_errors=True)
-    for name in _LINKED:
-        if (origin / name).is_dir():
-            link_files(origin / name, work / name)
-    replies = target / REPLIES
-    if replies.is_file() and not (work / REPLIES).exists():
-        shutil.copyfile(replies, work / REPLIES)  # what an earlier run was answered is not asked again
-    cache = origin / "pictures.sqlite"
-    if cache.is_file() and not (work / cache.name).exists():
-        shutil.copyfile(cache, work / cache.name)  # a database changes in place
     paths = load(dataset).paths
     stored = stored_rows(paths)
     before = stored if stored is not None else [item_row(item) for item in load(dataset)]
     asked = asked_in(before, work / "facts", settings)
     by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else Proposals()
-    ladders = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
-    known = learnt(fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(ladders))})) if ladders else {}
+    known = _learn_for_ladders(asked, recipe, work)
     new_rows, reasons = draw_distinct_sets(asked, before, recipe, known, settings, proposals, work, engine, progress)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
     rows = [new_rows.get(k, row) for k, row in enumerate(before) if k not in left_out]
-    rows = _relettered(rows, recipe, {question.task for question in asked}, work, engine)
+    rows = _balance_letters(rows, recipe, {question.task for question in asked}, work, engine)
     progress("files", 0, len(rows))
     media = MediaStore(work / "media")
     if stored is not None and not left_out:
@@ -226,6 +207,24 @@ def _write(
         rows = [{**row, "index": place} for place, row in enumerate(rows)] if left_out else rows
         write_item_rows(work / "items", rows, media)
     progress("digest", 0, len(rows))
+    report = _report_on(asked, reasons, rows, proposals)
+    report.passed = len(before) - sum(report.new.values()) - sum(report.kept.values())
+    progress("digest", len(rows), len(rows))
+    return report
+
+
+def _learn_for_ladders(asked: Sequence[Redraw], recipe: Recipe, work: Path) -> dict[str, Any]:
+    """What the facts teach the tasks whose options are computed around the truth."""
+    names = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
+    if not names:
+        return {}
+    return learnt(fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(names))}))
+
+
+def _report_on(
+    asked: Sequence[Redraw], reasons: Mapping[str, str], rows: Sequence[Row], proposals: Proposals
+) -> RedrawReport:
+    """Count what came of the questions that were asked anew, and what the rows are now."""
     report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
@@ -234,20 +233,18 @@ def _write(
         (kept if reason else new)[f"{name}/{reason}" if reason else name] += len(question.places)
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
     if report.words:
-        report.words |= _survival([question for question in asked if question.strategy == "llm"], reasons)
-    report.passed = len(before) - new.total() - kept.total()
+        report.words |= _count_survivors([question for question in asked if question.strategy == "llm"], reasons)
     letters: dict[str, list[int]] = defaultdict(lambda: [0] * len(LETTERS))
     for row in rows:
         if row["question_type"] == CHOICE:
             letters[f"{row['task']}/{row['source']}"][LETTERS.index(row["answer"])] += 1
     report.letters = dict(sorted(letters.items()))
-    progress("digest", len(rows), len(rows))
     report.headline = not any(row["strategy"] == "llm" or row["difficulty"] == "stress" for row in rows)
     report.items = dict(sorted(Counter(f"{r['task']}/{r['question_type']}/{r['source']}" for r in rows).items()))
     return report
 
 
-def _survival(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dict[str, Any]:
+def _count_survivors(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dict[str, Any]:
     """How the questions fared whose options a model was to name."""
     refused = Counter(reasons[question.group_id] for question in named if question.group_id in reasons)
     per_task = {
@@ -266,7 +263,7 @@ def _survival(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dict[str, 
     }
 
 
-def _manifest(
+def _derive_manifest(
     parent: Mapping[str, Any], report: RedrawReport, settings: Settings, recipe: Recipe, fingerprint: str
 ) -> dict[str, Any]:
     """The parent's manifest with what is now another."""
@@ -300,7 +297,9 @@ def _manifest(
     return manifest
 
 
-def _relettered(stored: Sequence[Row], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine) -> list[Row]:
+def _balance_letters(
+    stored: Sequence[Row], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine
+) -> list[Row]:
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
     letters = letters_of(stored, recipe.seed, tasks_touched)
     places = [k for k, n in letters.items() if stored[k]["answer"] != LETTERS[n]]

@@ -5,55 +5,49 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.backends.base import Request, Settings
-from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
+from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
+from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import clean_temporary, dataset_error, link_files, replace_folder
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.provenance import (
-    MANIFEST,
-    BuildLock,
-    code_version,
-    dataset_fingerprint,
-    read_manifest,
-    write_manifest,
-)
+from vgbench_gen.store.provenance import code_version, dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.shards import write_items
-from vgbench_gen.text.bank import ITEM_MARK, origin_of, shipped
+from vgbench_gen.text.bank import origin_of, shipped
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
 from vgbench_gen.text.paraphrase.filled import filled, merged
 from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
 
-_LINKED = ("facts", "rejects", "media")
-
 
 @dataclass(slots=True)
 class RewordReport:
-    """What came of it.
-
-    cells: per "task/type", counted in texts, of which twins share one. rows, new: all, and those with new words.
-    unasked: rows that were left out of the choice, are not in English, or are twins that share no wording. stopped: why
-    it ended early, in which case nothing was written.
-    """
+    """What came of it."""
 
     out: Path = Path()
+    """Folder of the new dataset."""
     fingerprint: str = ""
+    """Digest of its rows."""
     rows: int = 0
+    """All rows."""
     new: int = 0
+    """Rows with new words."""
     unasked: int = 0
+    """Rows that were left out of the choice, are not in English, or are twins that share no wording."""
     language: str = "en"
+    """The language that was asked for."""
     vocabulary: bool = True
+    """Whether the words that the language keeps are known."""
     cells: dict[str, RewordCounts] = field(default_factory=dict)
+    """Counts per "task/type", in texts, of which twins share one."""
     stopped: str = ""
+    """Why it ended early, in which case nothing was written."""
 
     @property
     def total(self) -> RewordCounts:
@@ -77,12 +71,15 @@ class RewordReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class WordingGroup:
     """Rows that share one wording: a pair of twins, or one row."""
 
     places: tuple[int, ...]
+    """Places of the rows in the dataset."""
     cell: str
+    """Their "task/type"."""
     original: Original
+    """The text that is to be reworded, with what must stay."""
 
 
 def reword_items(
@@ -112,60 +109,42 @@ def reword_items(
         DatasetError: the dataset or its images cannot be read.
         BuildLocked: another process writes there.
     """
-    folder, target = _folder(Path(dataset)), Path(out)
+    folder, target = find_build(Path(dataset), with_media=True), Path(out)
     rules.language_of(language)
     manifest = read_manifest(folder)
     items = list(load(dataset))
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(items))
-    _check_target(target, parent)
+    check_target(target, "reworded", parent)
     groups = groups_of(items, tasks, types, language)
     report = RewordReport(target, rows=len(items), language=language)
     report.vocabulary = rules.vocabulary(language) is not None
     report.unasked = len(items) - sum(len(group.places) for group in groups)
-    wordings = _wordings(groups, asker, report, progress)
+    wordings = _ask_wordings(groups, asker, report, progress)
     if report.stopped:
         return report
     rows = list(items)
     for group, text in zip(groups, wordings, strict=True):
         if text is not None:
             for place, values in zip(group.places, group.original.samples, strict=True):
-                rows[place] = reworded(items[place], filled(text, values), asker.backend.model, language)
+                new = filled(text, values)
+                rows[place] = row_with_words(items[place], new.question, new.context, asker.backend.model, language)
                 report.new += 1
     report.fingerprint = dataset_fingerprint(rows)
-    work = target.with_name(f".{target.name}.partial")
-    with BuildLock(work):
-        clean_temporary(work)
-        for name in _LINKED:
+    with fill_beside(target) as work:
+        for name in ("facts", "rejects", "media"):  # of an earlier run
             shutil.rmtree(work / name, ignore_errors=True)
-            if (folder / name).is_dir():
-                link_files(folder / name, work / name)
+        link_build(folder, work)
         write_items(work / "items", rows, MediaStore(work / "media"))
         judge = asker.judge.model if asker.judge is not None else ""
         note = {"from": parent, "model": asker.backend.model, "judge": judge, "language": language, "new": report.new}
         changed = {"reworded": note | {"code": code_version()}, "fingerprint": report.fingerprint}
         write_manifest(work, {**manifest, **changed})
-    replace_folder(work, target)
     return report
-
-
-def reworded(item: Item, text: Text, model: str, language: str) -> Item:
-    """The row with other words. It is another question then, so its ids are others; its group stays."""
-    marked = f"{item.template_id.partition(ITEM_MARK)[0]}{ITEM_MARK}{language}"
-    return replace(
-        item,
-        id=stable_hash("reworded", item.id, model, language, text.question, text.context, size=12),
-        # Twins differ in numbers alone, which their words must not tell apart here.
-        twin_id=item.twin_id and stable_hash("reworded", item.twin_id, model, language, size=12),
-        question=text.question,
-        context=text.context,
-        template_id=marked,
-        paraphrase=model,
-    )
 
 
 def groups_of(
     items: Sequence[Item], tasks: Sequence[str] = (), types: Sequence[str] = (), language: str = "en"
-) -> list[_Group]:
+) -> list[WordingGroup]:
     """What is asked about, in the order of the rows."""
     places: dict[str, list[int]] = {}
     for k, item in enumerate(items):
@@ -180,11 +159,11 @@ def groups_of(
         if found is not None:
             known = states.get(origin_of(first.template_id)[0], ())
             original = Original(found[0], known, language, filled=True, samples=found[1])
-            groups.append(_Group(tuple(members), f"{first.task}/{first.question_type}", original))
+            groups.append(WordingGroup(tuple(members), f"{first.task}/{first.question_type}", original))
     return groups
 
 
-def requests_of(groups: Sequence[_Group], n: int, judged: bool) -> Iterator[Request]:
+def requests_of(groups: Sequence[WordingGroup], n: int, judged: bool) -> Iterator[Request]:
     """The first request about each text, and one to the judge; for estimates."""
     for group in groups:
         yield asking(group.original, n, (), 0, Settings(max_tokens=MAX_TOKENS))
@@ -192,8 +171,8 @@ def requests_of(groups: Sequence[_Group], n: int, judged: bool) -> Iterator[Requ
             yield judging(group.original, group.original.text, Settings())
 
 
-def _wordings(
-    groups: Sequence[_Group], asker: Asker, report: RewordReport, progress: Callable[[int, int], None]
+def _ask_wordings(
+    groups: Sequence[WordingGroup], asker: Asker, report: RewordReport, progress: Callable[[int, int], None]
 ) -> list[Text | None]:
     found: list[Text | None] = [None] * len(groups)
     waiting, done = iter(range(len(groups))), 0
@@ -222,22 +201,3 @@ def _wordings(
 
     asyncio.run(run())
     return found
-
-
-def _folder(dataset: Path) -> Path:
-    for folder in (dataset, dataset.parent):
-        if (folder / MANIFEST).is_file() and (folder / "media").is_dir():
-            return folder
-    raise dataset_error(dataset, f"no {MANIFEST} with media/", "a folder that `vgbench build` made", "Name its folder.")
-
-
-def _check_target(target: Path, parent: str) -> None:
-    """Raises ConfigError where something else than an earlier run on this dataset stands there."""
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if (target / MANIFEST).is_file() and read_manifest(target).get("reworded", {}).get("from") == parent:
-        return
-    raise ConfigError(
-        f"--out {target}: found something else there; expected no folder, or one that this command made from this "
-        "dataset. Give another name."
-    )

@@ -154,6 +154,27 @@ def row_with_options(
     )
 
 
+def row_with_words(item: Item, question: str, context: str, model: str, language: str) -> Item:
+    """A finished row in other words. It is another question then, so its ids are others; its group stays.
+
+    Args:
+        item: the row as it was.
+        question, context: the new words.
+        model: who worded them.
+        language: that they are in.
+    """
+    return replace(
+        item,
+        id=stable_hash("reworded", item.id, model, language, question, context, size=12),
+        # Twins differ in numbers alone, which their words must not tell apart here.
+        twin_id=item.twin_id and stable_hash("reworded", item.twin_id, model, language, size=12),
+        question=question,
+        context=context,
+        template_id=f"{item.template_id.partition(ITEM_MARK)[0]}{ITEM_MARK}{language}",
+        paraphrase=model,
+    )
+
+
 def _shown_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, Any]:
     """The part of a row's evidence that depends on its options."""
     fact = made.fact
