@@ -74,7 +74,9 @@ def test_a_stopped_batch_ends_soon_and_keeps_what_came(
         sent = server.requests
         outcomes = ask_all(open_backend(f"vllm:{server.url}#m", options), requests)
     assert {i for i, outcome in enumerate(outcomes) if isinstance(outcome, Reply) and outcome.cached} >= told
-    assert server.requests - sent == len(requests) - sum(isinstance(o, Reply) and o.cached for o in outcomes)
+    # On a busy machine the server may come to what the stopped batch had sent only after `sent` was read.
+    missing = len(requests) - sum(isinstance(o, Reply) and o.cached for o in outcomes)
+    assert missing <= server.requests - sent <= missing + AT_ONCE
 
 
 def test_processes_share_one_cache(tmp_path: Path) -> None:

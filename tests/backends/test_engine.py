@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.fixtures import Time, picture, request, scripted
-from vgbench_gen.backends._budget import SHIPPED, Prices, price_of
+from vgbench_gen.backends._budget import SHIPPED, Prices, find_price
 from vgbench_gen.backends._call import Answer, Call, Failed
 from vgbench_gen.backends._limits import Adaptive, Pace
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Settings
@@ -218,7 +218,7 @@ def test_shipped_prices_say_when_and_where_they_were_read() -> None:
         assert price.source.startswith("https://")
         assert price.cached is not None
         assert price.cached < price.prompt < price.completion
-    assert price_of("openai", "gpt-99", None) is None
+    assert find_price("openai", "gpt-99", None) is None
 
 
 def test_an_answer_that_nobody_counted_still_counts() -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from tests.backends.fixtures import request
 from tests.backends.server import Play, Seen, refusal, reply, serving
-from vgbench_gen.backends._keys import Key, bare_url, find_key, redact
+from vgbench_gen.backends._keys import Key, find_key, redact, strip_url
 from vgbench_gen.backends.base import BackendError, Reply
 from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, open_backend
@@ -90,11 +90,11 @@ def test_keys_come_from_the_file_or_the_environment(
 
 
 def test_addresses_lose_their_passwords() -> None:
-    assert bare_url("https://user:pass-word-1@host:8/v1/?key=query-secret#x") == "https://host:8/v1"
+    assert strip_url("https://user:pass-word-1@host:8/v1/?key=query-secret#x") == "https://host:8/v1"
     assert redact("pass-word-1 query-secret") == "[key] [key]"
     for bad in ("host/v1", "ftp://user:pass-word-2@host", "http://user:pass-word-2@host:port"):
         with pytest.raises(ConfigError) as caught:
-            bare_url(bad)
+            strip_url(bad)
         assert "pass-word-2" not in str(caught.value)
 
 

@@ -11,7 +11,7 @@ from tests.report.gallery_data import finding
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.publish.package import Package, package
+from vgbench_gen.publish.package import Package, write_package
 from vgbench_gen.publish.release import Options
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
@@ -62,4 +62,4 @@ def write_build(
 
 
 def publish(build: Path, out: Path, **options: Any) -> Package:
-    return package(build, out, Options(REPO, **options))
+    return write_package(build, out, Options(REPO, **options))

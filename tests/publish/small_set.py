@@ -9,7 +9,7 @@ from tests.pipeline.same_bytes import small_recipe
 from tests.room_writer import write_ca1m, write_wildrgbd
 from tests.scene_factory import room_scene
 from vgbench_gen.pipeline.build import build
-from vgbench_gen.publish.strip import PUBLISHED, FileFacts, published_row
+from vgbench_gen.publish.strip import PUBLISHED, FileFacts, make_published_row
 from vgbench_gen.samples import encode
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
@@ -37,7 +37,7 @@ def build_small(scans: Path, out: Path) -> None:
 def strip(source: Path, out: Path, travels: Callable[[Row], bool] = lambda row: False) -> Path:
     """The dataset as `vgbench publish` writes it, with the manifest beside it."""
     media, memory = MediaStore(source / "media"), FileFacts()
-    rows = (published_row(row, media, travels(row), memory) for row in iter_rows(load(source).paths))
+    rows = (make_published_row(row, media, travels(row), memory) for row in iter_rows(load(source).paths))
     write_embedded_rows(out / "items", rows, PUBLISHED, "test")
     (out / "manifest.json").write_bytes((source / "manifest.json").read_bytes())
     return out

@@ -31,7 +31,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with two builds (`one`; `two` shows other images) and what is uploaded of them (`one-set`, `two-set`)."""
     root = tmp_path_factory.mktemp("hub")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packaging, "croissant", lambda *_: (b"{}", []))
+        patch.setattr(packaging, "make_croissant", lambda *_: (b"{}", []))
         publish(write_build(root / "one", [TRAVELS]), root / "one-set")
         publish(write_build(root / "two", [STAYS], scene="two"), root / "two-set")
     return root

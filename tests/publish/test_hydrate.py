@@ -15,8 +15,8 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.publish import _scene_pixels
 from vgbench_gen.publish.hydrate import hydrate
-from vgbench_gen.publish.licences import gate
-from vgbench_gen.publish.strip import PUBLISHED, EmbeddedMedia, FileFacts, pixels_digest, published_row
+from vgbench_gen.publish.licences import make_gate
+from vgbench_gen.publish.strip import PUBLISHED, EmbeddedMedia, FileFacts, compute_pixels_digest, make_published_row
 from vgbench_gen.samples import encode
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.store import pictures
@@ -87,7 +87,7 @@ def test_a_set_without_pixels_comes_back_bit_for_bit(home: Path, tmp_path: Path)
 
 
 def test_rows_whose_pixels_travel_come_along(home: Path, tmp_path: Path) -> None:
-    mixed = strip(home / "built", tmp_path / "mixed", gate().travels)
+    mixed = strip(home / "built", tmp_path / "mixed", make_gate().travels)
     stripped = {row["source"] for row in iter_rows(load(mixed).paths) if not row["images"]}
     assert stripped == {"ca1m"}
     report = hydrate(mixed, home / "raw" / "ca1m", tmp_path / "out", workers=2)
@@ -166,7 +166,7 @@ def test_another_codec_is_told_and_the_rows_say_the_same(
         file["pixels"] = pictures_of[file["name"]]
 
     pictures_of = {
-        published: pixels_digest(pictures.decode(again.image_bytes(item, k)))
+        published: compute_pixels_digest(pictures.decode(again.image_bytes(item, k)))
         for item in again
         for k, published in enumerate(built.by_id(item.id).images)
     }
@@ -234,7 +234,7 @@ def test_rows_without_a_scan_behind_them_are_counted(home: Path, tmp_path: Path)
             row |= {"benchmark": "MMVP", "evidence": "{}"}
         rows.append(row)
     media, memory = EmbeddedMedia(load(home / "built")), FileFacts()
-    stripped = [published_row(row, media, False, memory) for row in rows]
+    stripped = [make_published_row(row, media, False, memory) for row in rows]
     write_embedded_rows(tmp_path / "in" / "items", stripped, PUBLISHED, "test")
     report = hydrate(tmp_path / "in", home / "raw", tmp_path / "out")
     wild = sum(row["benchmark"] == "MMVP" for row in rows)

@@ -8,7 +8,7 @@ import pytest
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.importers.base import importers
-from vgbench_gen.publish.licences import LICENCES, gate
+from vgbench_gen.publish.licences import LICENCES, make_gate
 from vgbench_gen.samples.make import LICENCE as SAMPLES
 from vgbench_gen.scenes._scannetpp_frames import LICENCE as SCANNETPP
 from vgbench_gen.scenes.ca1m import LICENCE as CA1M
@@ -23,34 +23,34 @@ def row(source: str, licence: str, benchmark: str = "VGBench") -> dict[str, str]
 
 
 def test_scans_travel_only_where_their_terms_say_so() -> None:
-    travels = {source: gate().travels(row(source, licence)) for source, licence in SCANS.items()}
+    travels = {source: make_gate().travels(row(source, licence)) for source, licence in SCANS.items()}
     assert travels == {"scannet": False, "scannetpp": False, "ca1m": False, "wildrgbd": True}
-    assert "Copyright" in gate().policy(row("wildrgbd", WILDRGBD)).notice
+    assert "Copyright" in make_gate().policy(row("wildrgbd", WILDRGBD)).notice
     for source in SCANS:
-        assert gate().travels(row(source, SAMPLES))  # the same layout, rendered
-        assert not gate().travels(row(source, SAMPLES, "MMVP"))  # nobody's word for photographs of others
+        assert make_gate().travels(row(source, SAMPLES))  # the same layout, rendered
+        assert not make_gate().travels(row(source, SAMPLES, "MMVP"))  # nobody's word for photographs of others
 
 
 def test_what_nobody_knows_stays_at_home() -> None:
     unknown = [row("matterport", "mit"), row("", ""), {}, row("x", "mit", "Some-Bench"), row("wildrgbd", "mit", "MMVP")]
-    assert not any(gate().travels(one) for one in unknown)
-    assert gate().policy(unknown[0]).kind == "unknown"
+    assert not any(make_gate().travels(one) for one in unknown)
+    assert make_gate().policy(unknown[0]).kind == "unknown"
     # A benchmark's rows go by the benchmark, whatever scans are behind its images.
-    assert gate().policy(row("wildrgbd", "mit", "SpatialScore/VSI-Bench_8")).name == "VSI-Bench"
+    assert make_gate().policy(row("wildrgbd", "mit", "SpatialScore/VSI-Bench_8")).name == "VSI-Bench"
 
 
 def test_every_imported_benchmark_has_a_policy() -> None:
     for name in importers.names():
         source = importers[name]
         for benchmark in {source.benchmark, source.own or source.benchmark, f"SpatialScore/{source.benchmark}"}:
-            policy = gate().policy(row("", "", benchmark))
+            policy = make_gate().policy(row("", "", benchmark))
             assert policy.kind == "benchmark", benchmark
             assert policy.reason
             assert not policy.pixels
 
 
 def test_a_flag_names_the_licence() -> None:
-    opened = gate(["ScanNet=ScanNet-TOU", "mmvp=cc-by-4.0"])
+    opened = make_gate(["ScanNet=ScanNet-TOU", "mmvp=cc-by-4.0"])
     assert opened.travels(row("scannet", SCANNET))
     assert not opened.travels(row("scannetpp", SCANNETPP))
     rows = [row("scannet", SCANNET)] * 3 + [row("wildrgbd", WILDRGBD), row("", "", "MMVP"), row("ca1m", SAMPLES)]
@@ -77,7 +77,7 @@ def test_a_flag_names_the_licence() -> None:
 )
 def test_another_flag_is_refused(flag: str, told: str) -> None:
     with pytest.raises(ConfigError, match="--with-pixels") as error:
-        gate([flag])
+        make_gate([flag])
     assert told in str(error.value)
 
 
@@ -92,4 +92,4 @@ def test_the_file_is_strict(tmp_path: Path) -> None:
         path = tmp_path / f"{len(told)}.toml"
         path.write_text(wrong, "utf-8")
         with pytest.raises(ConfigError, match=told):
-            gate(path=path)
+            make_gate(path=path)

@@ -17,7 +17,7 @@ from vgbench_gen.publish import package as packaging
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import CroissantError, check
 from vgbench_gen.publish.opened import NotOpenedError, open_with_datasets
-from vgbench_gen.publish.package import Package, as_toml, without_local_paths
+from vgbench_gen.publish.package import Package, drop_local_paths, format_toml
 from vgbench_gen.publish.pull import pull
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest
@@ -77,7 +77,7 @@ def test_pixels_that_may_not_travel_are_in_no_file(build: Path, made: Package) -
 @pytest.fixture
 def without_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare a test the metadata, which take a second."""
-    monkeypatch.setattr(packaging, "croissant", lambda *_: (b"{}", []))
+    monkeypatch.setattr(packaging, "make_croissant", lambda *_: (b"{}", []))
 
 
 @pytest.mark.usefixtures("without_metadata")
@@ -126,7 +126,7 @@ def test_nothing_names_a_folder_of_this_machine(build: Path, made: Package) -> N
         if path.is_file():
             assert str(build.parent).encode() not in path.read_bytes(), path
     assert read_manifest(made.folder)["scenes"] == [{"scene_id": "broken", "error": "x.sens: found nothing"}]
-    assert without_local_paths("7c9be0a21f/iphone, https://a.b/c/d, ~/a/b.toml, /a/b/c") == (
+    assert drop_local_paths("7c9be0a21f/iphone, https://a.b/c/d, ~/a/b.toml, /a/b/c") == (
         "7c9be0a21f/iphone, https://a.b/c/d, b.toml, c"
     )
 
@@ -193,7 +193,7 @@ def test_what_does_not_belong_together_is_refused(build: Path, tmp_path: Path) -
 @pytest.mark.parametrize("name", ["default", "vgbench", "vgbench-mini", "train"])
 def test_a_published_recipe_is_read_back(name: str, tmp_path: Path) -> None:
     recipe = load_recipe(name)
-    (tmp_path / "recipe.toml").write_text(as_toml(recipe.model_dump(mode="json")))
+    (tmp_path / "recipe.toml").write_text(format_toml(recipe.model_dump(mode="json")))
     assert load_recipe(tmp_path / "recipe.toml") == recipe
 
 

@@ -15,11 +15,11 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.publish import package as packaging
-from vgbench_gen.publish.baselines import baselines
+from vgbench_gen.publish.baselines import format_baselines
 from vgbench_gen.publish.hydrate import hydrate
 from vgbench_gen.publish.opened import open_with_datasets
 from vgbench_gen.publish.pull import pull
-from vgbench_gen.publish.release import Options, configuration_names
+from vgbench_gen.publish.release import Options, make_configuration_names
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest, write_manifest
 from vgbench_gen.store.shards import iter_rows
@@ -30,7 +30,7 @@ RULE = {"wrong": 16, "models": 20, "large": 2, "large_from_billions": 32.0, "pol
 
 @pytest.fixture
 def without_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaging, "croissant", lambda *_: (b"{}", []))
+    monkeypatch.setattr(packaging, "make_croissant", lambda *_: (b"{}", []))
 
 
 def hard_set(build: Path, out: Path, status: str, **more: Any) -> Path:
@@ -141,7 +141,7 @@ def test_the_day_is_one_of_the_calendar(tmp_path: Path, capsys: Capture) -> None
 
 def test_configurations_have_names_that_everything_takes() -> None:
     tasks = ["Q-Plus/a b", "Q-Plus-a-b", "Train", "metric_depth", "q-plus/a b", "深度", "../x", "MMIU/Größe"]
-    names = configuration_names(tasks)
+    names = make_configuration_names(tasks)
     assert list(names.values()) == [
         "Q-Plus-a-b-2", "Q-Plus-a-b", "Train-2", "metric_depth", "q-plus-a-b-3", "task", "x", "MMIU-Groe",
     ]  # fmt: skip
@@ -200,8 +200,8 @@ def test_the_card_installs_what_there_is_and_tells_constants_apart(tmp_path: Pat
     table = {"key": "vgbench", "columns": [{"name": "Overall"}], "lines": lines}
     (build / "scores" / "x.jsonl").write_text('{"dataset": "d"}\n')
     (report / "tables.json").write_text(json.dumps({"tables": [table]}))
-    assert "`baseline:constant` chooses a letter for every task" in baselines(build, "d")
+    assert "`baseline:constant` chooses a letter for every task" in format_baselines(build, "d")
     (report / "tables.json").write_text(json.dumps({"tables": [{**table, "lines": lines[1:]}]}))
-    found = baselines(build, "d")
+    found = format_baselines(build, "d")
     assert "one letter and one of yes and no for a whole column" in found
     assert "for every task" not in found

@@ -45,18 +45,18 @@ class Prices(Config):
 
 
 @cache
-def _table(path: Path) -> dict[tuple[str, str], Price]:
+def _load_prices(path: Path) -> dict[tuple[str, str], Price]:
     return {(price.provider, price.model): price for price in load_toml(path, Prices).price}
 
 
-def price_of(provider: str, model: str, path: Path | None) -> Price | None:
+def find_price(provider: str, model: str, path: Path | None) -> Price | None:
     """The model's price from the user's file, else from the shipped one; None where neither has it.
 
     Raises:
         ConfigError: a file cannot be read.
     """
     for file in (path, SHIPPED):
-        if file is not None and (price := _table(file).get((provider, model))) is not None:
+        if file is not None and (price := _load_prices(file).get((provider, model))) is not None:
             return price
     return None
 

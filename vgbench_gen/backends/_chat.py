@@ -50,7 +50,7 @@ class Demands:
         return True
 
 
-def body(call: Call, model: str, demands: Demands) -> bytes:
+def encode_body(call: Call, model: str, demands: Demands) -> bytes:
     """The JSON body of a request, in UTF-8.
 
     Written piece by piece: a data URL needs no escaping, and looking through megabytes of them for characters that do
@@ -61,18 +61,18 @@ def body(call: Call, model: str, demands: Demands) -> bytes:
     """
     if taken := _OURS & set(call.settings.extra_body):
         raise Failed("wrong_request", f"extra_body holds {', '.join(sorted(taken))}, which are not its to set.")
-    pieces = [b'{"model":', _json(model), b',"messages":[']
+    pieces = [b'{"model":', _encode_json(model), b',"messages":[']
     for number, turn in enumerate(call.turns):
         pieces.append(b"," if number else b"")
-        pieces += _message(turn)
+        pieces += _encode_message(turn)
     pieces.append(b"]")
-    for name, value in parameters(call, demands).items():
-        pieces += [b",", _json(name), b":", _json(value)]
+    for name, value in list_parameters(call, demands).items():
+        pieces += [b",", _encode_json(name), b":", _encode_json(value)]
     pieces.append(b"}")
     return b"".join(pieces)
 
 
-def parameters(call: Call, demands: Demands) -> dict[str, Any]:
+def list_parameters(call: Call, demands: Demands) -> dict[str, Any]:
     """The settings as this model takes them; the provider's own fields last, so that they win."""
     settings = call.settings
     sent: dict[str, Any] = {}
@@ -91,22 +91,22 @@ def parameters(call: Call, demands: Demands) -> dict[str, Any]:
     return sent | dict(settings.extra_body)
 
 
-def _message(turn: Turn) -> list[bytes]:
+def _encode_message(turn: Turn) -> list[bytes]:
     words = [part for part in turn.parts if isinstance(part, str)]
-    start = [b'{"role":', _json(turn.role), b',"content":']
+    start = [b'{"role":', _encode_json(turn.role), b',"content":']
     if len(words) == len(turn.parts):
-        return [*start, _json("\n".join(words)), b"}"]  # some servers take nothing but a string
+        return [*start, _encode_json("\n".join(words)), b"}"]  # some servers take nothing but a string
     pieces = [*start, b"["]
     for number, part in enumerate(turn.parts):
         pieces.append(b"," if number else b"")
         if isinstance(part, str):
-            pieces += [b'{"type":"text","text":', _json(part), b"}"]
+            pieces += [b'{"type":"text","text":', _encode_json(part), b"}"]
         else:
             pieces += [b'{"type":"image_url","image_url":{"url":"', part.url, b'"}}']
     return [*pieces, b"]}"]
 
 
-def _json(value: object) -> bytes:
+def _encode_json(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -129,24 +129,24 @@ def answer(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
     if reason == "error":
         raise Failed("api_error", "the model stopped with an error.", "later", charged=True)
     finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
-    text = _text(message.get("content"))
+    text = _read_text(message.get("content"))
     if not text and isinstance(message.get("refusal"), str) and message["refusal"]:
         text, finish = message["refusal"], "content_filter"
     named = tree.get("model")
-    usage, usd = _usage(tree.get("usage"))
+    usage, usd = _read_usage(tree.get("usage"))
     return Answer(
         text=text,
         finish_reason=finish,
         model=named if isinstance(named, str) and named else model,
         usage=usage,
         cost_usd=usd,
-        images=_pictures(message),
+        images=_take_pictures(message),
         parameters=dict(sent),
         raw=tree,
     )
 
 
-def edited(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
+def read_edited_images(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
     """What a reply to a request for changed images holds; the pictures are taken out of the raw reply.
 
     Raises:
@@ -168,18 +168,18 @@ def edited(tree: dict[str, Any], model: str, sent: Mapping[str, Any]) -> Answer:
         raise Failed("bad_reply", "the reply holds no JPEG or PNG as b64_json.", "later", charged=True)
     told = tree.get("usage")
     renamed = {"prompt_tokens": "input_tokens", "completion_tokens": "output_tokens"}
-    usage, usd = _usage(
+    usage, usd = _read_usage(
         {ours: told.get(theirs) for ours, theirs in renamed.items()} if isinstance(told, dict) else None
     )
     return Answer("", "stop", model, usage, usd, tuple(found), dict(sent), tree)
 
 
-def filtered(model: str, sent: Mapping[str, Any], raw: Mapping[str, Any]) -> Answer:
+def make_filtered_answer(model: str, sent: Mapping[str, Any], raw: Mapping[str, Any]) -> Answer:
     """For a prompt that a provider's filter refused."""
     return Answer("", "content_filter", model, parameters=dict(sent), raw=raw)
 
 
-def _text(content: object) -> str:
+def _read_text(content: object) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -188,7 +188,7 @@ def _text(content: object) -> str:
     return ""
 
 
-def _usage(told: object) -> tuple[Usage | None, float | None]:
+def _read_usage(told: object) -> tuple[Usage | None, float | None]:
     """(tokens, USD) as the provider counts them; None for what it does not say."""
     if not isinstance(told, Mapping):
         return None, None
@@ -209,7 +209,7 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_TOKENS else None
 
 
-def _pictures(message: dict[str, Any]) -> tuple[bytes, ...]:
+def _take_pictures(message: dict[str, Any]) -> tuple[bytes, ...]:
     """Images that the model made (OpenRouter's `images`), taken out of the message so that they are kept once."""
     found: list[bytes] = []
     told = message.get("images")

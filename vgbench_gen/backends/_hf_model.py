@@ -54,7 +54,7 @@ class Said:
     completion_tokens: int
 
 
-def folder_digest(folder: Path) -> str:
+def compute_folder_digest(folder: Path) -> str:
     """Twelve characters that change with the content of a model's folder, without reading all of its weights.
 
     Small files (configuration, tokenizer, chat template) count whole; of weights their size and 256 places, which a
@@ -89,7 +89,7 @@ class LocalModel:
     """
 
     def __init__(self, folder: Path, *, device: str = "auto", dtype: str = "auto", trust_remote_code: bool = False):
-        torch, transformers = _packages()
+        torch, transformers = _import_packages()
         if not sys.stderr.isatty():
             transformers.utils.logging.disable_progress_bar()
         on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
@@ -104,7 +104,7 @@ class LocalModel:
                 folder, dtype=getattr(torch, kind), device_map=place, use_safetensors=True, **source
             ).eval()
         except (OSError, ValueError, ImportError, KeyError, RuntimeError, AssertionError) as exc:
-            raise ConfigError(_why_not(folder, exc)) from exc
+            raise ConfigError(_explain_failure(folder, exc)) from exc
         self.device, self.dtype = str(self._model.device), kind
         if self._model.config.is_encoder_decoder:
             raise ConfigError(f"hf:{folder}: found an encoder-decoder; expected a model that continues a chat.")
@@ -262,7 +262,7 @@ class _Draw:
         return scores
 
 
-def _packages() -> tuple[Any, Any]:
+def _import_packages() -> tuple[Any, Any]:
     try:
         import torch
         import transformers
@@ -275,7 +275,7 @@ def _packages() -> tuple[Any, Any]:
     return torch, transformers
 
 
-def _why_not(folder: Path, exc: Exception) -> str:
+def _explain_failure(folder: Path, exc: Exception) -> str:
     text = " ".join(str(exc).split())
     if "trust_remote_code" in text:
         return (

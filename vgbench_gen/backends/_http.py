@@ -47,14 +47,14 @@ class _Bounded(httpx2.AsyncByteStream):
         async for chunk in self._inner:
             room -= len(chunk)
             if room < 0:
-                raise too_large()
+                raise make_too_large_failure()
             yield chunk
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-def too_large() -> Failed:
+def make_too_large_failure() -> Failed:
     """For a reply above the bound: it would be as large again."""
     return Failed("bad_reply", f"the reply is larger than {MAX_REPLY_BYTES} bytes.", charged=True)
 
@@ -65,12 +65,12 @@ async def _bound(response: httpx2.Response) -> None:
         raise Failed("bad_reply", "the reply is packed although that was not allowed.", "later", charged=True)
     length = response.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length) > MAX_REPLY_BYTES:
-        raise too_large()
+        raise make_too_large_failure()
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream)
 
 
-def http_client(concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
+def make_http_client(concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
     """A client for one event loop; proxies come from the environment as usual."""
     guard_logs(*_LOGGERS)
     return httpx2.AsyncClient(
@@ -82,7 +82,7 @@ def http_client(concurrency: int, timeout_s: float) -> httpx2.AsyncClient:
     )
 
 
-def parsed(response: httpx2.Response) -> dict[str, Any]:
+def parse_reply(response: httpx2.Response) -> dict[str, Any]:
     """The JSON object of a successful reply.
 
     Raises:
@@ -103,22 +103,22 @@ def parsed(response: httpx2.Response) -> dict[str, Any]:
     return tree
 
 
-def failure(error: openai.APIError) -> Failed:
+def classify_error(error: openai.APIError) -> Failed:
     """What an error of the client means, in our words and without its innards."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return _refused(error)
+        return _classify_status(error)
     cause = error.__cause__
     charged = not isinstance(cause, _NOT_SENT)
     detail = f"{type(cause).__name__}: {cause}" if cause is not None and str(cause) else type(cause or error).__name__
     if isinstance(error, openai.APITimeoutError):
         return Failed("timeout", f"no answer in time ({type(cause or error).__name__}).", "later", charged=charged)
-    return Failed("api_error", f"the connection failed ({one_line(detail)}).", "later", charged=charged)
+    return Failed("api_error", f"the connection failed ({make_one_line(detail)}).", "later", charged=charged)
 
 
-def _refused(error: openai.APIStatusError) -> Failed:
-    status, said = error.status_code, told(error.body, error.response)
+def _classify_status(error: openai.APIStatusError) -> Failed:
+    status, said = error.status_code, describe_error_body(error.body, error.response)
     code = str(error.code or "")
     if status == 401:
         return Failed("refused_key", f"the key was refused (401): {said.rstrip('.')}. Check the key.", for_all=True)
@@ -134,22 +134,22 @@ def _refused(error: openai.APIStatusError) -> Failed:
     if 300 <= status < 400:
         where = error.response.headers.get("location", "nowhere")
         return Failed(
-            "wrong_request", f"redirected ({status}) to {one_line(where)}; give that address with --base-url."
+            "wrong_request", f"redirected ({status}) to {make_one_line(where)}; give that address with --base-url."
         )
     return Failed("wrong_request", f"the request was refused ({status}): {said}")
 
 
-def told(body: object, response: httpx2.Response) -> str:
+def describe_error_body(body: object, response: httpx2.Response) -> str:
     """What an error's body says, as one short line."""
     if isinstance(body, Mapping):
         text = body.get("message") or body.get("detail") or body.get("error")
         if text:
-            return one_line(str(text))
+            return make_one_line(str(text))
     kind = response.headers.get("content-type", "")
-    return f"(a body of type {kind[:40] or 'unknown'})" if "json" not in kind else one_line(response.text)
+    return f"(a body of type {kind[:40] or 'unknown'})" if "json" not in kind else make_one_line(response.text)
 
 
-def one_line(text: str) -> str:
+def make_one_line(text: str) -> str:
     """At most 300 characters, printable, without line breaks."""
     return " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())[:300]
 

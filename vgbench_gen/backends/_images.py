@@ -48,14 +48,14 @@ class ImageCache:
         Raises:
             BackendError: wrong_request: no such file, no JPEG or PNG, too large, or damaged.
         """
-        key = _key(part)
+        key = _make_key(part)
         if (kept := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
             return kept
         data, where = _read(part)
-        size_px, kind = _header(data, where)
+        size_px, kind = _read_header(data, where)
         if part.long_side_px and max(size_px) > part.long_side_px:
-            data, size_px = await asyncio.to_thread(_smaller, data, size_px, kind, part.long_side_px, where)
+            data, size_px = await asyncio.to_thread(_shrink, data, size_px, kind, part.long_side_px, where)
         url = f"data:{_TYPES[kind]};base64,".encode() + base64.b64encode(data)
         image = SentImage(data, url, bytes_digest(data), size_px, kind.lower())
         self._keep(key, image)
@@ -71,7 +71,7 @@ class ImageCache:
             self._room += len(old.data) + len(old.url)
 
 
-def _key(part: ImagePart) -> tuple[object, ...]:
+def _make_key(part: ImagePart) -> tuple[object, ...]:
     if isinstance(part.source, bytes):
         return (bytes_digest(part.source), part.long_side_px)
     try:
@@ -99,7 +99,7 @@ def _read(part: ImagePart) -> tuple[bytes, str]:
     return data, where
 
 
-def _header(data: bytes, where: str) -> tuple[tuple[int, int], str]:
+def _read_header(data: bytes, where: str) -> tuple[tuple[int, int], str]:
     """(width, height) and JPEG or PNG, from the header alone."""
     from PIL import Image, UnidentifiedImageError
 
@@ -116,7 +116,7 @@ def _header(data: bytes, where: str) -> tuple[tuple[int, int], str]:
     return size_px, kind
 
 
-def _smaller(
+def _shrink(
     data: bytes, size_px: tuple[int, int], kind: str, long_side_px: int, where: str
 ) -> tuple[bytes, tuple[int, int]]:
     import cv2

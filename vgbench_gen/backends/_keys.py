@@ -47,7 +47,7 @@ class Key:
                 "Copy it again."
             )
         self._value, self.where = value, where
-        remember(value)
+        register_secret(value)
 
     def reveal(self) -> str:
         """The key itself, for the one place that sends it."""
@@ -62,7 +62,7 @@ class Key:
         raise TypeError("a key is not pickled: open the backend anew where it is needed")
 
 
-def remember(secret: str) -> None:
+def register_secret(secret: str) -> None:
     """Have `redact` cut this text out from now on, also as it stands in URLs, in JSON and in base64."""
     global _pattern
     if len(secret) < _SHORTEST or secret in _known:
@@ -72,13 +72,13 @@ def remember(secret: str) -> None:
     _pattern = re.compile("|".join(re.escape(text) for text in sorted(_known, key=len, reverse=True)))
 
 
-def remember_proxies() -> None:
+def register_proxy_passwords() -> None:
     """Passwords of proxies are secrets too: a failed connection may name its proxy."""
     for url in getproxies().values():
         if "://" in url and "@" in url:
             pair = unquote(url.partition("://")[2].rpartition("@")[0])
             for secret in (pair, pair.partition(":")[2]):
-                remember(secret)
+                register_secret(secret)
 
 
 def redact(text: str) -> str:
@@ -115,14 +115,14 @@ def find_key(variables: tuple[str, ...], key_file: Path | None) -> Key | None:
         ConfigError: the file cannot be read, is too large, or has no key under these names.
     """
     if key_file is not None:
-        return Key(_from_file(key_file, variables), str(key_file))
+        return Key(_read_key_file(key_file, variables), str(key_file))
     for name in variables:
         if os.environ.get(name, "").strip():
             return Key(os.environ[name], name)
     return None
 
 
-def _from_file(path: Path, variables: tuple[str, ...]) -> str:
+def _read_key_file(path: Path, variables: tuple[str, ...]) -> str:
     try:
         with path.open("rb") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -149,7 +149,7 @@ def _from_file(path: Path, variables: tuple[str, ...]) -> str:
     raise ConfigError(f"{path}: found no key for this provider; expected the key alone or a line {wanted}.")
 
 
-def bare_url(url: str) -> str:
+def strip_url(url: str) -> str:
     """The address without user, password, query and fragment; what was cut is remembered as secret.
 
     Raises:
@@ -165,10 +165,10 @@ def bare_url(url: str) -> str:
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     # As a pair it is sent in base64 (RFC 7617); a user alone is a token.
     for secret in (password or user, f"{user}:{password}" if password else "", unquote(parts.query)):
-        remember(secret)
+        register_secret(secret)
     if parts.query:
         for value in parts.query.split("&"):
-            remember(unquote(value.partition("=")[2]))
+            register_secret(unquote(value.partition("=")[2]))
     name = f"[{host}]" if ":" in host else host
     return urlunsplit((parts.scheme, f"{name}:{port}" if port else name, parts.path.rstrip("/"), "", ""))
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from vgbench_gen.backends._call import Failed
-from vgbench_gen.backends._keys import Key, bare_url, find_key, remember_proxies
+from vgbench_gen.backends._keys import Key, find_key, register_proxy_passwords, strip_url
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.openai_compatible import OpenAICompatible
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -57,27 +57,27 @@ class AzureProvider(Provider):
         """As `Provider.open`."""
         spec = f"{name}:{model}"
         if name == "trapi":
-            instance = _variable("TRAPI_INSTANCE") or _TRAPI["instance"]
-            url = options.base_url or _variable("TRAPI_ENDPOINT") or f"{_TRAPI_HOST}/{instance.strip('/')}"
-            version = _variable("TRAPI_API_VERSION") or _TRAPI["version"]
+            instance = _find_variable("TRAPI_INSTANCE") or _TRAPI["instance"]
+            url = options.base_url or _find_variable("TRAPI_ENDPOINT") or f"{_TRAPI_HOST}/{instance.strip('/')}"
+            version = _find_variable("TRAPI_API_VERSION") or _TRAPI["version"]
         else:
-            url = options.base_url or _variable("AZURE_OPENAI_ENDPOINT", "TRAPI_ENDPOINT")
-            version = _variable("OPENAI_API_VERSION", "TRAPI_API_VERSION")
+            url = options.base_url or _find_variable("AZURE_OPENAI_ENDPOINT", "TRAPI_ENDPOINT")
+            version = _find_variable("OPENAI_API_VERSION", "TRAPI_API_VERSION")
         if not url:
             raise ConfigError(f"{spec}: no endpoint. Set AZURE_OPENAI_ENDPOINT (or TRAPI_ENDPOINT) or give --base-url.")
         if not version:
             raise ConfigError(f"{spec}: no API version. Set OPENAI_API_VERSION (or TRAPI_API_VERSION).")
-        endpoint = bare_url(url)
+        endpoint = strip_url(url)
         # A key for another resource has no business at the shared instance.
         token = None if options.key_file or name == "trapi" else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
         key = None if token else find_key(() if name == "trapi" else ("AZURE_OPENAI_API_KEY",), options.key_file)
-        sign_in = None if key or token or options.keyless else _signing_in(spec, name == "trapi")
-        remember_proxies()
+        sign_in = None if key or token or options.keyless else _make_token_provider(spec, name == "trapi")
+        register_proxy_passwords()
 
         def connect(options: BackendOptions) -> openai.AsyncOpenAI:
             import openai
 
-            from vgbench_gen.backends._http import http_client
+            from vgbench_gen.backends._http import make_http_client
 
             return openai.AsyncAzureOpenAI(
                 azure_endpoint=url,
@@ -88,18 +88,18 @@ class AzureProvider(Provider):
                 azure_ad_token_provider=sign_in,
                 max_retries=0,
                 timeout=options.timeout_s,
-                http_client=http_client(options.concurrency, options.timeout_s),
+                http_client=make_http_client(options.concurrency, options.timeout_s),
                 default_headers={"Accept-Encoding": "identity"},
             )
 
         return OpenAICompatible(spec, name, model, f"{endpoint}?api-version={version}", connect, options)
 
 
-def _variable(*names: str) -> str:
+def _find_variable(*names: str) -> str:
     return next((os.environ[name] for name in names if os.environ.get(name)), "")
 
 
-def _signing_in(spec: str, trapi: bool = False) -> Callable[[], Awaitable[str]]:
+def _make_token_provider(spec: str, trapi: bool = False) -> Callable[[], Awaitable[str]]:
     """Gives tokens of the signed-in user or machine."""
     try:
         from azure.identity import (
@@ -119,12 +119,12 @@ def _signing_in(spec: str, trapi: bool = False) -> Callable[[], Awaitable[str]]:
     if not told.handlers:
         told.addHandler(logging.NullHandler())
     if trapi:
-        scope = _variable("TRAPI_SCOPE") or _TRAPI["scope"]
+        scope = _find_variable("TRAPI_SCOPE") or _TRAPI["scope"]
         provider = get_bearer_token_provider(
             ChainedTokenCredential(AzureCliCredential(), ManagedIdentityCredential()), scope
         )
     else:
-        scope = _variable("AZURE_OPENAI_SCOPE", "TRAPI_SCOPE") or _AZURE_SCOPE
+        scope = _find_variable("AZURE_OPENAI_SCOPE", "TRAPI_SCOPE") or _AZURE_SCOPE
         provider = get_bearer_token_provider(DefaultAzureCredential(), scope)
 
     async def token() -> str:

@@ -40,7 +40,7 @@ def ask_all(
     ended: list[int] = []
 
     async def run() -> list[Outcome]:
-        with _ending(ended):
+        with _cancel_on_sigterm(ended):
             try:
                 return await ask_each(backend, requests, progress=progress, on_reply=on_reply)
             finally:
@@ -94,7 +94,7 @@ async def ask_each(
 
 
 @contextmanager
-def _ending(ended: list[int]) -> Iterator[None]:
+def _cancel_on_sigterm(ended: list[int]) -> Iterator[None]:
     """Turn SIGTERM into a cancellation of the running task, as Python does with Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
-from vgbench_gen.backends._keys import bare_url, find_key, remember, remember_proxies
+from vgbench_gen.backends._keys import find_key, register_proxy_passwords, register_secret, strip_url
 from vgbench_gen.backends.base import Backend, FinishReason, Usage
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
@@ -74,7 +74,7 @@ class Inspect(Served):
     """
 
     def __init__(self, spec: str, provider: str, model: str, options: BackendOptions) -> None:
-        endpoint = bare_url(options.base_url) if options.base_url else ""
+        endpoint = strip_url(options.base_url) if options.base_url else ""
         super().__init__(spec, provider, model, f"{_PACKAGE} {endpoint}".strip(), options)
         self._key = find_key((f"{provider.upper()}_API_KEY",), options.key_file) if options.key_file else None
         self._model: Model | None = None
@@ -82,8 +82,8 @@ class Inspect(Served):
         # It finds keys by itself, so that all that may be one is covered in messages.
         for variable, value in os.environ.items():
             if _SECRET.fullmatch(variable):
-                remember(value)
-        remember_proxies()
+                register_secret(value)
+        register_proxy_passwords()
 
     async def _send(self, call: Call) -> Answer:
         from pydantic import ValidationError
@@ -94,7 +94,7 @@ class Inspect(Served):
         sent |= {"reasoning_effort": settings.reasoning_effort or None, "extra_body": dict(settings.extra_body) or None}
         sent = {name: value for name, value in sent.items() if value is not None}
         try:
-            output = await self._generated(model, [_message(turn) for turn in call.turns], sent)
+            output = await self._generated(model, [_make_message(turn) for turn in call.turns], sent)
         except ValidationError as exc:
             told = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
             raise Failed("wrong_request", f"{self.spec}: inspect_ai takes no such setting ({told}).") from None
@@ -155,7 +155,7 @@ class Inspect(Served):
 
         if isinstance(exc, RetryError) and isinstance(last := exc.last_attempt.exception(), Exception):
             exc = last
-        status = _status(exc)
+        status = _find_status(exc)
         where = f"{self.spec}: {_one_line(exc)}" + (f" ({status})" if status else "")
         decision = model.api.should_retry(exc)
         if status == 401 or model.api.is_auth_failure(exc):
@@ -187,11 +187,11 @@ class Inspect(Served):
             usage=usage,
             cost_usd=None if told is None else told.total_cost,
             parameters=dict(sent),
-            raw={"id": output.response_id, "stop_reason": output.stop_reason, "metadata": _plain(output.metadata)},
+            raw={"id": output.response_id, "stop_reason": output.stop_reason, "metadata": _make_plain(output.metadata)},
         )
 
 
-def _message(turn: Turn) -> ChatMessage:
+def _make_message(turn: Turn) -> ChatMessage:
     from inspect_ai.model import (
         ChatMessageAssistant,
         ChatMessageSystem,
@@ -213,7 +213,7 @@ def _message(turn: Turn) -> ChatMessage:
     return ChatMessageUser(content=content) if turn.role == "user" else ChatMessageAssistant(content=content)
 
 
-def _status(exc: BaseException | None) -> int | None:
+def _find_status(exc: BaseException | None) -> int | None:
     """HTTP status of an error or of what it came from."""
     while exc is not None:
         for name in ("status_code", "code"):
@@ -230,7 +230,7 @@ def _one_line(error: object) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_SHOWN_CHARS]
 
 
-def _plain(value: Mapping[str, Any] | None) -> dict[str, Any]:
+def _make_plain(value: Mapping[str, Any] | None) -> dict[str, Any]:
     from vgbench_gen.core.rng import canonical_json
 
     try:

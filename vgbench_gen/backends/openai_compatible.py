@@ -18,7 +18,7 @@ from pydantic import Field, JsonValue
 
 from vgbench_gen.backends import _chat
 from vgbench_gen.backends._call import Answer, Call, Failed
-from vgbench_gen.backends._keys import bare_url, find_key, remember_proxies
+from vgbench_gen.backends._keys import find_key, register_proxy_passwords, strip_url
 from vgbench_gen.backends._limits import Clock
 from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.served import Served
@@ -63,7 +63,7 @@ class ProviderTable(Config):
 
 
 @cache
-def table() -> ProviderTable:
+def load_provider_table() -> ProviderTable:
     """The shipped table."""
     return load_toml(_TABLE, ProviderTable)
 
@@ -95,22 +95,22 @@ class OpenAICompatible(Served):
         self._connect = connect
         self._client: openai.AsyncOpenAI | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._demands = demands(provider, model)
+        self._demands = find_demands(provider, model)
         self.edits = options.image_edits == "endpoint" or (options.image_edits == "auto" and self._demands.edits)
 
     async def _send(self, call: Call) -> Answer:
         import openai
 
         while True:
-            sent = dict(call.settings.extra_body) if call.edit else _chat.parameters(call, self._demands)
+            sent = dict(call.settings.extra_body) if call.edit else _chat.list_parameters(call, self._demands)
             try:
                 if call.edit:
-                    return _chat.edited(await self._post_edit(call), self.model, sent)
+                    return _chat.read_edited_images(await self._post_edit(call), self.model, sent)
                 return _chat.answer(await self._post(call), self.model, sent)
             except openai.APIStatusError as error:
                 raw = error.body if isinstance(error.body, Mapping) else {}
                 if _is_filter(error.status_code, raw):
-                    return _chat.filtered(self.model, sent, {"error": dict(raw)})
+                    return _chat.make_filtered_answer(self.model, sent, {"error": dict(raw)})
                 if error.status_code == 400 and self._demands.learn(str(error.code or ""), str(error.param or "")):
                     continue
                 raise self._placed(error) from None
@@ -123,15 +123,15 @@ class OpenAICompatible(Served):
     async def _post(self, call: Call) -> dict[str, object]:
         import httpx2
 
-        from vgbench_gen.backends._http import parsed
+        from vgbench_gen.backends._http import parse_reply
 
         response = await self._connected().post(
-            "/chat/completions", cast_to=httpx2.Response, content=_chat.body(call, self.model, self._demands)
+            "/chat/completions", cast_to=httpx2.Response, content=_chat.encode_body(call, self.model, self._demands)
         )
-        return parsed(response)
+        return parse_reply(response)
 
     async def _post_edit(self, call: Call) -> dict[str, object]:
-        from vgbench_gen.backends._http import parsed
+        from vgbench_gen.backends._http import parse_reply
 
         if taken := {"model", "prompt", "image", "n", "stream"} & set(call.settings.extra_body):
             raise Failed("wrong_request", f"extra_body holds {', '.join(sorted(taken))}, which are not its to set.")
@@ -141,16 +141,16 @@ class OpenAICompatible(Served):
         response = await self._connected().images.with_raw_response.edit(
             image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body)
         )
-        return parsed(response.http_response)
+        return parse_reply(response.http_response)
 
     @property
     def _where(self) -> str:
         return f"{self.spec} at {self.endpoint}" if self.endpoint not in self.spec else self.spec
 
     def _placed(self, error: openai.APIError) -> Failed:
-        from vgbench_gen.backends._http import failure
+        from vgbench_gen.backends._http import classify_error
 
-        failed = failure(error)
+        failed = classify_error(error)
         failed.message = f"{self._where}: {failed.message}"
         return failed
 
@@ -173,10 +173,10 @@ class OpenAICompatible(Served):
             await client.close()
 
 
-def demands(provider: str, model: str) -> _chat.Demands:
+def find_demands(provider: str, model: str) -> _chat.Demands:
     """What the table says that this model wants differently."""
     found = _chat.Demands()
-    for demand in table().demand:
+    for demand in load_provider_table().demand:
         if provider in demand.providers and any(fnmatchcase(model, pattern) for pattern in demand.models):
             found.max_completion_tokens |= demand.max_completion_tokens
             found.fixed_temperature |= demand.fixed_temperature
@@ -203,15 +203,15 @@ class OpenAIProvider(Provider):
 
     def needs(self, name: str) -> Needs:
         """As `Provider.needs`."""
-        known = table().provider[name]
+        known = load_provider_table().provider[name]
         return Needs(known.example, known.key_variables, known.needs_key, known.base_url_variables)
 
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`."""
-        known, spec, url = table().provider[name], f"{name}:{model}", ""
+        known, spec, url = load_provider_table().provider[name], f"{name}:{model}", ""
         if model.startswith(("http://", "https://")):
             url, _, model = model.partition("#")
-            bare = bare_url(url)
+            bare = strip_url(url)
             if not model:
                 raise ConfigError(f"{name}:{bare}: found an address without a model; expected {name}:{bare}#MODEL.")
             spec = f"{name}:{bare}#{model}"
@@ -220,25 +220,25 @@ class OpenAIProvider(Provider):
             raise ConfigError(f"{name}: found an address with {scheme[:20]}://; expected http:// or https://.")
         variables = [os.environ[variable] for variable in known.base_url_variables if os.environ.get(variable)]
         url = url or options.base_url or next(iter(variables), known.base_url)
-        endpoint = bare_url(url)
+        endpoint = strip_url(url)
         key = None if options.keyless else find_key(known.key_variables, options.key_file)
         if key is None and known.needs_key and url == known.base_url and not options.keyless:
             raise ConfigError(
                 f"{spec}: no key. Set {known.key_variables[0]}, or name a file that holds it with --key-file."
             )
-        remember_proxies()
+        register_proxy_passwords()
 
         def connect(options: BackendOptions) -> openai.AsyncOpenAI:
             import openai
 
-            from vgbench_gen.backends._http import http_client
+            from vgbench_gen.backends._http import make_http_client
 
             client = openai.AsyncOpenAI(
                 api_key=key.reveal() if key else _KEYLESS,
                 base_url=url,
                 max_retries=0,
                 timeout=options.timeout_s,
-                http_client=http_client(options.concurrency, options.timeout_s),
+                http_client=make_http_client(options.concurrency, options.timeout_s),
                 default_headers={"Accept-Encoding": "identity"},
             )
             if name != "openai":

@@ -126,7 +126,7 @@ class ScriptedProvider(Provider):
         """As `Provider.open`; the file is read at once."""
         spec, path = f"{name}:{model}", Path(model)
         raw = _read(path)
-        play = _Script(spec, _entries(path, raw)).play
+        play = _Script(spec, _parse_entries(path, raw)).play
         return Scripted(spec, path.name, play, options, version=bytes_digest(raw))
 
 
@@ -141,7 +141,7 @@ def _read(path: Path) -> bytes:
     return raw
 
 
-def _entries(path: Path, raw: bytes) -> list[ScriptLine]:
+def _parse_entries(path: Path, raw: bytes) -> list[ScriptLine]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as exc:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from vgbench_gen.backends._budget import Budget, price_of
+from vgbench_gen.backends._budget import Budget, find_price
 from vgbench_gen.backends._cache import ReplyCache, reply_from_json, reply_to_json
 from vgbench_gen.backends._call import Answer, Call, Failed, Turn
 from vgbench_gen.backends._images import ImageCache
@@ -63,7 +63,7 @@ class Served(Backend):
         self.parallel = options.concurrency
         self.tally = Tally()
         self._clock = clock or Clock()
-        self._price = price_of(provider, model, options.prices)
+        self._price = find_price(provider, model, options.prices)
         self._budget = Budget(options.budget_usd, options.budget_tokens, self._price, self.tally, spec)
         self._cache = ReplyCache(options.cache) if options.cache is not None else None
         self._images = ImageCache()
@@ -174,11 +174,12 @@ class Served(Backend):
             slowed += outcome.again == "slower"
             if outcome.again == "never" or self._given_up(failed, slowed) or self._for_all is not None:
                 tries = f" Tried {failed + slowed} times." if failed + slowed > 1 else ""
-                raise BackendError(outcome.kind, _ended(redact(outcome.message)) + tries)
+                raise BackendError(outcome.kind, _end_sentence(redact(outcome.message)) + tries)
             wait_s = self._wait_s(call, outcome, failed, slowed)
             if wait_s > LONGEST_PAUSE_S:
                 raise BackendError(
-                    outcome.kind, f"{_ended(redact(outcome.message))} It asks to wait {wait_s:.0f} s: run again then."
+                    outcome.kind,
+                    f"{_end_sentence(redact(outcome.message))} It asks to wait {wait_s:.0f} s: run again then.",
                 )
             self.tally.retried += 1
             if outcome.again == "slower":
@@ -226,7 +227,7 @@ class Served(Backend):
     def _received(self, call: Call, answer: Answer, attempt: int, latency_s: float) -> Reply:
         """The reply, with keys covered, kept where it is worth keeping."""
         if answer.usage is not None:
-            thought = _prompt_tokens(call)
+            thought = _estimate_prompt_tokens(call)
             self._budget.told = True
             self._prompt_ratio = max(self._prompt_ratio, answer.usage.prompt_tokens / thought)
         cost_usd = self._usd(answer, answer.usage)
@@ -261,7 +262,7 @@ class Served(Backend):
 
     def _thought(self, call: Call) -> Usage:
         """What the request may use at most: words and pixels by rule of thumb, mended by what was seen so far."""
-        prompt = int(_prompt_tokens(call) * self._prompt_ratio) + 1
+        prompt = int(_estimate_prompt_tokens(call) * self._prompt_ratio) + 1
         return Usage(prompt, call.settings.max_tokens or _UNKNOWN_ANSWER_TOKENS)
 
     def _must_fit_a_minute(self, thought: Usage) -> None:
@@ -286,11 +287,11 @@ class Served(Backend):
         return doubled * (0.5 + 0.5 * float(drawn))
 
 
-def _ended(message: str) -> str:
+def _end_sentence(message: str) -> str:
     return message if message.endswith((".", "!", "?", "…")) else f"{message}."
 
 
-def _prompt_tokens(call: Call) -> int:
+def _estimate_prompt_tokens(call: Call) -> int:
     """By bytes of text (3 a token: English has about 4, Chinese one character) and pixels (700 a token)."""
     pixels = sum(width * height for width, height in (image.size_px for image in call.images))
     return len(call.text.encode()) // 3 + pixels // 700 + 100 * len(call.images) + 8 * len(call.turns) + 1

@@ -51,7 +51,7 @@ class TransformersProvider(Provider):
                 f"{name}:{model}: needs {' and '.join(missing)}, not installed here. "
                 f"Install the extra: pip install 'vgbench-gen[{EXTRA}]'"
             )
-        return TransformersLocal(f"{name}:{model}", *_found(model, options.local.trust_remote_code), options)
+        return TransformersLocal(f"{name}:{model}", *_locate_model(model, options.local.trust_remote_code), options)
 
 
 class TransformersLocal(Served):
@@ -253,7 +253,7 @@ class _Batches:
         except Exception as exc:
             out_of_memory = type(exc).__name__ == "OutOfMemoryError"
             if len(batch) == 1:
-                return [_failure(exc, out_of_memory)]
+                return [_classify_failure(exc, out_of_memory)]
         half = len(batch) // 2
         if out_of_memory:
             model.free_memory()
@@ -261,7 +261,7 @@ class _Batches:
         return self._halved(model, batch[:half]) + self._halved(model, batch[half:])
 
 
-def _failure(exc: Exception, out_of_memory: bool) -> Exception:
+def _classify_failure(exc: Exception, out_of_memory: bool) -> Exception:
     if isinstance(exc, BackendError):
         return Failed(exc.kind, exc.message)
     if out_of_memory:
@@ -270,19 +270,19 @@ def _failure(exc: Exception, out_of_memory: bool) -> Exception:
     return Failed("wrong_request", f"the model's processor or chat template refuses the prompt ({text}).")
 
 
-def _found(model: str, with_code: bool) -> tuple[Path, str]:
+def _locate_model(model: str, with_code: bool) -> tuple[Path, str]:
     """(folder, name) of a path or a name of the Hub.
 
     Raises:
         ConfigError: neither is there.
     """
-    from vgbench_gen.backends._hf_model import folder_digest
+    from vgbench_gen.backends._hf_model import compute_folder_digest
 
     folder = Path(model).expanduser()
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ConfigError(f"hf:{model}: found no config.json there; expected a folder that save_pretrained wrote.")
-        return folder, f"{folder.resolve().name}@{folder_digest(folder)}"
+        return folder, f"{folder.resolve().name}@{compute_folder_digest(folder)}"
     if not _HUB_NAME.fullmatch(model):
         raise ConfigError(f"hf:{model}: no such folder. Name the model's folder, or ORGANISATION/NAME of the Hub.")
     from huggingface_hub import snapshot_download

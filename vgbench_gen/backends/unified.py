@@ -79,13 +79,15 @@ class UnifiedLocal(Served):
             try:
                 self._made = self._factory()
             except Exception as exc:
-                raise Failed("wrong_request", f"{self.spec}: the factory failed ({_told(exc)}).", for_all=True) from exc
+                raise Failed(
+                    "wrong_request", f"{self.spec}: the factory failed ({_describe_error(exc)}).", for_all=True
+                ) from exc
         said: object
         try:
             said = (self._made.edit if call.edit else self._made.answer)(list(images), call.text)
         except Exception as exc:
             name = "edit" if call.edit else "answer"
-            raise Failed("api_error", f"{self.spec}: {name}() failed ({_told(exc)}).") from exc
+            raise Failed("api_error", f"{self.spec}: {name}() failed ({_describe_error(exc)}).") from exc
         if call.edit:
             if not isinstance(said, bytes):
                 raise Failed("bad_reply", f"{self.spec}: edit() gave a {type(said).__name__}; expected bytes.")
@@ -101,7 +103,7 @@ class UnifiedLocal(Served):
         self._made = None
 
 
-def _told(exc: Exception) -> str:
+def _describe_error(exc: Exception) -> str:
     return " ".join(f"{type(exc).__name__}: {exc}".split())[:300]
 
 
@@ -125,7 +127,7 @@ class UnifiedProvider(Provider):
         try:
             imported = importlib.import_module(module)
         except Exception as exc:
-            raise ConfigError(f"{spec}: {module} cannot be imported ({_told(exc)}). Check its name.") from exc
+            raise ConfigError(f"{spec}: {module} cannot be imported ({_describe_error(exc)}). Check its name.") from exc
         made = getattr(imported, factory, None)
         if not callable(made):
             raise ConfigError(f"{spec}: found no function {factory} in {module}; expected one that makes the model.")

@@ -72,8 +72,8 @@ def publish(
 
     from vgbench_gen.publish.hard import require_reviewed
     from vgbench_gen.publish.opened import open_with_datasets
-    from vgbench_gen.publish.package import package
-    from vgbench_gen.publish.release import Options, published_vote
+    from vgbench_gen.publish.package import write_package
+    from vgbench_gen.publish.release import Options, find_published_vote
 
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
@@ -82,14 +82,14 @@ def publish(
         repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date
     )
     if not dry_run:
-        require_reviewed(published_vote(dataset, hard), candidates)
+        require_reviewed(find_published_vote(dataset, hard), candidates)
     with tqdm(desc="writing", unit="row", disable=None, file=sys.stderr) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        made = package(dataset, folder, options, progress)
+        made = write_package(dataset, folder, options, progress)
     for warning in made.warnings:
         print(f"vgbench: warning: {warning}", file=sys.stderr)
     opened = open_with_datasets(folder, made.rows) if check else None

@@ -6,7 +6,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from vgbench_gen.backends._budget import price_of
+from vgbench_gen.backends._budget import find_price
 from vgbench_gen.backends.base import Backend, Usage
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import stable_hash
@@ -73,7 +73,7 @@ def estimate(
     prompt = text_tokens + round(per_image * images)
     most = requests * (settings.max_tokens or 0)
     provider = str(getattr(backend, "provider", spec.partition(":")[0]))
-    price = price_of(provider, backend.model, options.prices)
+    price = find_price(provider, backend.model, options.prices)
     short = min(most, 20 * requests)
     usd = None if price is None else (price.usd(Usage(prompt, short)), price.usd(Usage(prompt, most)))
     return Estimate(spec, requests, old, images, prompt, most, usd, len(drawn))

@@ -13,7 +13,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import bytes_digest, canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
-from vgbench_gen.publish.strip import look, pixels_digest
+from vgbench_gen.publish.strip import compute_pixels_digest, look
 from vgbench_gen.scenes.base import Frame, SceneRef, loaders
 from vgbench_gen.scenes.view import make_delivered_color
 from vgbench_gen.store.files import write_bytes
@@ -124,7 +124,7 @@ def make_scene(job: SceneJob) -> SceneResult:
     return result
 
 
-def lost_scene(job: SceneJob, error: WorkerDied) -> SceneResult:
+def make_lost_scene(job: SceneJob, error: WorkerDied) -> SceneResult:
     """The result of a scan whose worker died twice."""
     made = {want.name: Made("missing", why=f"tried twice: {error}") for want in job.wants}
     return SceneResult(job.ref.dataset, job.ref.scene_id, made, problem=str(error))
@@ -141,7 +141,7 @@ def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: 
     size = color.shape[1], color.shape[0]
     for want in wants:
         if want.base_pixels and frame.id not in result.bases:
-            result.bases[frame.id] = pixels_digest(color) == want.base_pixels
+            result.bases[frame.id] = compute_pixels_digest(color) == want.base_pixels
         if size != want.base_size:
             why = f"frame {frame.id} is {size[0]}x{size[1]} px, published from {want.base_size[0]}x{want.base_size[1]}"
             result.made[want.name] = Made("different", why=why)
@@ -154,17 +154,17 @@ def _make(want: Want, color: ColorArray, original: bytes, media: MediaStore) -> 
         data = render_from(want.picture, color, original)
     except VGBenchError as error:  # an operation outside the image: not the frame it was written for
         return Made("different", why=str(error))
-    outcome, bits = _compared(want, data)
+    outcome, bits = _compare_pixels(want, data)
     if outcome == "different":
         return Made(outcome, why=f"frame {want.frame_id} looks different ({bits} of 64 bits): another scan or frame")
     return Made(outcome, media.put(data, "jpg"))
 
 
-def _compared(want: Want, data: bytes) -> tuple[Outcome, int]:
+def _compare_pixels(want: Want, data: bytes) -> tuple[Outcome, int]:
     """How an image compares with what was published, and by how many bits it looks different."""
     if bytes_digest(data) == want.name.partition(".")[0]:
         return "exact", 0
-    if want.pixels and pixels_digest(decode(data)) == want.pixels:
+    if want.pixels and compute_pixels_digest(decode(data)) == want.pixels:
         return "same_pixels", 0
     here = look(data)
     if not (want.look and here):

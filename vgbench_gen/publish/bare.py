@@ -9,13 +9,13 @@ from typing import Any
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.publish.licences import OWN, Gate
-from vgbench_gen.publish.words import word
+from vgbench_gen.publish.words import load_word
 
 _ALL = "SpatialScore"  # family of `Item.benchmark`; imported whole
 
 
 @dataclass(frozen=True, slots=True)
-class Bare:
+class RowsWithoutImages:
     """scans: rows whose images `vgbench hydrate` makes. imports: NAME of `vgbench import NAME` -> rows; "" where no
     import gives them."""
 
@@ -28,14 +28,14 @@ class Bare:
         return self.scans + sum(self.imports.values())
 
 
-def bare_rows(items: Iterable[Item], gate: Gate) -> Bare:
+def count_rows_without_images(items: Iterable[Item], gate: Gate) -> RowsWithoutImages:
     """Questions that the licence gate keeps without their images."""
     held = [item for item in items if not gate.travels(item)]
-    told = Counter(import_name(item.benchmark) for item in held if not from_scans(item.benchmark, item.evidence))
-    return Bare(len(held) - told.total(), dict(sorted(told.items())))
+    told = Counter(import_name(item.benchmark) for item in held if not is_from_scans(item.benchmark, item.evidence))
+    return RowsWithoutImages(len(held) - told.total(), dict(sorted(told.items())))
 
 
-def from_scans(benchmark: str, evidence: Mapping[str, Any]) -> bool:
+def is_from_scans(benchmark: str, evidence: Mapping[str, Any]) -> bool:
     """Whether the images of a row are made from scans: it is ours, or says from which frames."""
     ours = benchmark.rpartition("/")[2] == OWN
     return ours or all(key in evidence for key in ("pictures", "bases", "cameras"))
@@ -55,8 +55,8 @@ def import_name(benchmark: str) -> str:
     return next((str(n) for n in importers.names() if benchmark.startswith(f"{importers[n].title}-")), "")
 
 
-def how(name: str, rows: int) -> str:
+def explain_hydration(name: str, rows: int) -> str:
     """A phrase: what to run for rows of an import."""
     if not name:
-        return word("licences.from_authors", count=f"{rows:,}")
-    return word("licences.import", count=f"{rows:,}", name=name)
+        return load_word("licences.from_authors", count=f"{rows:,}")
+    return load_word("licences.import", count=f"{rows:,}", name=name)

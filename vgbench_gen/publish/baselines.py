@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.publish.words import table, word
+from vgbench_gen.publish.words import format_table, load_word
 
 _LAYOUTS = ("vgbench", "summary")  # tables that say most, the first one that is there
 _PER_TASK = "baseline:constant"
 _NOT_TOLD = ("baseline:truth",)  # it reads the answers: 100 % of everything
 
 
-def baselines(folder: Path, fingerprint: str) -> str:
+def format_baselines(folder: Path, fingerprint: str) -> str:
     """A section of the card, "" where the build has no scores, or scores of other questions.
 
     Args:
@@ -24,39 +24,39 @@ def baselines(folder: Path, fingerprint: str) -> str:
     try:
         found = json.loads((folder / "scores" / "report" / "tables.json").read_bytes())
         tables = {each["key"]: each for each in found["tables"]}
-        heads = [_header(path) for path in sorted((folder / "scores").glob("*.jsonl"))]
+        heads = [_read_header(path) for path in sorted((folder / "scores").glob("*.jsonl"))]
         if not heads or any(head.get("dataset") != fingerprint for head in heads):
             return ""
         chosen = next((tables[key] for key in _LAYOUTS if key in tables), None)
-        shown = None if chosen is None else _table(chosen)
+        shown = None if chosen is None else _format_table(chosen)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ""  # scores are made again from the replies; the card does without
     if shown is None:
         return ""
-    per_task = [word("baselines.per_task")] if f"| {_PER_TASK} |" in shown else []
-    return "\n\n".join(["## Scores", word("baselines.intro"), shown, *per_task])
+    per_task = [load_word("baselines.per_task")] if f"| {_PER_TASK} |" in shown else []
+    return "\n\n".join(["## Scores", load_word("baselines.intro"), shown, *per_task])
 
 
-def _header(path: Path) -> Mapping[str, Any]:
+def _read_header(path: Path) -> Mapping[str, Any]:
     with path.open(encoding="utf-8") as file:
         return dict(json.loads(file.readline()))
 
 
-def _table(found: Mapping[str, Any]) -> str | None:
+def _format_table(found: Mapping[str, Any]) -> str | None:
     heads = [column["name"] for column in found["columns"]]
     lines = [line for line in found["lines"] if line["name"] not in _NOT_TOLD]
     rows = []
     for line in lines:
         cells = [line["cells"][head] for head in heads]
-        rows.append((line["name"], _interval(cells[0]), *map(_number, cells[1:])))
-    return table(("", *heads), rows, right=range(1, len(heads) + 1)) if rows else None
+        rows.append((line["name"], _format_interval(cells[0]), *map(_number, cells[1:])))
+    return format_table(("", *heads), rows, right=range(1, len(heads) + 1)) if rows else None
 
 
 def _number(cell: Mapping[str, Any]) -> str:
     return "" if cell["value"] is None else f"{100 * float(cell['value']):.1f}"
 
 
-def _interval(cell: Mapping[str, Any]) -> str:
+def _format_interval(cell: Mapping[str, Any]) -> str:
     if cell["low"] is None or cell["high"] is None:
         return _number(cell)
     return f"{_number(cell)} [{100 * float(cell['low']):.1f}, {100 * float(cell['high']):.1f}]"

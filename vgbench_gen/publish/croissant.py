@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.publish.card import citations
+from vgbench_gen.publish.card import load_citations
 from vgbench_gen.publish.data_files import CANARY, Part
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release
 from vgbench_gen.publish.sources import info_of, title_of
-from vgbench_gen.publish.words import word
+from vgbench_gen.publish.words import load_word
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.text.render import templates_root
@@ -32,14 +32,14 @@ class CroissantError(VGBenchError):
     """The validator refuses what was made."""
 
 
-def croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decision]) -> tuple[bytes, list[str]]:
+def make_croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decision]) -> tuple[bytes, list[str]]:
     """The file's bytes, and what the validator warns of.
 
     Raises:
         ConfigError: the library is not installed.
         CroissantError: the validator refuses it.
     """
-    mlc = _library()
+    mlc = _import_library()
     ctx = mlc.Context(conforms_to=_CONFORMS)
     texts = tomllib.loads((templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
     repo = f"{_HUB}/{release.options.repo}"
@@ -48,12 +48,12 @@ def croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decis
         ctx=ctx,
         id=repo,
         name=release.options.name,
-        description=_description(release),
+        description=_format_description(release),
         url=repo,
         version=release.options.version,
         date_published=date,
         license=sorted({decision.policy.url or decision.policy.terms for decision in decisions}),
-        cite_as=citations()["benchmark"].strip(),
+        cite_as=load_citations()["benchmark"].strip(),
         keywords=["benchmark", "spatial reasoning", "visual geometry", "RGB-D"],
         in_language=["en"],
         distribution=[
@@ -66,17 +66,17 @@ def croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decis
                 encoding_formats=["git+https"],
                 sha256=_NO_DIGEST,
             ),
-            *(_files(mlc, ctx, name, members) for name, members in _sets(parts)),
+            *(_make_file_sets(mlc, ctx, name, members) for name, members in _list_configurations(parts)),
         ],
-        record_sets=[_records(mlc, ctx, name, members) for name, members in _sets(parts)],
-        **_responsible(release, texts),
+        record_sets=[_make_record_set(mlc, ctx, name, members) for name, members in _list_configurations(parts)],
+        **_make_responsible_ai(release, texts),
     )
     return check(json.dumps(metadata.to_json(), indent=2, ensure_ascii=False, default=str).encode() + b"\n")
 
 
 def check(data: bytes) -> tuple[bytes, list[str]]:
     """Have the validator read a file; returns it with the warnings. Raises CroissantError where it refuses it."""
-    mlc = _library()
+    mlc = _import_library()
     told = logging.getLogger("absl")
     level = told.level
     told.setLevel(logging.ERROR)  # it prints the warnings that are returned
@@ -92,7 +92,7 @@ def check(data: bytes) -> tuple[bytes, list[str]]:
     return data, [each for each in sorted(issues.warnings) if "datePublished" not in each]
 
 
-def _library() -> Any:
+def _import_library() -> Any:
     handlers = list(logging.root.handlers)
     try:
         import mlcroissant
@@ -105,16 +105,18 @@ def _library() -> Any:
     return mlcroissant
 
 
-def _description(release: Release) -> str:
+def _format_description(release: Release) -> str:
     counts = release.counts
     tasks = ", ".join(dict.fromkeys(task for task, _ in counts.cells))
     sources = ", ".join(sorted({title_of(source) for source, _ in counts.scenes}))
     if not any(info_of(source) for source, _ in counts.scenes):
-        return word("croissant.of_others", items=f"{counts.total:,}", tasks=tasks, canary=release.canary)
-    return word("croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary)
+        return load_word("croissant.of_others", items=f"{counts.total:,}", tasks=tasks, canary=release.canary)
+    return load_word(
+        "croissant.description", items=f"{counts.total:,}", tasks=tasks, sources=sources, canary=release.canary
+    )
 
 
-def _responsible(release: Release, texts: dict[str, Any]) -> dict[str, Any]:
+def _make_responsible_ai(release: Release, texts: dict[str, Any]) -> dict[str, Any]:
     real = any(licence != "cc0-1.0" for _, licence in release.counts.scenes)
     return {
         "data_collection": texts["collection"],
@@ -139,7 +141,7 @@ def _responsible(release: Release, texts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sets(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
+def _list_configurations(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
     """Configurations with their parts: the whole, what stands beside it, single tasks."""
     for name in (ALL, HARD, TRAIN):
         if members := [part for part in parts if part.config == name]:
@@ -149,36 +151,36 @@ def _sets(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
             yield part.name, [part]
 
 
-def _files(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
+def _make_file_sets(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
     return mlc.FileSet(
         ctx=ctx,
         id=f"parquet-files-{name}",
         name=f"parquet-files-{name}",
-        description=f"the parquet files of the configuration {name}{_titled(members)}",
+        description=f"the parquet files of the configuration {name}{_format_title(members)}",
         contained_in=[_REPO],
         encoding_formats=["application/x-parquet"],
         includes=[part.pattern for part in members],
     )
 
 
-def _records(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
+def _make_record_set(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
     rows = sum(part.rows for part in members)
-    fields = [_field(mlc, ctx, name, column) for column in (*PUBLISHED.columns, CANARY)]
+    fields = [_make_field(mlc, ctx, name, column) for column in (*PUBLISHED.columns, CANARY)]
     return mlc.RecordSet(
         ctx=ctx,
         id=name,
         name=name,
-        description=f"{rows} questions, split {members[0].split}{_titled(members)}",
+        description=f"{rows} questions, split {members[0].split}{_format_title(members)}",
         fields=fields,
     )
 
 
-def _titled(members: Sequence[Part]) -> str:
+def _format_title(members: Sequence[Part]) -> str:
     title = members[0].title if len(members) == 1 else ""
     return f", task {title}" if title else ""
 
 
-def _field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:
+def _make_field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:
     own = f"{name}/{column.name}"
     told = column.meaning + (f" ({column.unit})" if column.unit else "")
     if column.type == "structs":
@@ -189,8 +191,8 @@ def _field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:
                 id=f"{own}/{member.name}",
                 name=member.name,
                 description=member.meaning,
-                data_types=[_kind(mlc, member)],
-                source=_source(mlc, ctx, name, column.name, member.name),
+                data_types=[_find_data_type(mlc, member)],
+                source=_make_source(mlc, ctx, name, column.name, member.name),
             )
             for member in column.fields
         ]
@@ -202,21 +204,21 @@ def _field(mlc: Any, ctx: Any, name: str, column: Column) -> Any:
         id=own,
         name=column.name,
         description=told,
-        data_types=[_kind(mlc, column)],
+        data_types=[_find_data_type(mlc, column)],
         # The library casts pictures one by one only where a field is marked as repeated.
         repeated=True if images else None,
         is_array=True if many else None,
         array_shape="-1" if many else None,
-        source=_source(mlc, ctx, name, column.name, "bytes" if images else ""),
+        source=_make_source(mlc, ctx, name, column.name, "bytes" if images else ""),
     )
 
 
-def _kind(mlc: Any, column: Column) -> Any:
+def _find_data_type(mlc: Any, column: Column) -> Any:
     kinds = {"int64": mlc.DataType.INTEGER, "float64": mlc.DataType.FLOAT, "images": mlc.DataType.IMAGE_OBJECT}
     return kinds.get(column.type if column.type == "images" else column.type.removesuffix("s"), mlc.DataType.TEXT)
 
 
-def _source(mlc: Any, ctx: Any, name: str, column: str, member: str) -> Any:
+def _make_source(mlc: Any, ctx: Any, name: str, column: str, member: str) -> Any:
     transforms = [mlc.Transform(ctx=ctx, json_path=member)] if member else []
     extract = mlc.Extract(ctx=ctx, column=column)
     return mlc.Source(ctx=ctx, file_set=f"parquet-files-{name}", extract=extract, transforms=transforms)

@@ -17,7 +17,7 @@ from pathlib import Path
 from vgbench_gen.core.types import Item
 from vgbench_gen.publish.licences import Gate
 from vgbench_gen.publish.release import ALL, TRAIN, Release, RowSet
-from vgbench_gen.publish.strip import EmbeddedMedia, FileFacts, published_row
+from vgbench_gen.publish.strip import EmbeddedMedia, FileFacts, make_published_row
 from vgbench_gen.store import shards
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.media import MediaStore
@@ -70,11 +70,11 @@ def write_parts(
     parts: list[Part] = []
     for rows in release.sets:
         make = _Rows(rows, gate, "" if rows.name == TRAIN else release.canary)
-        for task, places in (rows.by_task if rows.name == ALL else {"": _places(rows)}).items():
+        for task, places in (rows.by_task if rows.name == ALL else {"": _choose_places(rows)}).items():
             name = rows.configurations[task] if rows.name == ALL else ""
             where = f"{FOLDER}/{rows.name}/{name}" if name else f"{FOLDER}/{rows.name}"
             before = sum(part.rows for part in parts)
-            told = _told(make.of(places), partial(_further, progress, before, total))
+            told = _report_rows(make.of(places), partial(_offset_progress, progress, before, total))
             files = shards.write_embedded_rows(folder / where, told, TABLE, rows.split)
             pattern = f"{where}/{rows.split}-*.parquet"
             parts.append(Part(rows.name, rows.split, task, pattern, len(places), tuple(files), name))
@@ -94,7 +94,7 @@ class _Rows:
         self._memory = FileFacts()
 
     def of(self, places: Sequence[int]) -> Iterator[Row]:
-        rows = ({**row, **self._apart.get(row["id"], {})} for row in light_rows(self._paths, places))
+        rows = ({**row, **self._apart.get(row["id"], {})} for row in read_rows_without_images(self._paths, places))
         # Decoding and digests let go of the interpreter; their order does not matter.
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             while batch := list(islice(rows, _AT_ONCE)):
@@ -103,10 +103,10 @@ class _Rows:
                     names = dict.fromkeys(image["path"] for row in new for image in row["images"])
                     list(pool.map(lambda name: self._memory.of(name, self._media), names))
                 for row in batch:
-                    yield published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
+                    yield make_published_row(row, self._media, self._gate.travels(row), self._memory) | self._canary
 
 
-def light_rows(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:
+def read_rows_without_images(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:
     """Rows at these places (ascending, counted over all files) with everything but the bytes of their images.
 
     Raises:
@@ -130,15 +130,15 @@ def light_rows(paths: Sequence[Path], places: Sequence[int]) -> Iterator[Row]:
                 start = end
 
 
-def _further(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+def _offset_progress(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
-def _told(rows: Iterator[Row], progress: Callable[[int], None]) -> Iterator[Row]:
+def _report_rows(rows: Iterator[Row], progress: Callable[[int], None]) -> Iterator[Row]:
     for done, row in enumerate(rows, start=1):
         yield row
         progress(done)
 
 
-def _places(rows: RowSet) -> Sequence[int]:
+def _choose_places(rows: RowSet) -> Sequence[int]:
     return range(len(rows.dataset)) if rows.keep is None else rows.keep

@@ -43,7 +43,7 @@ def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
     """
     examples = []
     for task, places in rows.by_task.items():
-        item = _shown([rows.dataset[k] for k in places], gate)
+        item = _find_example([rows.dataset[k] for k in places], gate)
         if item is None:
             continue
         images = [decode(rows.dataset.image_bytes(item, k), item.images[k]) for k in range(len(item.images))]
@@ -56,7 +56,7 @@ def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:
     return examples
 
 
-def _shown(items: list[Item], gate: Gate) -> Item | None:
+def _find_example(items: list[Item], gate: Gate) -> Item | None:
     """The first one that may be shown, a choice where there is one: it says most about its task."""
     free = [item for item in items if item.images and gate.travels(item)]
     return min(free, key=lambda item: (item.question_type != "multi-choice", item.index), default=None)

@@ -176,7 +176,7 @@ class Job:
         if not NAME.fullmatch(name):
             # Names of other benchmarks may repeat between rows or climb out of the folder.
             data = data if isinstance(data, bytes) else data.read_bytes()
-            name = f"{bytes_digest(data)}.{_kind(data)}"
+            name = f"{bytes_digest(data)}.{_find_image_kind(data)}"
         place = f"{IMAGES}/{name[:2]}/{name}"
         if name not in self._laid:
             target = self.folder / place
@@ -277,5 +277,5 @@ def export(
     return Exported(to, out, job.total, job.images, run)
 
 
-def _kind(data: bytes) -> str:
+def _find_image_kind(data: bytes) -> str:
     return next((kind for start, kind in _KINDS if data.startswith(start)), "bin")

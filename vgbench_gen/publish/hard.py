@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.publish.words import word
+from vgbench_gen.publish.words import load_word
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
@@ -50,11 +50,11 @@ def vote_of(path: Path) -> Vote:
         DatasetError: the manifest's record is damaged.
     """
     folder = next((f for f in (path, path.parent) if path.suffix != ".json" and (f / MANIFEST).is_file()), None)
-    found = None if folder is None or path.suffix == ".txt" else own_vote(read_manifest(folder), folder)
+    found = None if folder is None or path.suffix == ".txt" else read_own_vote(read_manifest(folder), folder)
     return found or Vote("listed", {})
 
 
-def own_vote(manifest: Mapping[str, Any], folder: Path) -> Vote | None:
+def read_own_vote(manifest: Mapping[str, Any], folder: Path) -> Vote | None:
     """The vote by which a dataset itself was chosen from a larger one; None where it was not.
 
     Raises:
@@ -100,18 +100,18 @@ def vote_section(vote: Vote | None, whole: bool) -> str:
         return ""
     blocks = ["### The hard questions"]
     if whole:
-        blocks.append(word("hard.whole"))
+        blocks.append(load_word("hard.whole"))
     if vote.rule:
         slots = {"wrong": str(vote.rule["wrong"]), "models": str(vote.rule["models"])}
         if vote.rule["large"]:
             billions = f"{float(vote.rule['large_from_billions']):g}"
-            told = [word("hard.rule", **slots, large=str(vote.rule["large"]), billions=billions)]
+            told = [load_word("hard.rule", **slots, large=str(vote.rule["large"]), billions=billions)]
         else:
-            told = [word("hard.rule_any", **slots)]
+            told = [load_word("hard.rule_any", **slots)]
         policy = str(vote.rule["policy"])
-        told += [word(f"hard.policy_{policy}"), word("hard.panel", panel=str(vote.panel))]
-        told += [word("hard.programs", programs=str(vote.programs))] if vote.programs else []
+        told += [load_word(f"hard.policy_{policy}"), load_word("hard.panel", panel=str(vote.panel))]
+        told += [load_word("hard.programs", programs=str(vote.programs))] if vote.programs else []
         blocks.append(" ".join(told))
-    blocks.append(word(f"hard.{vote.status}", chosen=f"{vote.chosen:,}", accepted=f"{vote.accepted:,}")
-                  if vote.status == "candidate" else word(f"hard.{vote.status}"))  # fmt: skip
+    blocks.append(load_word(f"hard.{vote.status}", chosen=f"{vote.chosen:,}", accepted=f"{vote.accepted:,}")
+                  if vote.status == "candidate" else load_word(f"hard.{vote.status}"))  # fmt: skip
     return "\n\n".join(blocks)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.publish.package import sha256
+from vgbench_gen.publish.package import compute_sha256
 
 ATTEMPTS = 4  # around the client's own five
 _FIRST_WAIT_S = 1.0
@@ -69,16 +69,16 @@ def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text:
         raise ConfigError("found no token of the Hub; expected HF_TOKEN, or one saved by `hf auth login`.")
     api = HfApi()
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
-    _repository(api, target)
-    head = _head(api, target)
-    there = _remote(api, target, head)
+    _ensure_repository(api, target)
+    head = _read_head(api, target)
+    there = _list_remote_files(api, target, head)
     stale = sorted(name for name in there if name.startswith(_OURS) and name not in files)
-    if not stale and _same(files, there):
+    if not stale and _are_same(files, there):
         return Pushed(head, f"{api.endpoint}/datasets/{target.repo}/tree/{head}", changed=False)
     adding = [CommitOperationAdd(path_in_repo=name, path_or_fileobj=str(path)) for name, path in files.items()]
     say(f"uploading {len(files)} files to {target.repo}")
     where: dict[str, Any] = {"repo_id": target.repo, "repo_type": _TYPE, "revision": target.revision}
-    _tried(
+    _retry(
         lambda: api.preupload_lfs_files(
             additions=adding, create_pr=target.pull_request, free_memory=False, num_threads=4, **where
         ),
@@ -98,12 +98,12 @@ def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text:
                 **where,
             )
         except Exception as error:
-            return _landed(api, target, head, files, stale, error)
+            return _find_landed_commit(api, target, head, files, stale, error)
         return Pushed(info.oid, info.pr_url or info.commit_url, changed=True)
 
-    pushed = _tried(commit, target, say)
-    there = _remote(api, target, pushed.commit)
-    wrong = [*_differing(files, there), *(name for name in stale if name in there)]
+    pushed = _retry(commit, target, say)
+    there = _list_remote_files(api, target, pushed.commit)
+    wrong = [*_list_differing(files, there), *(name for name in stale if name in there)]
     if wrong:
         found = f"other bytes than were sent in {len(wrong)} files, such as {wrong[0]}"
         raise HubError(f"{target.repo}: found {found}. Publish again, and tell whoever runs the Hub if it stays so.")
@@ -123,9 +123,9 @@ def fetch(repo: str, revision: str, folder: Path, patterns: Sequence[str] | None
     from huggingface_hub import HfApi
 
     api, target = HfApi(), Target(repo, revision)
-    commit = _head(api, target)
+    commit = _read_head(api, target)
     wanted = None if patterns is None else list(patterns)
-    _tried(
+    _retry(
         lambda: api.snapshot_download(
             repo, repo_type=_TYPE, revision=commit, local_dir=folder, allow_patterns=wanted, max_workers=4
         ),
@@ -134,21 +134,21 @@ def fetch(repo: str, revision: str, folder: Path, patterns: Sequence[str] | None
     return commit
 
 
-def _repository(api: Any, target: Target) -> None:
-    _tried(lambda: api.create_repo(target.repo, repo_type=_TYPE, private=not target.public, exist_ok=True), target)
-    info = _tried(lambda: api.repo_info(target.repo, repo_type=_TYPE), target)
+def _ensure_repository(api: Any, target: Target) -> None:
+    _retry(lambda: api.create_repo(target.repo, repo_type=_TYPE, private=not target.public, exist_ok=True), target)
+    info = _retry(lambda: api.repo_info(target.repo, repo_type=_TYPE), target)
     if not info.private and not target.public:
         raise ConfigError(f"{target.repo}: found a public repository; give --public if everybody may see the set.")
     if target.revision != "main":
         make = lambda: api.create_branch(target.repo, repo_type=_TYPE, branch=target.revision, exist_ok=True)  # noqa: E731
-        _tried(make, target)
+        _retry(make, target)
 
 
-def _head(api: Any, target: Target) -> str:
-    return str(_tried(lambda: api.repo_info(target.repo, repo_type=_TYPE, revision=target.revision), target).sha)
+def _read_head(api: Any, target: Target) -> str:
+    return str(_retry(lambda: api.repo_info(target.repo, repo_type=_TYPE, revision=target.revision), target).sha)
 
 
-def _remote(api: Any, target: Target, commit: str) -> dict[str, tuple[int, str]]:
+def _list_remote_files(api: Any, target: Target, commit: str) -> dict[str, tuple[int, str]]:
     """Path -> (size, digest) of a commit's files: SHA-256 of large ones, git's own digest of the others."""
 
     def listed() -> dict[str, tuple[int, str]]:
@@ -158,27 +158,29 @@ def _remote(api: Any, target: Target, commit: str) -> dict[str, tuple[int, str]]
         files = [entry for entry in tree if isinstance(entry, RepoFile)]
         return {file.path: (file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
 
-    return _tried(listed, target)
+    return _retry(listed, target)
 
 
-def _same(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> bool:
-    return not any(_differing(files, there))
+def _are_same(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> bool:
+    return not any(_list_differing(files, there))
 
 
-def _differing(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> Iterator[str]:
+def _list_differing(files: Mapping[str, Path], there: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     """Names of files that are not there, or with other bytes."""
     for name, path in files.items():
         size, digest = there.get(name, (-1, ""))
-        if size != path.stat().st_size or digest != (sha256(path) if len(digest) == 64 else _git_digest(path)):
+        if size != path.stat().st_size or digest != (
+            compute_sha256(path) if len(digest) == 64 else _compute_git_digest(path)
+        ):
             yield name
 
 
-def _git_digest(path: Path) -> str:
+def _compute_git_digest(path: Path) -> str:
     data = path.read_bytes()
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def _landed(
+def _find_landed_commit(
     api: Any, target: Target, head: str, files: Mapping[str, Path], stale: Sequence[str], error: Exception
 ) -> Pushed:
     """The commit, if it is there although its answer was not; else the error is raised again.
@@ -187,23 +189,23 @@ def _landed(
         HubError: somebody else committed; or whether a pull request was opened cannot be known.
     """
     if target.pull_request:
-        if _status(error) is None and _passing(error):
+        if _find_status(error) is None and _is_transient(error):
             remedy = "Look at the repository's discussions before you try again: it may be open."
             raise HubError(f"{target.repo}: the answer about the pull request was lost. {remedy}") from error
         raise error
-    if _status(error) != 412 and not _passing(error):
+    if _find_status(error) != 412 and not _is_transient(error):
         raise error
-    now = _head(api, target)
+    now = _read_head(api, target)
     if now == head:
         raise error
-    there = _remote(api, target, now)
-    if _same(files, there) and not set(stale) & set(there):
+    there = _list_remote_files(api, target, now)
+    if _are_same(files, there) and not set(stale) & set(there):
         return Pushed(now, f"{api.endpoint}/datasets/{target.repo}/commit/{now}", changed=True)
     found = f"commit {now[:12]}, which somebody else made meanwhile; expected {head[:12]}"
     raise HubError(f"{target.repo}: found {found}. Nothing of yours was committed; publish again.") from error
 
 
-def _tried(call: Callable[[], T], target: Target, say: Callable[[str], None] = lambda text: None) -> T:
+def _retry(call: Callable[[], T], target: Target, say: Callable[[str], None] = lambda text: None) -> T:
     """Call what may be called again, until it succeeds, is refused, or has failed often enough.
 
     Raises:
@@ -212,7 +214,7 @@ def _tried(call: Callable[[], T], target: Target, say: Callable[[str], None] = l
     from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential
 
     retrying = Retrying(
-        retry=retry_if_exception(_passing),
+        retry=retry_if_exception(_is_transient),
         stop=stop_after_attempt(ATTEMPTS),
         wait=wait_exponential(_FIRST_WAIT_S, max=_LONGEST_WAIT_S),
         before_sleep=lambda state: say(f"the Hub did not answer well, attempt {state.attempt_number + 1} follows"),
@@ -222,48 +224,48 @@ def _tried(call: Callable[[], T], target: Target, say: Callable[[str], None] = l
         return retrying(call)
     except VGBenchError:
         raise
-    except (OSError, RuntimeError, ValueError, _client_error()) as error:
-        raise _told(error, target) from error
+    except (OSError, RuntimeError, ValueError, _get_client_error()) as error:
+        raise _describe_error(error, target) from error
 
 
-def _client_error() -> type[Exception]:
+def _get_client_error() -> type[Exception]:
     from huggingface_hub.errors import HfHubHTTPError
 
     return HfHubHTTPError.__mro__[1]  # the base of its HTTP library's errors as well, whichever library it is built on
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error and what it came from."""
     while error is not None:
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _status(error: BaseException) -> int | None:
+def _find_status(error: BaseException) -> int | None:
     """The HTTP status behind an error, None where there was no answer."""
-    for each in _chain(error):
+    for each in _iterate_causes(error):
         if (response := getattr(each, "response", None)) is not None:
             return int(response.status_code)
     return None
 
 
-def _passing(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Whether an error may pass by itself: a cut or refused connection, a server in trouble."""
     if isinstance(error, VGBenchError):
         return False
-    status = _status(error)
+    status = _find_status(error)
     if status is not None:
         return status in _PASSING
-    lost = (ConnectionError, TimeoutError, _client_error())
-    return any(isinstance(each, lost) for each in _chain(error))
+    lost = (ConnectionError, TimeoutError, _get_client_error())
+    return any(isinstance(each, lost) for each in _iterate_causes(error))
 
 
-def _told(error: BaseException, target: Target) -> HubError:
+def _describe_error(error: BaseException, target: Target) -> HubError:
     """The error in our words: one line, without addresses that were signed for us."""
     from huggingface_hub import get_token
 
-    status = _status(error)
-    said = next((s for each in _chain(error) if (s := getattr(each, "server_message", None))), None)
+    status = _find_status(error)
+    said = next((s for each in _iterate_causes(error) if (s := getattr(each, "server_message", None))), None)
     text = str(said or (str(error).strip().splitlines() or [type(error).__name__])[0])
     text = re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text)
     if token := get_token():

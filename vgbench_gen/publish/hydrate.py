@@ -14,8 +14,8 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.pipeline.build import find_scenes
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.publish._scene_pixels import USABLE, Made, SceneJob, SceneResult, Want, lost_scene, make_scene
-from vgbench_gen.publish.strip import PUBLISHED, FileFacts, image_files
+from vgbench_gen.publish._scene_pixels import USABLE, Made, SceneJob, SceneResult, Want, make_lost_scene, make_scene
+from vgbench_gen.publish.strip import PUBLISHED, FileFacts, list_image_files
 from vgbench_gen.store.columns import ITEM_COLUMNS, PUBLISHED_COLUMNS, Column
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error, write_bytes
@@ -129,9 +129,9 @@ def hydrate(
         with media.batch():
             report.expected = rows_fingerprint(wanted.gathered(iter_rows(items.paths)))
         report.expected_said = said_fingerprint(items)
-        made = _made(wanted, _roots(scenes), target, workers, progress, report)
-        rows = _finished(iter_rows(items.paths, _light(items.paths)), made, wanted, media, report)
-        write_embedded_rows(target / "items", rows, _table(items.paths), "items")
+        made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
+        rows = _fill_rows(iter_rows(items.paths, _list_light_columns(items.paths)), made, wanted, media, report)
+        write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
         report.fingerprint, report.said = dataset_fingerprint(result), said_fingerprint(result)
         if manifest is not None:
@@ -163,12 +163,12 @@ class _Wanted:
                 self._keep(row)
             else:
                 self._want(row)
-            names = [file["name"] for file in row.get("image_files") or ()] or _paths(row)
+            names = [file["name"] for file in row.get("image_files") or ()] or _list_paths(row)
             yield {c.name: row[c.name] for c in ITEM_COLUMNS} | {"images": [{"path": name} for name in names]}
 
     @staticmethod
     def _complete(row: Row) -> bool:
-        return len(row["images"]) == len(files_of(row)) and all(image["bytes"] for image in row["images"])
+        return len(row["images"]) == len(find_image_files(row)) and all(image["bytes"] for image in row["images"])
 
     def _keep(self, row: Row) -> None:
         for image in row["images"]:
@@ -184,7 +184,7 @@ class _Wanted:
     def _want(self, row: Row) -> None:
         images = self.scans[row["source"], row["scene_id"]]
         try:
-            for file in files_of(row):
+            for file in find_image_files(row):
                 if file["frame_id"] and file["name"] not in images:
                     images[file["name"]] = Want.of(file)
         except (KeyError, TypeError, ValueError) as error:
@@ -192,13 +192,13 @@ class _Wanted:
             raise dataset_error(f"item {row['id']}", found, "how to make its images", _REMEDY) from error
 
 
-def files_of(row: Row) -> list[dict[str, Any]]:
+def find_image_files(row: Row) -> list[dict[str, Any]]:
     """The `image_files` of a row, or what its evidence tells of them where it has none: no checksums but the names."""
-    files: list[dict[str, Any]] = list(row.get("image_files") or ()) or image_files(row, None, FileFacts())
+    files: list[dict[str, Any]] = list(row.get("image_files") or ()) or list_image_files(row, None, FileFacts())
     return files
 
 
-def _made(
+def _make_images(
     wanted: _Wanted,
     roots: Sequence[Path],
     target: Path,
@@ -220,7 +220,7 @@ def _made(
     made: dict[str, Made] = {}
     done, total = 0, sum(len(job.wants) for job in jobs)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    for index, result in run(make_scene, jobs, engine, [target, *roots], lost_scene):
+    for index, result in run(make_scene, jobs, engine, [target, *roots], make_lost_scene):
         made |= result.made
         _tell(result, jobs[index], report)
         done += len(jobs[index].wants)
@@ -246,7 +246,7 @@ def _tell(result: SceneResult, job: SceneJob, report: HydrateReport) -> None:
             report.different.setdefault(scan, {})[want.name] = made.why
 
 
-def _finished(
+def _fill_rows(
     rows: Iterator[Row], made: dict[str, Made], wanted: _Wanted, media: MediaStore, report: HydrateReport
 ) -> Iterator[Row]:
     """Rows with their images; one that lacks an image has none, and keeps saying how to make them."""
@@ -254,8 +254,8 @@ def _finished(
     elsewhere: Counter[str] = Counter()
     for row in rows:
         report.rows += 1
-        files = files_of(row)
-        names = _paths(row)
+        files = find_image_files(row)
+        names = _list_paths(row)
         if not (names and all(name in wanted.embedded for name in names)):
             found = [made.get(file["name"]) for file in files]
             names = [one.name for one in found if one is not None and one.outcome in USABLE]
@@ -275,18 +275,18 @@ def _finished(
     report.missing_scenes, report.not_from_scans = dict(sorted(missing.items())), dict(sorted(elsewhere.items()))
 
 
-def _paths(row: Row) -> list[str]:
+def _list_paths(row: Row) -> list[str]:
     return [image["path"] for image in row["images"]]
 
 
-def _light(paths: Sequence[Path]) -> list[str]:
+def _list_light_columns(paths: Sequence[Path]) -> list[str]:
     """All columns of the files but the images' bytes."""
     with open_parquet(paths[0]) as file:
         leaves = [file.schema.column(k).path for k in range(len(file.schema))]
     return [leaf for leaf in leaves if not (leaf.startswith("images.") and leaf.endswith(".bytes"))]
 
 
-def _table(paths: Sequence[Path]) -> RecordSchema[Any]:
+def _make_table(paths: Sequence[Path]) -> RecordSchema[Any]:
     """Published items, with what other text columns the files have."""
     with open_parquet(paths[0]) as file:
         schema = file.schema_arrow
@@ -298,5 +298,5 @@ def _table(paths: Sequence[Path]) -> RecordSchema[Any]:
     return RecordSchema(PUBLISHED.kind, (*PUBLISHED_COLUMNS, *more), PUBLISHED.to_row, PUBLISHED.from_row)
 
 
-def _roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
+def _list_roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Path]:
     return [Path(scenes)] if isinstance(scenes, str | PathLike) else [Path(root) for root in scenes]

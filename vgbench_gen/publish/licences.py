@@ -66,7 +66,7 @@ class Licences(Config):
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         # Flags name a policy alone, so a scan dataset and a benchmark may not share a name either.
-        names = Counter(_plain(name) for policy in self.policy for name in (policy.name, *policy.also))
+        names = Counter(_normalise_name(name) for policy in self.policy for name in (policy.name, *policy.also))
         twice = [name for name, count in names.items() if count > 1]
         if twice:
             raise ValueError(f"one policy per name, but {', '.join(twice)} stands for two")
@@ -93,21 +93,21 @@ class Gate:
 
     def __init__(self, licences: Licences, allowed: Mapping[str, str] | None = None) -> None:
         self._allowed = dict(allowed or {})
-        self._free = {free.id: _made(free) for free in licences.free}
+        self._free = {free.id: _make_policy(free) for free in licences.free}
         self._by_name: dict[tuple[str, str], Policy] = {
-            (policy.kind, _plain(name)): policy.model_copy(update=self._stated(policy))
+            (policy.kind, _normalise_name(name)): policy.model_copy(update=self._stated(policy))
             for policy in licences.policy
             for name in (policy.name, *policy.also)
         }
 
     def policy(self, row: Mapping[str, Any] | Item) -> Policy:
         """The policy of a row, by its `benchmark`, `source` and `licence`; one that forbids where none is known."""
-        benchmark, source, licence = (_text(row, name) for name in ("benchmark", "source", "licence"))
+        benchmark, source, licence = (_read_text(row, name) for name in ("benchmark", "source", "licence"))
         benchmark = benchmark.rpartition("/")[2]  # `SpatialScore/MMVP` shows MMVP's images
         if benchmark == OWN and licence in self._free:
             return self._free[licence]
         kind, name = ("scans", source) if benchmark == OWN else ("benchmark", benchmark)
-        return self._by_name.get((kind, _plain(name))) or _unknown(name or "(no name)")
+        return self._by_name.get((kind, _normalise_name(name))) or _make_unknown_policy(name or "(no name)")
 
     def travels(self, row: Mapping[str, Any] | Item) -> bool:
         """Whether the row may be published with its pixels."""
@@ -137,7 +137,7 @@ class Gate:
         return policy.pixels or policy.name in self._allowed
 
 
-def gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
+def make_gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
     """The gate under some flags `NAME=LICENCE`, each of which lets the pixels of one source travel.
 
     Naming the licence is the point: who publishes says under which terms they have the right to.
@@ -146,11 +146,11 @@ def gate(flags: Iterable[str] = (), path: Path = LICENCES) -> Gate:
         ConfigError: a flag of another form, a name without a policy, or another licence than the policy's.
     """
     licences = _read(path)
-    by_name = {_plain(name): policy for policy in licences.policy for name in (policy.name, *policy.also)}
+    by_name = {_normalise_name(name): policy for policy in licences.policy for name in (policy.name, *policy.also)}
     allowed = {}
     for flag in flags:
         name, _, licence = flag.partition("=")
-        policy = by_name.get(_plain(name))
+        policy = by_name.get(_normalise_name(name))
         if policy is None:
             known = ", ".join(policy.name for policy in licences.policy)
             raise ConfigError(
@@ -189,13 +189,13 @@ def _of_loader(loader: Loader) -> Policy:
     )
 
 
-def _made(free: Free) -> Policy:
+def _make_policy(free: Free) -> Policy:
     return Policy(
         name=free.id, kind="made", licence=free.id, terms=free.terms, url=free.url, pixels=True, reason=free.reason
     )
 
 
-def _unknown(name: str) -> Policy:
+def _make_unknown_policy(name: str) -> Policy:
     return Policy(
         name=name[:80],
         kind="unknown",
@@ -207,11 +207,11 @@ def _unknown(name: str) -> Policy:
     )
 
 
-def _text(row: Mapping[str, Any] | Item, name: str) -> str:
+def _read_text(row: Mapping[str, Any] | Item, name: str) -> str:
     value = getattr(row, name) if isinstance(row, Item) else row.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     """Names that differ in case and punctuation alone are one: `CV-Bench` is `cvbench`, `ScanNet++` is `scannetpp`."""
     return "".join(c for c in name.lower().replace("+", "p") if c.isalnum())

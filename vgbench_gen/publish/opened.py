@@ -59,7 +59,7 @@ def open_with_datasets(folder: Path, rows: Mapping[str, int]) -> dict[str, Any]:
     return found
 
 
-def _configurations(folder: Path) -> dict[str, list[str]]:
+def _read_configurations(folder: Path) -> dict[str, list[str]]:
     """Configuration -> patterns, from the card's front matter; the first is the whole benchmark."""
     import yaml
 
@@ -76,27 +76,27 @@ def _look(folder: Path) -> dict[str, Any]:
     import pyarrow.compute as pc
 
     datasets.disable_progress_bars()
-    configs = _configurations(folder)
+    configs = _read_configurations(folder)
     whole, *parts = configs
     counts: dict[str, int] = {}
     decoded = 0
     for name in parts:
-        loaded = _only(datasets.load_dataset(str(folder), name))
+        loaded = _select_splits(datasets.load_dataset(str(folder), name))
         counts[name] = len(loaded)
         shown = [k for k, n in enumerate(pc.list_value_length(loaded.data["images"]).to_pylist()) if n]
         decoded += sum(_decode(loaded[k]["images"]) for k in shown[:: max(1, len(shown) // _DECODED)])
         _forget(loaded)
-    streamed = _only(datasets.load_dataset(str(folder), whole, streaming=True))
+    streamed = _select_splits(datasets.load_dataset(str(folder), whole, streaming=True))
     plain = streamed.cast_column("images", datasets.List(datasets.Image(decode=False)))
     counts[whole] = sum(1 for row in plain if row["id"])
     tasks = [name for name in parts if len(configs[name]) == 1 and name in counts]
     smallest = min(tasks, key=lambda name: counts[name])
-    stream = _only(datasets.load_dataset(str(folder), smallest, streaming=True))
+    stream = _select_splits(datasets.load_dataset(str(folder), smallest, streaming=True))
     decoded += sum(_decode(row["images"]) for row in stream)
     return {"configurations": counts, "streamed": counts[whole], "images_decoded": decoded}
 
 
-def _only(splits: Mapping[str, Any]) -> Any:
+def _select_splits(splits: Mapping[str, Any]) -> Any:
     (one,) = splits.values()
     return one
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import canonical_json, stable_hash
-from vgbench_gen.publish.bare import bare_rows
-from vgbench_gen.publish.card import card
+from vgbench_gen.publish.bare import count_rows_without_images
+from vgbench_gen.publish.card import write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
-from vgbench_gen.publish.croissant import croissant
+from vgbench_gen.publish.croissant import make_croissant
 from vgbench_gen.publish.data_files import write_parts
 from vgbench_gen.publish.examples import write_examples
-from vgbench_gen.publish.licences import Decision, Gate, gate
+from vgbench_gen.publish.licences import Decision, Gate, make_gate
 from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, read_release
 from vgbench_gen.store.files import (
     clean_temporary,
@@ -63,7 +63,7 @@ class Package:
         return sum(int(entry["bytes"]) for entry in self.files.values())
 
 
-def package(
+def write_package(
     dataset: Path, out: Path, options: Options, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> Package:
     """Write everything that is to be uploaded into the folder `out`, which is replaced whole.
@@ -79,12 +79,12 @@ def package(
         ConfigError: options that do not fit the build, an unknown licence flag, no library for the metadata.
     """
     release = read_release(dataset, options)
-    doors = gate(options.with_pixels)
+    doors = make_gate(options.with_pixels)
     # The hard questions are some of the benchmark's.
     asked = (item for rows in release.sets if rows.name != HARD for item in rows.items())
     decisions = tuple(doors.decisions(asked))
-    inputs = _inputs(release, decisions)
-    kept = _kept(out, inputs)
+    inputs = _compute_inputs_digest(release, decisions)
+    kept = _read_kept(out, inputs)
     warnings = () if release.audit is not None else (f"{dataset}: no audit; the card says so (`vgbench audit`)",)
     rows = {each.name: len(each) for each in release.sets}
     if kept is not None:
@@ -94,7 +94,7 @@ def package(
     filling = temporary_name(out)
     try:
         noticed = _fill(filling, release, doors, decisions, progress)
-        found = _listed(filling)
+        found = _list_files(filling)
         sync_all([filling / name for name in found])
         _finish(filling, release, inputs, found)
         replace_folder(filling, out)
@@ -114,20 +114,20 @@ def _fill(
     """Write all but the manifest; returns what the metadata's validator warns of."""
     parts = write_parts(folder, release, doors, progress)
     examples = write_examples(folder, release.main, doors)
-    missing = bare_rows(release.main.items(), doors)
-    write_bytes(folder / CARD, card(release, parts, decisions, missing, examples).encode(), durable=False)
-    metadata, warnings = croissant(release, parts, decisions)
+    missing = count_rows_without_images(release.main.items(), doors)
+    write_bytes(folder / CARD, write_card(release, parts, decisions, missing, examples).encode(), durable=False)
+    metadata, warnings = make_croissant(release, parts, decisions)
     write_bytes(folder / CROISSANT, metadata, durable=False)
     for name in AUDIT:
         if release.audit is not None and (release.folder / "audit" / name).is_file():
             (folder / "audit").mkdir(exist_ok=True)
             shutil.copyfile(release.folder / "audit" / name, folder / "audit" / name)
-    recipe = without_local_paths(release.manifest.get("recipe"))
+    recipe = drop_local_paths(release.manifest.get("recipe"))
     if isinstance(recipe, dict):
-        write_bytes(folder / RECIPE, as_toml(recipe).encode(), durable=False)
+        write_bytes(folder / RECIPE, format_toml(recipe).encode(), durable=False)
     for rows in release.sets:
         if rows.name == TRAIN:
-            text = json.dumps(without_local_paths(read_manifest(rows.home)), sort_keys=True, indent=2) + "\n"
+            text = json.dumps(drop_local_paths(read_manifest(rows.home)), sort_keys=True, indent=2) + "\n"
             write_bytes(folder / TRAIN_MANIFEST, text.encode(), durable=False)
     return warnings
 
@@ -150,7 +150,7 @@ def _finish(folder: Path, release: Release, inputs: str, files: Mapping[str, Any
         **({"hard": release.vote.record()} if release.vote is not None else {}),
     }
     made = {key: value for key, value in release.manifest.items() if key != "pulled"}
-    manifest = without_local_paths(made) | {
+    manifest = drop_local_paths(made) | {
         "fingerprint": release.main.fingerprint,
         "said_fingerprint": sets[release.main.name]["said_fingerprint"],
         SECTION: section,
@@ -171,7 +171,7 @@ def _set_record(rows: RowSet, files: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _inputs(release: Release, decisions: Sequence[Decision]) -> str:
+def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> str:
     """Digest of all that the files are made from; the code counts, because it decides how."""
     audit = release.folder / "audit" / AUDIT[0]
     known = {
@@ -190,7 +190,7 @@ def _inputs(release: Release, decisions: Sequence[Decision]) -> str:
     return stable_hash(canonical_json(known), size=16)
 
 
-def _kept(out: Path, inputs: str) -> dict[str, Any] | None:
+def _read_kept(out: Path, inputs: str) -> dict[str, Any] | None:
     """The files of a folder that an earlier run made from the same inputs, None where there is none.
 
     Raises:
@@ -211,29 +211,29 @@ def _kept(out: Path, inputs: str) -> dict[str, Any] | None:
     return files if all(same.values()) else None
 
 
-def _listed(folder: Path) -> dict[str, dict[str, Any]]:
+def _list_files(folder: Path) -> dict[str, dict[str, Any]]:
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return {name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names}
+    return {name: {"bytes": (folder / name).stat().st_size, "sha256": compute_sha256(folder / name)} for name in names}
 
 
-def sha256(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """Hexadecimal SHA-256 of a file's bytes: the name under which the Hub stores large files."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def without_local_paths(value: Any) -> Any:
+def drop_local_paths(value: Any) -> Any:
     """JSON-ready values in which no text names a folder of this machine."""
     if isinstance(value, str):
         return _LOCAL.sub("", value)
     if isinstance(value, Mapping):
-        return {key: without_local_paths(member) for key, member in value.items()}
+        return {key: drop_local_paths(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [without_local_paths(member) for member in value]
+        return [drop_local_paths(member) for member in value]
     return value
 
 
-def as_toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
+def format_toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
     """A recipe as TOML that `load_recipe` reads: tables of plain values and lists; None is left out."""
     plain = {key: value for key, value in table.items() if value is not None and not isinstance(value, Mapping)}
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
@@ -242,4 +242,4 @@ def as_toml(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> str:
     if path and (lines or not inner):
         lines.insert(0, "[" + ".".join(json.dumps(part) for part in path) + "]")
     blocks = ["\n".join(lines)] if lines else []
-    return "\n\n".join([*blocks, *(as_toml(value, (*path, key)).strip() for key, value in inner.items())]) + "\n"
+    return "\n\n".join([*blocks, *(format_toml(value, (*path, key)).strip() for key, value in inner.items())]) + "\n"

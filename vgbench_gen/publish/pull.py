@@ -15,8 +15,8 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.publish import hub
-from vgbench_gen.publish.bare import from_scans, import_name
-from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, sha256
+from vgbench_gen.publish.bare import import_name, is_from_scans
+from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
 from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
@@ -68,12 +68,14 @@ def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulle
     staging = out.parent / f".{out.name}.pull"
     commit = hub.fetch(name, revision, staging, [MANIFEST])
     _, record = _record(staging, part)
-    held = _held(out, record)
+    held = _find_held(out, record)
     if held is not None:
         shutil.rmtree(staging)
-        return Pulled(out, len(held), *_bare(held.paths), str(record["fingerprint"]), commit, fresh=False)
+        return Pulled(
+            out, len(held), *_count_rows_without_images(held.paths), str(record["fingerprint"]), commit, fresh=False
+        )
     names = [MANIFEST, _AUDIT, *record["files"], *([TRAIN_MANIFEST] if part == TRAIN else [])]
-    hub.fetch(name, commit, staging, [_literal(each) if each != _AUDIT else each for each in names])
+    hub.fetch(name, commit, staging, [_escape_pattern(each) if each != _AUDIT else each for each in names])
     pulled = _take(staging, out, commit, part)
     shutil.rmtree(staging)
     return pulled
@@ -83,9 +85,9 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
     """Check a set that lies in a folder and write it to `out`."""
     manifest, record = _record(source, part)
     fingerprint = str(record["fingerprint"])
-    held = _held(out, record)
+    held = _find_held(out, record)
     if held is not None:
-        return Pulled(out, len(held), *_bare(held.paths), fingerprint, commit, fresh=False)
+        return Pulled(out, len(held), *_count_rows_without_images(held.paths), fingerprint, commit, fresh=False)
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +98,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         for name, target in (targets | {name: name for name in audit}).items():
             _check_file(source / name, files.get(name), name)
             (filling / target).parent.mkdir(parents=True, exist_ok=True)
-            _bring(source / name, filling / target)
+            _link_or_copy(source / name, filling / target)
         own = read_manifest(source) if part != TRAIN else _train_manifest(source)
         if part == HARD and "hard" in manifest[SECTION]:
             own["hard"] = manifest[SECTION]["hard"]
@@ -107,7 +109,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         dataset = load(filling)
         _check_rows(filling, dataset, record)
         _check_images(dataset.paths)
-        bare = _bare(dataset.paths)
+        bare = _count_rows_without_images(dataset.paths)
         sync_all([path for path in sorted(filling.rglob("*")) if path.is_file()])
         replace_folder(filling, out)
     except BaseException:
@@ -142,7 +144,7 @@ def _train_manifest(source: Path) -> dict[str, Any]:
     return dict(json.loads((source / TRAIN_MANIFEST).read_bytes()))
 
 
-def _held(out: Path, record: Mapping[str, Any]) -> Dataset | None:
+def _find_held(out: Path, record: Mapping[str, Any]) -> Dataset | None:
     """The dataset in `out` if it is this one; None where there is nothing. Raises DatasetError for anything else."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return None
@@ -158,7 +160,7 @@ def _check_file(path: Path, stated: Mapping[str, Any] | None, name: str) -> None
     remedy = "Delete it and pull again; if it stays so, the published set is damaged."
     if stated is None or not path.is_file():
         raise dataset_error(path, "no such file", f"{name}, which the manifest lists", remedy)
-    size, digest = path.stat().st_size, sha256(path)
+    size, digest = path.stat().st_size, compute_sha256(path)
     if (size, digest) != (stated["bytes"], stated["sha256"]):
         found = f"{size} bytes, SHA-256 {digest[:16]}…"
         raise dataset_error(path, found, f"{stated['bytes']} bytes, SHA-256 {stated['sha256'][:16]}…", remedy)
@@ -181,7 +183,7 @@ def _check_images(paths: Sequence[Path]) -> None:
                 raise dataset_error(f"item {row['id']}", found, "its digest", "The published set is damaged.")
 
 
-def _bare(paths: Sequence[Path]) -> tuple[int, dict[str, int]]:
+def _count_rows_without_images(paths: Sequence[Path]) -> tuple[int, dict[str, int]]:
     """Questions without images, and of them those that no scan gives the images of, by import."""
     columns = ["benchmark", "images.list.element.path", "image_files.list.element.frame_id"]
     bare, imports = 0, Counter[str]()
@@ -189,7 +191,7 @@ def _bare(paths: Sequence[Path]) -> tuple[int, dict[str, int]]:
         if not row["images"] and row["image_files"]:
             bare += 1
             made = all(file["frame_id"] for file in row["image_files"])
-            if not (made or from_scans(row["benchmark"], {})):
+            if not (made or is_from_scans(row["benchmark"], {})):
                 imports[row["benchmark"]] += 1
     told: Counter[str] = Counter()
     for benchmark, rows in imports.items():
@@ -197,7 +199,7 @@ def _bare(paths: Sequence[Path]) -> tuple[int, dict[str, int]]:
     return bare, dict(sorted(told.items()))
 
 
-def _bring(source: Path, target: Path) -> None:
+def _link_or_copy(source: Path, target: Path) -> None:
     """A second name for a file where the disk allows it, else a copy: shards are replaced, never changed in place."""
     try:
         target.hardlink_to(source)
@@ -205,6 +207,6 @@ def _bring(source: Path, target: Path) -> None:
         shutil.copyfile(source, target)
 
 
-def _literal(name: str) -> str:
+def _escape_pattern(name: str) -> str:
     """A pattern that only this name matches."""
     return re.sub(r"([*?[])", r"[\1]", name)

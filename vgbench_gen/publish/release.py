@@ -18,7 +18,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import partners_absent
-from vgbench_gen.publish.hard import Vote, own_vote, vote_of
+from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest
@@ -95,7 +95,7 @@ class RowSet:
     @cached_property
     def configurations(self) -> dict[str, str]:
         """Task -> the name of its configuration, folder and example."""
-        return configuration_names(self.by_task)
+        return make_configuration_names(self.by_task)
 
     def published(self) -> Iterator[Item]:
         """The questions in the order in which they are published: those of the benchmark task by task."""
@@ -180,23 +180,23 @@ def read_release(folder: Path, options: Options) -> Release:
         raise dataset_error(folder / MANIFEST, f"fingerprint {stated}", f"{found}, that of its questions", remedy)
     sets = [RowSet(ALL, "test", folder, dataset)]
     if options.hard is not None:
-        rows = _hard_rows(dataset, options.hard)
+        rows = _read_hard_rows(dataset, options.hard)
         apart = partners_absent(dataset, {item.id for item in dataset.at(rows)})
         sets.append(RowSet(HARD, "test", folder, dataset, rows, apart))
     if options.train is not None:
         sets.append(RowSet(TRAIN, "train", options.train, load(options.train)))
-        _apart(sets[0], sets[-1])
-    vote = published_vote(folder, options.hard)
+        _check_apart(sets[0], sets[-1])
+    vote = find_published_vote(folder, options.hard)
     return Release(folder, manifest, tuple(sets), options, _audit(folder, len(dataset)), vote)
 
 
-def published_vote(folder: Path, hard: Path | None) -> Vote | None:
+def find_published_vote(folder: Path, hard: Path | None) -> Vote | None:
     """The vote behind the hard questions that stand beside a dataset, else the one by which it was chosen itself.
 
     Raises:
         DatasetError: no manifest, or a damaged record of a vote.
     """
-    return own_vote(read_manifest(folder), folder) if hard is None else vote_of(hard)
+    return read_own_vote(read_manifest(folder), folder) if hard is None else vote_of(hard)
 
 
 def is_day(text: str) -> bool:
@@ -207,12 +207,12 @@ def is_day(text: str) -> bool:
         return False
 
 
-def configuration_names(tasks: Iterable[str]) -> dict[str, str]:
+def make_configuration_names(tasks: Iterable[str]) -> dict[str, str]:
     """Task -> a name that the Hub, metadata and any file system take: letters, digits, dots, dashes and underscores.
 
     Names differ in more than case, and none is that of another configuration; a task that is such a name keeps it.
     """
-    plain = {task: _plain(task) for task in tasks}
+    plain = {task: _make_plain(task) for task in tasks}
     taken = {ALL, HARD, TRAIN, "default"}
     names: dict[str, str] = {}
     for task in sorted(plain, key=lambda task: plain[task] != task):
@@ -224,7 +224,7 @@ def configuration_names(tasks: Iterable[str]) -> dict[str, str]:
     return {task: names[task] for task in plain}
 
 
-def _plain(task: str) -> str:
+def _make_plain(task: str) -> str:
     letters = unicodedata.normalize("NFKD", task).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9._-]+", "-", letters).strip("-._")[:80] or "task"
 
@@ -245,8 +245,8 @@ def count(items: Iterable[Item]) -> Counts:
     return Counts(cells, origins, modality, {key: len(ids) for key, ids in scenes.items()}, images)
 
 
-def _hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
-    wanted = _hard_ids(path)
+def _read_hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
+    wanted = _read_hard_ids(path)
     rows = {item_id: row for row, item_id in enumerate(dataset.ids())}
     strange = [item_id for item_id in wanted if item_id not in rows]
     if strange or not wanted:
@@ -255,7 +255,7 @@ def _hard_rows(dataset: Dataset, path: Path) -> tuple[int, ...]:
     return tuple(sorted({rows[item_id] for item_id in wanted}))
 
 
-def _hard_ids(path: Path) -> list[str]:
+def _read_hard_ids(path: Path) -> list[str]:
     if path.is_dir() or path.suffix == ".parquet":
         return load(path).ids()
     try:
@@ -269,7 +269,7 @@ def _hard_ids(path: Path) -> list[str]:
     return [each for each in ids if each]
 
 
-def _apart(test: RowSet, train: RowSet) -> None:
+def _check_apart(test: RowSet, train: RowSet) -> None:
     """Refuse training data from scenes that are tested on: that is leakage. Raises ConfigError."""
     tested = {(item.source, item.scene_id) for item in test.items()}
     shared = sorted({(item.source, item.scene_id) for item in train.items()} & tested)
@@ -292,6 +292,6 @@ def _audit(folder: Path, questions: int) -> Mapping[str, Any] | None:
     return dict(found)
 
 
-def tasks_in_order(counts: Counts) -> Sequence[str]:
+def list_tasks_in_order(counts: Counts) -> Sequence[str]:
     """Tasks by first appearance."""
     return list(dict.fromkeys(task for task, _ in counts.cells))

@@ -40,13 +40,13 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     root = folder / NAME
     rules = sorted({(type(one).__module__, type(one).__name__) for one in map(rules_of, benchmarks)})
     written.append(_write(root.joinpath(*_RULES), _rules_listed(rules)))
-    modules = _closure(_ENTRY)
+    modules = _collect_modules(_ENTRY)
     for module, _ in rules:
-        modules |= _closure(module)
+        modules |= _collect_modules(module)
     for module, path in sorted(modules.items()):
         inside = Path(*_inside(module))
         target = root / (inside / "__init__.py" if path.name == "__init__.py" else inside.with_suffix(".py"))
-        written.append(_write(target, _renamed(path.read_text("utf-8"))))
+        written.append(_write(target, _rename_package(path.read_text("utf-8"))))
         for data in sorted(path.parent.glob("*.toml")) if path.name != "__init__.py" else ():
             if data.name in path.read_text("utf-8"):
                 written.append(_write(target.with_name(data.name), data.read_text("utf-8")))
@@ -56,7 +56,7 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     text = "Scoring of VGBench replies, copied out of vgbench-gen (Apache-2.0)."
     written.append(_write(root / "__init__.py", _INIT.format(text=text, name=NAME)))
     for library in _LIBRARIES:
-        written.append(_write(root / f"{library}.py", _file_of(library).read_text("utf-8")))
+        written.append(_write(root / f"{library}.py", _find_file(library).read_text("utf-8")))
     return sorted(set(written))
 
 
@@ -74,7 +74,7 @@ def _rules_listed(rules: Iterable[tuple[str, str]]) -> str:
     return "\n".join([*lines, "", "", "def scoring_rules():", f"    return ({named.rstrip()})", ""])
 
 
-def _closure(entry: str) -> dict[str, Path]:
+def _collect_modules(entry: str) -> dict[str, Path]:
     """Our modules that a module needs, itself among them, by name. Packages count only for what they hold."""
     found: dict[str, Path] = {}
     waiting = [entry]
@@ -82,12 +82,12 @@ def _closure(entry: str) -> dict[str, Path]:
         module = waiting.pop()
         if module in found:
             continue
-        found[module] = _file_of(module)
-        waiting += _imports(found[module])
+        found[module] = _find_file(module)
+        waiting += _list_imports(found[module])
     return {name: path for name, path in found.items() if path.name != "__init__.py"}
 
 
-def _imports(path: Path) -> Iterator[str]:
+def _list_imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{_PACKAGE}."):
             if _is_package(node.module):
@@ -101,14 +101,14 @@ def _is_package(module: str) -> bool:
     return spec is not None and spec.submodule_search_locations is not None
 
 
-def _file_of(module: str) -> Path:
+def _find_file(module: str) -> Path:
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"{module}: found no file of it; expected an installation with its sources.")
     return Path(spec.origin)
 
 
-def _renamed(source: str) -> str:
+def _rename_package(source: str) -> str:
     for library in _LIBRARIES:
         source = source.replace(f"from {library} import", f"from {NAME}.{library} import")
     return source.replace(_PACKAGE, NAME)

@@ -20,7 +20,14 @@ from vgbench_gen.store.pictures import Picture, decode
 from vgbench_gen.store.schema import PUBLISHED, Row
 
 __all__ = [
-    "PUBLISHED", "EmbeddedMedia", "FileFacts", "Images", "image_files", "look", "pixels_digest", "published_row",
+    "PUBLISHED",
+    "EmbeddedMedia",
+    "FileFacts",
+    "Images",
+    "compute_pixels_digest",
+    "list_image_files",
+    "look",
+    "make_published_row",
 ]  # fmt: skip
 
 
@@ -87,7 +94,7 @@ class FileFacts:
                 "size_bytes": len(data),
                 "width": image.shape[1],
                 "height": image.shape[0],
-                "pixels": pixels_digest(image),
+                "pixels": compute_pixels_digest(image),
                 "look": look(data),
             }
             # A frame that passes through is its own base.
@@ -97,11 +104,11 @@ class FileFacts:
     def base_pixels(self, name: str, media: Images) -> str:
         """Digest of a base image's pixels, "" where the image is not at hand."""
         if name not in self._bases:
-            self._bases[name] = pixels_digest(decode(media.get(name), name)) if media.has(name) else ""
+            self._bases[name] = compute_pixels_digest(decode(media.get(name), name)) if media.has(name) else ""
         return self._bases[name]
 
 
-def pixels_digest(image: ColorArray) -> str:
+def compute_pixels_digest(image: ColorArray) -> str:
     """BLAKE2b (128 bits, hexadecimal) of (H, W, 3) uint8 RGB pixels, row by row: what no encoding changes."""
     return bytes_digest(image.tobytes())
 
@@ -112,7 +119,7 @@ def look(data: bytes) -> str:
     return "" if found is None else f"{found:016x}"
 
 
-def published_row(row: Row, media: Images, travels: bool, memory: FileFacts | None = None) -> Row:
+def make_published_row(row: Row, media: Images, travels: bool, memory: FileFacts | None = None) -> Row:
     """A row of items as a row of published items: `image_files` filled, pixels embedded or left out.
 
     Args:
@@ -127,13 +134,13 @@ def published_row(row: Row, media: Images, travels: bool, memory: FileFacts | No
     """
     files, shown = list(row.get("image_files") or ()), [image["path"] for image in row["images"]]
     if shown and [file["name"] for file in files] != shown:
-        files = image_files(row, media, memory or FileFacts())
+        files = list_image_files(row, media, memory or FileFacts())
     embedded = travels and all(media.has(file["name"]) for file in files)
     images = [{"bytes": media.get(file["name"]), "path": file["name"]} for file in files] if embedded else []
     return {**row, "images": images, "image_files": files}
 
 
-def image_files(row: Row, media: Images | None, memory: FileFacts) -> list[dict[str, Any]]:
+def list_image_files(row: Row, media: Images | None, memory: FileFacts) -> list[dict[str, Any]]:
     """The `image_files` of a row: checksums of its images and how each is made from a frame.
 
     Without `media` there are no checksums but the names.
@@ -142,7 +149,7 @@ def image_files(row: Row, media: Images | None, memory: FileFacts) -> list[dict[
         DatasetError: an image is missing or damaged, or the row's evidence is.
     """
     names = [image["path"] for image in row["images"]]
-    made = _recipes(row, len(names))
+    made = _list_recipes(row, len(names))
     files = []
     for name, recipe in zip(names, made, strict=True):
         known = {"name": name, "size_bytes": 0, "width": 0, "height": 0, "pixels": "", "look": ""}
@@ -153,7 +160,7 @@ def image_files(row: Row, media: Images | None, memory: FileFacts) -> list[dict[
     return files
 
 
-def _recipes(row: Row, count: int) -> list[dict[str, Any]]:
+def _list_recipes(row: Row, count: int) -> list[dict[str, Any]]:
     """frame_id, base, base_width, base_height, ops per image; empty where no scan is behind the row."""
     evidence = row["evidence"]
     evidence = json.loads(evidence) if isinstance(evidence, str) else evidence

@@ -13,38 +13,38 @@ from vgbench_gen.text.render import load_words, phrase, templates_root
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
-def word(key: str, **slots: str) -> str:
+def load_word(key: str, **slots: str) -> str:
     """Phrase `<table>.<key>` of `cards/words.toml`. Raises PhrasingError as `text.render.phrase` does."""
-    return phrase(_path("words.toml"), key, slots)
+    return phrase(_find_path("words.toml"), key, slots)
 
 
 def name_of(table: str, key: str, default: str = "") -> str:
     """A name that the words may lack, such as that of a task of another benchmark."""
-    return load_words(_path("words.toml")).get(f"{table}.{key.replace(' ', '_')}", default or key)
+    return load_words(_find_path("words.toml")).get(f"{table}.{key.replace(' ', '_')}", default or key)
 
 
-def page(name: str, slots: Mapping[str, str]) -> str:
+def fill_page(name: str, slots: Mapping[str, str]) -> str:
     """The template `cards/<name>` with its slots filled, which are exactly these.
 
     Raises:
         ConfigError: a slot without a value, or a value without a slot.
     """
-    text = _path(name).read_text("utf-8")
+    text = _find_path(name).read_text("utf-8")
     wanted = set(_SLOT.findall(text))
     if wanted != set(slots):
         odd = ", ".join(sorted(wanted ^ set(slots)))
-        raise ConfigError(f"{_path(name)}: found other slots than have values: {odd}; expected the same.")
+        raise ConfigError(f"{_find_path(name)}: found other slots than have values: {odd}; expected the same.")
     return re.sub(r"\n{3,}", "\n\n", _SLOT.sub(lambda match: slots[match[1]], text)).strip() + "\n"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Iterable[int] = ()) -> str:
+def format_table(heads: Sequence[str], rows: Iterable[Sequence[object]], right: Iterable[int] = ()) -> str:
     """A Markdown table; text that could end a cell or a line is made harmless. right: columns of numbers."""
     right = set(right)
     lines = [heads, ["--:" if k in right else "---" for k in range(len(heads))], *rows]
-    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(format_cell, line)) + " |" for line in lines)
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     """Text for one cell: one line, without bars and markup of its own."""
     text = f"{value:,}" if isinstance(value, int) else str(value)
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
@@ -56,5 +56,5 @@ def share(part: int, whole: int) -> str:
 
 
 @cache
-def _path(name: str) -> Path:
+def _find_path(name: str) -> Path:
     return templates_root() / "cards" / name

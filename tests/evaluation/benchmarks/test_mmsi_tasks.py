@@ -43,7 +43,7 @@ def test_the_shared_azure_instance_answers_and_draws(tmp_path: Path, monkeypatch
         return "token-of-a-user"
 
     folder, studio = write(tmp_path / "mmsi", [row(7)]), Studio(drawing)
-    monkeypatch.setattr(azure, "_signing_in", lambda spec, trapi=False: token)
+    monkeypatch.setattr(azure, "_make_token_provider", lambda spec, trapi=False: token)
     with serving(studio) as server:
         monkeypatch.setenv("TRAPI_ENDPOINT", server.url.removesuffix("/v1"))
         monkeypatch.setenv("TRAPI_DEPLOYMENT", "mine")

@@ -21,7 +21,7 @@ class ChatJsonl(Export):
             for row in job.rows():
                 yield {
                     **row.record(),
-                    "messages": _messages(row, job.settings.system, job.answers),
+                    "messages": _make_messages(row, job.settings.system, job.answers),
                     "images": list(row.images),
                 }
 
@@ -31,7 +31,7 @@ class ChatJsonl(Export):
         return f"{job.name}.jsonl holds one conversation per line; paths are relative to its folder"
 
 
-def _messages(row: ExportRow, system: str, answers: bool) -> list[dict[str, Any]]:
+def _make_messages(row: ExportRow, system: str, answers: bool) -> list[dict[str, Any]]:
     content = [
         {"type": "text", "text": part["text"]}
         if part["type"] == "text"

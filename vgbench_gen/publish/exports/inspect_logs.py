@@ -53,7 +53,7 @@ class InspectLogs(Export):
 
         files = reply_files(job.source.folder)
         items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
-        image = _images(job, items.values())
+        image = _make_image_reader(job, items.values())
         for path in files:
             header, lines = read_replies(path)
             by_stage: dict[str, dict[ReplyKey, ReplyLine]] = defaultdict(dict)
@@ -68,7 +68,7 @@ class InspectLogs(Export):
         return "inspect view --log-dir ."
 
 
-def _images(job: Job, items: Any) -> Callable[[Item, int], bytes] | None:
+def _make_image_reader(job: Job, items: Any) -> Callable[[Item, int], bytes] | None:
     """What reads an image for a log; None where all of them are too many."""
 
     def read(item: Item, k: int) -> bytes:
@@ -125,7 +125,7 @@ class _Log:
             eval_id=identity,
             run_id=identity,
             task_id=stable_hash(self.header.dataset, self.stage),
-            created=_moment(min(line.time for line, _ in kept)),
+            created=_format_time(min(line.time for line, _ in kept)),
             task=name,
             dataset=EvalDataset(name=self.job.name, samples=len(ids), sample_ids=ids),
             model=self.header.model or self.header.spec,
@@ -174,9 +174,9 @@ class _Log:
             target=item.answer,
             messages=messages,
             output=output,
-            scores=_scores(row),
-            error=_error(line.error) if line.failed else None,
-            completed_at=_moment(line.time),
+            scores=_make_scores(row),
+            error=_make_error(line.error) if line.failed else None,
+            completed_at=_format_time(line.time),
             metadata={
                 "id": line.id,
                 "request_digest": line.request_digest,
@@ -216,7 +216,7 @@ def _sample_id(line: ReplyLine) -> str:
     return f"{line.id}~{line.rotation}" if line.rotation else line.id
 
 
-def _scores(row: ScoreRow) -> dict[str, Score] | None:
+def _make_scores(row: ScoreRow) -> dict[str, Score] | None:
     from inspect_ai.scorer import Score
 
     if row.outcome == "failed":
@@ -230,11 +230,11 @@ def _scores(row: ScoreRow) -> dict[str, Score] | None:
     }
 
 
-def _error(said: str) -> Any:
+def _make_error(said: str) -> Any:
     from inspect_ai.log import EvalError
 
     return EvalError(message=said or "no reply", traceback="", traceback_ansi="")
 
 
-def _moment(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -15,7 +15,7 @@ class InspectTask(Export):
 
     def write(self, job: Job) -> str:
         """As `Export.write`."""
-        job.json_lines("samples.jsonl", _samples(job))
+        job.json_lines("samples.jsonl", _make_samples(job))
         job.scorer()
         # inspect_ai reads the task's name off the file without running it, so it stands there as a literal.
         words = (templates_root() / "exports" / "inspect" / "task.py").read_text("utf-8")
@@ -24,7 +24,7 @@ class InspectTask(Export):
         return f"inspect eval {job.name}.py --model PROVIDER/MODEL"
 
 
-def _samples(job: Job) -> Iterator[dict[str, Any]]:
+def _make_samples(job: Job) -> Iterator[dict[str, Any]]:
     for row in job.rows():
         scene = f"{row.item.source}/{row.item.scene_id}"
         yield row.record() | {"scene": scene, "parts": row.parts(), "case": row.case()}

@@ -34,7 +34,7 @@ class LmmsEval(Export):
                 }
 
         job.json_lines(f"{job.name}.jsonl", records())
-        job.text(f"{job.name}.yaml", _HEAD + yaml.dump(_task(job, tasks), Dumper=_dumper(), sort_keys=False))
+        job.text(f"{job.name}.yaml", _HEAD + yaml.dump(_make_task(job, tasks), Dumper=_make_dumper(), sort_keys=False))
         job.template("lmms-eval/vgbench_task.py", "vgbench_task.py")
         job.template("lmms-eval/README.md", "README.md")
         job.scorer()
@@ -48,7 +48,7 @@ class _Function(str):
     """A name that the YAML file marks as a function."""
 
 
-def _dumper() -> Any:
+def _make_dumper() -> Any:
     import yaml
 
     class Dumper(yaml.SafeDumper):
@@ -58,7 +58,7 @@ def _dumper() -> Any:
     return Dumper
 
 
-def _task(job: Job, tasks: set[str]) -> dict[str, Any]:
+def _make_task(job: Job, tasks: set[str]) -> dict[str, Any]:
     means = [*_MEANS, *(f"task_{task}" for task in sorted(tasks))]
     metrics = [
         {

@@ -20,7 +20,7 @@ class SpatialScoreJson(Export):
 
     def write(self, job: Job) -> str:
         """As `Export.write`."""
-        rows = [_row(row, job.source.benchmark) for row in job.rows()]
+        rows = [_make_row(row, job.source.benchmark) for row in job.rows()]
         places: dict[int, int] = {}
         for place, row in enumerate(rows):
             if (first := places.setdefault(row["index"], place)) != place:
@@ -30,7 +30,7 @@ class SpatialScoreJson(Export):
         return f"vgbench eval {job.name}.json --benchmark spatialscore --model …"
 
 
-def _row(row: ExportRow, benchmark: str) -> dict[str, Any]:
+def _make_row(row: ExportRow, benchmark: str) -> dict[str, Any]:
     item = row.asked.item
     return {
         "index": item.index,
