@@ -77,7 +77,7 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     def start(url: str, width: int = 1280, height: int = 800, **context: Any) -> WatchedPage:
         contexts.append(browser.new_context(viewport={"width": width, "height": height}, **context))
         watched = WatchedPage(contexts[-1].new_page())
-        watched.page.set_default_timeout(10_000)
+        watched.page.set_default_timeout(60_000)
         opened.append(watched)
         watched.page.goto(url)
         return watched

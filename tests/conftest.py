@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# What a property says must not depend on how busy the machine is, nor on which examples a run happens to draw.
+settings.register_profile("vgbench", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("vgbench")
 
 
 @pytest.fixture(scope="session")

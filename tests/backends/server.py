@@ -226,7 +226,7 @@ class Apart:
     url: str
 
     def counts(self) -> dict[str, int]:
-        with urllib.request.urlopen(self.url.removesuffix("/v1") + "/counts", timeout=30) as answer:
+        with urllib.request.urlopen(self.url.removesuffix("/v1") + "/counts", timeout=300) as answer:
             return dict(json.load(answer))
 
 
@@ -258,7 +258,7 @@ def main() -> None:
     asyncio.run(run())
 
 
-def wait_until(true: Callable[[], bool], patience_s: float = 30.0) -> None:
+def wait_until(true: Callable[[], bool], patience_s: float = 120.0) -> None:
     """Until something is so that another thread or process does."""
     end = time.monotonic() + patience_s
     while not true():

@@ -22,7 +22,7 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.store.shards import write_items
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 ASKED = 10
 
 

@@ -17,7 +17,7 @@ from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Message,
 from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 
-pytestmark = pytest.mark.timeout(240)  # the proxy comes up first
+pytestmark = pytest.mark.timeout(900)  # the proxy comes up first
 
 
 @pytest.fixture(scope="module")

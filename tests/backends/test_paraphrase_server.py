@@ -14,7 +14,7 @@ from vgbench_gen.text.bank import Bank
 from vgbench_gen.text.paraphrase.rounds import Asker
 from vgbench_gen.text.paraphrase.templates import cells, paraphrase
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 
 def test_nonsense_of_a_real_model_costs_a_fallback(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, LocalOptions, open_backend
 from vgbench_gen.core.errors import ConfigError
 
-pytestmark = pytest.mark.timeout(240)  # torch is imported first
+pytestmark = pytest.mark.timeout(900)  # torch is imported first
 servers = pytest.mark.servers
 RED, BLUE = (0, 0, 255), (255, 0, 0)  # as OpenCV orders them
 GREEDY = Settings(max_tokens=12)

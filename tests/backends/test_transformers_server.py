@@ -23,7 +23,7 @@ from vgbench_gen.text.paraphrase.prompts import rewordings, verdict
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, reword
 from vgbench_gen.text.render import phrasings
 
-pytestmark = [pytest.mark.servers, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ HEAVY = ("numpy", "scipy", "cv2", "open3d", "trimesh", "pyarrow", "datasets", "s
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
 
 
@@ -150,7 +150,7 @@ def test_a_closed_pipe_is_quiet() -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=60) == 141
+        assert process.wait(timeout=300) == 141
 
 
 def test_a_verb_is_added_by_adding_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def die() -> None:
 def fail(job: int) -> int:
     if job == 1:
         raise OSError(28, "No space left on device", "somewhere")
-    time.sleep(60)
+    time.sleep(3600)
     return job
 
 
@@ -94,7 +94,7 @@ def test_workers_begun_early_do_the_work_and_end(tmp_path: Path, monkeypatch: py
         assert len(list(early.iterdir())) == 2
     with begun(TWO, sign_in):
         pass  # nothing to do after all
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while any(running(int(path.name)) for path in early.iterdir()):
         assert time.monotonic() < until, "workers that nobody took stayed"
         time.sleep(0.02)
@@ -126,7 +126,7 @@ def test_what_a_job_raises_is_raised_as_it_is_and_ends_the_others() -> None:
     with pytest.raises(OSError, match="somewhere") as caught:
         list(run(fail, [0, 1, 2], TWO))
     assert (caught.value.errno, caught.value.filename) == (28, "somewhere")
-    assert time.monotonic() - began < 30, "a job that sleeps for a minute was waited for"
+    assert time.monotonic() - began < 300, "a job that sleeps for an hour was waited for"
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     workers = [int((tmp_path / str(k)).read_text()) for k in range(2)]
     parent.kill()
     parent.wait()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while any(running(pid) for pid in workers):
         assert time.monotonic() < until, "workers outlived their parent"
         time.sleep(0.02)

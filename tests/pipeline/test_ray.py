@@ -12,7 +12,7 @@ from tests.pipeline.test_executors import Task, tried, work
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.pipeline.executors import Engine, run
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.evaluation.scoring import case_of, score
 from vgbench_gen.publish.export import export
 
-pytestmark = [pytest.mark.harness, pytest.mark.timeout(600)]  # both import for half a minute
+pytestmark = [pytest.mark.harness, pytest.mark.timeout(900)]  # both import for half a minute
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(os.environ.get("VGBENCH_HARNESSES", ROOT))
 FAILS = "Is it NaN?"  # the request that holds these words never gets a reply

@@ -53,7 +53,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         yield server
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_set_goes_there_and_back_and_scores_the_same(small: Path, tmp_path: Path) -> None:
     def run(*lines: list[str]) -> list[Any]:
         """What the command lines, one after the other in a process of their own, print as JSON."""

@@ -116,7 +116,7 @@ def test_without_the_package_the_extra_is_named(
 
 
 @real
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_a_run_there_gives_our_numbers_and_its_log_comes_back(source: Source, tmp_path: Path) -> None:
     from inspect_ai import eval as run
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -165,7 +165,7 @@ def test_a_run_there_gives_our_numbers_and_its_log_comes_back(source: Source, tm
 
 
 @real
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_our_replies_as_a_log_and_back(source: Source, tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log
 

@@ -301,6 +301,10 @@ def test_the_policy_stops_what_escaping_might_miss(site: Path, open_page: OpenPa
             document.body.append(script);
         }"""
     )
+    for _ in range(100):  # until the browser has refused everything, then a little more for what it must not do
+        if len([e for e in watched.errors if "Content Security Policy" in e]) >= 3 and refused:
+            break
+        watched.page.wait_for_timeout(100)
     watched.page.wait_for_timeout(200)
     assert watched.page.title() == "Items · set"
     assert "http://127.0.0.1:9/x.png csp" in refused

@@ -274,8 +274,6 @@ def test_tables_are_folded_on_phones_and_wide_ones_say_so(open_page: OpenPage, t
         assert shown > 6
         assert not page.locator("details.narrow > summary").first.is_visible()
         page.set_viewport_size({"width": 800, "height": 800})
-        page.wait_for_timeout(100)
-        assert page.locator(".scrolls").first.is_visible()
+        page.locator(".scrolls").first.wait_for(state="visible")
         page.locator(".wide").first.evaluate("one => one.scrollLeft = 10000")
-        page.wait_for_timeout(100)
-        assert not page.locator(".scrolls").first.is_visible()
+        page.locator(".scrolls").first.wait_for(state="hidden")

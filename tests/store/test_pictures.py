@@ -380,7 +380,7 @@ print(*[cache.name(Picture(sys.argv[3], (point | {"uv": [10 * k, 20]},))) for k 
     arguments = [sys.executable, "-c", code, str(tmp_path / "c.sqlite"), str(media.root), base]
     root = Path(__file__).parents[2]
     workers = [subprocess.Popen(arguments, cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    answers = {w.communicate(timeout=60)[0] for w in workers}
+    answers = {w.communicate(timeout=300)[0] for w in workers}
     assert all(w.returncode == 0 for w in workers)
     (names,) = answers
     assert len(set(names.split())) == 25

@@ -214,7 +214,7 @@ class Played(lmms):
 
 
 @pytest.mark.harness
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_task_files_run_in_lmms_eval(tmp_path: Path) -> None:
     environment = Path(os.environ.get("VGBENCH_HARNESSES", ROOT)) / ".venv-lmms-eval"
     if not (environment / ".made").exists():
