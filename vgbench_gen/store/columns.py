@@ -15,19 +15,21 @@ Type = Literal["string", "int64", "float64", "json", "strings", "int64s", "float
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
-
-    type: "json" is canonical JSON text; the plural names are lists; "images" is a list of {bytes, path};
-    "structs" is a list of structs with `fields`.
-    unit: of the numbers, "" where there is none. origin: the stage that fills it.
-    """
+    """One column of a table."""
 
     name: str
+    """Its name in the file."""
     type: Type
+    """Its type: "json" is canonical JSON text, the plural names are lists, "images" is a list of {bytes, path}, and
+    "structs" is a list of structs with `fields`."""
     meaning: str
+    """What it holds, as the data dictionary says it."""
     origin: str = "measure"
+    """The stage that fills it."""
     unit: str = ""
+    """The unit of its numbers, "" where there is none."""
     fields: tuple[Column, ...] = ()
+    """The fields of its structs, empty for other types."""
 
 
 _CANDIDATE = (

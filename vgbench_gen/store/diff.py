@@ -22,31 +22,40 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One question that both datasets ask, not alike. columns: those that differ, in the order of the schema."""
+    """One question that both datasets ask in different ways."""
 
     task: str
+    """The task of the question."""
     question_type: str
+    """The question type, the same in both datasets."""
     id_a: str
+    """The id of the row in dataset A."""
     id_b: str
+    """The id of the row in dataset B."""
     kind: str
+    """What kind of difference it is, such as other words or another answer."""
     columns: tuple[str, ...]
+    """The columns that differ, in the order of the schema."""
 
 
 @dataclass(slots=True)
 class Difference:
-    """What two datasets have in common and not.
-
-    rows: of A and of B. same, changed, only_a, only_b: together every row of both. moved: common rows come in another
-    order. tasks: task -> count of each of the four.
-    """
+    """What two datasets have in common and what they do not. The four kinds of rows together are every row of both."""
 
     rows: tuple[int, int] = (0, 0)
+    """The numbers of rows of A and of B."""
     same: int = 0
+    """How many rows are equal in both."""
     changed: list[Change] = field(default_factory=list)
+    """The questions that both ask in different ways."""
     only_a: list[str] = field(default_factory=list)
+    """The ids of rows that only A has."""
     only_b: list[str] = field(default_factory=list)
+    """The ids of rows that only B has."""
     moved: bool = False
+    """Whether the common rows come in another order."""
     tasks: dict[str, dict[str, int]] = field(default_factory=dict)
+    """For each task, how many rows are of each of the four kinds."""
 
     @property
     def equal(self) -> bool:

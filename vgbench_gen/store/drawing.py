@@ -32,17 +32,18 @@ Box = tuple[int, int, int, int]  # x1, y1, x2, y2, inclusive
 
 @dataclass(frozen=True, slots=True)
 class StrokeSizes:
-    """Sizes in pixels for one image size.
-
-    line: coloured stroke. edge: dark and light stroke each. ring: radius of the ring's middle line.
-    tick: length of the ticks outside the ring. text: height of label text.
-    """
+    """Sizes of drawn marks in pixels, for one image size."""
 
     line: float
+    """Width of the coloured stroke."""
     edge: int
+    """Width of the dark and of the light stroke, each."""
     ring: float
+    """Radius of the middle line of the ring."""
     tick: float
+    """Length of the ticks outside the ring."""
     text: int
+    """Height of the text of a label."""
 
     @classmethod
     def of(cls, width: int, height: int) -> StrokeSizes:

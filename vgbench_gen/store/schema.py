@@ -50,17 +50,17 @@ _FEATURE_OF = {"json": "string", "strings": "string", "int64s": "int64", "float6
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema(Generic[R]):
-    """How one kind of record is stored.
-
-    kind: "facts", "rejects" or "items"; written into every file and checked on reading. Published items are items with
-    a column more.
-    to_row, from_row: exact inverses. `to_row` of items leaves `bytes` of the images None.
-    """
+    """How one kind of record is stored."""
 
     kind: str
+    """The kind: "facts", "rejects" or "items". It is written into every file and checked on reading; published items
+    are items with a column more."""
     columns: tuple[Column, ...]
+    """The columns in the order in which they are written."""
     to_row: Callable[[R], Row]
+    """Makes a row of a record. The row of an item has None for the `bytes` of its images."""
     from_row: Callable[[Mapping[str, Any]], R]
+    """Makes a record of a row; the exact inverse of `to_row`."""
 
     @property
     def schema(self) -> pa.Schema:
