@@ -24,19 +24,20 @@ _FAR = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Options of n questions with k options each.
-
-    kind: "scalar", "vector", "matrix", "pose", "box", "rect", "point", "name" or "text". rows: (n,) places of the
-    questions in the list given. values: (n, k, d) numbers. columns: name -> (n, k) quantities of one option by itself.
-    gaps: (n, k, k) distances between options; zeros where options hold no numbers. texts: options as printed.
-    """
+    """Options of n questions with k options each."""
 
     kind: str
+    """The kind of the options: "scalar", "vector", "matrix", "pose", "box", "rect", "point", "name" or "text"."""
     rows: IntArray
+    """The places of the questions in the list given, (n,)."""
     values: FloatArray
+    """The numbers of the options, (n, k, d)."""
     columns: _Columns
+    """By name, quantities of one option by itself, each (n, k)."""
     gaps: FloatArray
+    """Distances between the options, (n, k, k); zeros where options hold no numbers."""
     texts: tuple[tuple[str, ...], ...]
+    """The options as printed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,18 +45,18 @@ _TOLERANCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """What the text of one question says about images and marks; NaN where it says nothing.
-
-    size: width, height of the (first) image, pixels. camera: fx, fy, cx, cy, pixels. rects: (m, 4) unnamed rectangles
-    x1, y1, x2, y2, at most two. point: (2,) the unnamed point that is asked about. places: coordinates of the marks
-    that have a name ("point 3", "region 1"), by name in small letters.
-    """
+    """What the text of one question says about images and marks; NaN where it says nothing."""
 
     size: tuple[float, float] = (float("nan"), float("nan"))
+    """Width and height of the (first) image, pixels."""
     camera: tuple[float, float, float, float] = (float("nan"),) * 4
+    """fx, fy, cx and cy, pixels."""
     rects: tuple[tuple[float, ...], ...] = ()
+    """At most two unnamed rectangles x1, y1, x2, y2, pixels."""
     point: tuple[float, float] = (float("nan"), float("nan"))
+    """The unnamed point that is asked about, pixels."""
     places: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Coordinates of the marks that have a name ("point 3", "region 1"), by name in small letters."""
 
 
 @dataclass(frozen=True, slots=True)

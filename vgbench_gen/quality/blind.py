@@ -44,11 +44,13 @@ _DELTA = 1.25
 
 @dataclass(frozen=True, slots=True)
 class TextOnlyResult:
-    """findings: one line per classifier. scores: question id -> s(x), the share of belief that the best classifier,
-    which has not seen the question's scene, puts on the right answer (chance where the text gives nothing away)."""
+    """What text-only classifiers reach on the questions of one task and form."""
 
     findings: list[Finding]
+    """One line for each classifier."""
     scores: Mapping[str, float] = field(default_factory=dict)
+    """For each question id the share of belief s(x) that the best classifier puts on the right answer. That classifier
+    has not seen the question's scene. Where the text gives nothing away the share is that of chance."""
 
 
 def audit_blind(questions: Sequence[Question], seed: int) -> TextOnlyResult:

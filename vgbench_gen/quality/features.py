@@ -25,15 +25,16 @@ _MOST_ENTRIES = 12  # numbers shown one by one; of more (24 of a box) only what 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureTable:
-    """One line per option (multi-choice), or per question (judgments).
-
-    X: (rows, features), NaN where a feature has no meaning. names: of the features. question, option: (rows,) places.
-    """
+    """Features of texts: one line per option for multi-choice questions, one per question for judgments."""
 
     X: FloatArray
+    """Values of the features, (rows, features); NaN where a feature has no meaning."""
     names: tuple[str, ...]
+    """The names of the features, in the order of the columns of `X`."""
     question: IntArray
+    """The place of each row's question in the list given, (rows,)."""
     option: IntArray
+    """The place of each row's option in its question, (rows,)."""
 
 
 def option_table(questions: Sequence[Question]) -> FeatureTable:

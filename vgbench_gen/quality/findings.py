@@ -12,31 +12,39 @@ CONCLUSIVE = 800  # questions of a task and form from which an interval is narro
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One measured value beside its bar.
-
-    audit: family, e.g. "blind", "rule", "letters", "solver". name: what exactly, e.g. "medoid" or "forest".
-    task, form, source: the cell; "" for all. n: questions judged. value, low, high: measured, with its 95 % interval
-    (NaN where there is none), in `unit` ("%" of questions, "count", "p"). chance: what guessing gives, same unit (NaN
-    where it has no meaning). bar: in words, e.g. "<= 28.0, upper <= 31.0"; "" where nothing is required.
-    verdict: "few" where n is too small to conclude, "reported" where there is no bar, "skipped" where the data lack
-    what the audit needs (said in `detail`). items: ids behind the line, worst first, at most `MAX_ITEMS`.
-    """
+    """One measured value beside its bar."""
 
     audit: str
+    """The family of the audit, such as "blind", "rule", "letters" or "solver"."""
     name: str
+    """What exactly was measured, such as "medoid" or "forest"."""
     task: str = ""
+    """The task of the questions, "" for all tasks."""
     form: str = ""
+    """The question type, "" for all types."""
     source: str = ""
+    """The scan dataset of the questions, "" for all datasets."""
     n: int = 0
+    """The number of questions that were judged."""
     value: float = float("nan")
+    """The measured value in `unit`; NaN where there is none."""
     low: float = float("nan")
+    """The lower end of the 95 % interval of the value; NaN where there is no interval."""
     high: float = float("nan")
+    """The upper end of the 95 % interval of the value; NaN where there is no interval."""
     unit: str = "%"
+    """The unit of all values: "%" of questions, "count", or "p" of a test."""
     chance: float = float("nan")
+    """What guessing gives, in `unit`; NaN where that has no meaning."""
     bar: str = ""
+    """The bar in words, such as "<= 28.0, upper <= 31.0"; "" where nothing is required."""
     verdict: Verdict = "reported"
+    """"green" or "red" by the bar, "few" where there are too few questions to conclude, "reported" where there is no
+    bar, and "skipped" where the data lack what the audit needs."""
     detail: str = ""
+    """What else there is to say, above all why a line was skipped."""
     items: tuple[str, ...] = field(default=())
+    """Ids of the questions behind the line, the worst first, at most `MAX_ITEMS`."""
 
     @property
     def fell(self) -> bool:

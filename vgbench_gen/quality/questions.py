@@ -13,31 +13,42 @@ from vgbench_gen.text.render import word
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """The text of one question with its key.
-
-    group: questions about one truth share it. twin, pair: names that partners share ("" for none). scene:
-    "source/scene_id", which cross-validation never splits ("" where unknown; foreign data are then grouped by
-    image). options: texts without letters, in order; ("Yes", "No") for judgments; empty for open-ended. truth: place
-    of the right option, -1 for open-ended. value: the answer of an open-ended question as a number in `unit`, NaN
-    otherwise. images: names.
-    """
+    """The text of one question with its key."""
 
     id: str
+    """The id of the question in its dataset."""
     group: str
+    """A name that all questions about one truth share."""
     scene: str
+    """The scene as "source/scene_id", which cross-validation never splits; "" where it is unknown, and then questions
+    are grouped by image."""
     source: str
+    """The scan dataset."""
     task: str
+    """The name of the task."""
     ask: str
+    """The kind of question within the task, "" where there is one kind only."""
     form: QuestionType
+    """The question type."""
     question: str
+    """The question line."""
     context: str
+    """The context line."""
     options: tuple[str, ...]
+    """The texts of the options in order, without letters: ("Yes", "No") for judgments, nothing for open-ended
+    questions."""
     truth: int
+    """The place of the right option, -1 for open-ended questions."""
     value: float = float("nan")
+    """The answer of an open-ended question as a number in `unit`, NaN otherwise."""
     unit: str = ""
+    """The unit of `value`."""
     images: tuple[str, ...] = ()
+    """The names of the images in the order in which they are shown."""
     twin: str = ""
+    """A name that the two halves of a judgment pair share, "" for none."""
     pair: str = ""
+    """A name that two questions share which ask one truth from two sides, "" for none."""
 
     @property
     def cell(self) -> tuple[str, QuestionType]:

@@ -26,25 +26,32 @@ _GREY_SIDE = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight:
-    """What of an item makes it alike to another.
-
-    frames: frames that are asked about, sorted. poses: frame id -> (4, 4) world_from_camera where stored. hashes: frame
-    id -> perceptual hash of the first picture that shows it. target: key of the truth. pair_is_target: the answer is
-    about the frames themselves.
-    """
+    """What of an item makes it alike to another one."""
 
     id: str
+    """The id of the item."""
     group: str
+    """A name that all questions about one truth share."""
     task: str
+    """The name of the task."""
     ask: str
+    """The kind of question within the task."""
     source: str
+    """The scan dataset."""
     scene_id: str
+    """The id of the scene."""
     frames: tuple[str, ...]
+    """The ids of the frames that are asked about, sorted."""
     poses: Mapping[str, FloatArray]
+    """For each frame id its world_from_camera, (4, 4), where it is stored."""
     hashes: Mapping[str, int]
+    """For each frame id the perceptual hash of the first picture that shows it."""
     target: str
+    """The key of the truth."""
     answer: tuple[float, ...]
+    """The numbers of the answer."""
     pair_is_target: bool
+    """Whether the answer is about the frames themselves, as a relative pose is."""
 
 
 def picture_hash(encoded: bytes) -> int | None:

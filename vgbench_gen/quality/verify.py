@@ -37,12 +37,16 @@ _UNREADABLE = (VGBenchError, AttributeError, LookupError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something about a row that does not hold. check: machine-readable name."""
+    """Something about a row that does not hold."""
 
     item_id: str
+    """The id of the row."""
     task: str
+    """The name of the task."""
     check: str
+    """The machine-readable name of the check that failed."""
     detail: str
+    """What was found and what was expected, in words."""
 
     def __str__(self) -> str:
         return f"{self.item_id} ({self.task}): {self.check}: {self.detail}"
@@ -50,11 +54,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class VerifyJob:
-    """One scan and the items that were made from it; crosses process borders."""
+    """One scan and the items that were made from it; it crosses process borders."""
 
     ref: SceneRef
+    """Where the scan lies."""
     items: tuple[Item, ...]
+    """The items."""
     gates: Gates
+    """The gates of the build that the items come from."""
 
 
 def fact_of(item: Item) -> Fact:

@@ -23,12 +23,16 @@ Level = Literal["nominal", "ratio"]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """n: units with two ratings or more. raw, ac1, alpha: NaN where they are not defined."""
+    """How far several people agree on the same units."""
 
     n: int
+    """The units with two ratings or more."""
     raw: float
+    """The share of equal pairs of ratings, averaged over units; NaN where it is not defined."""
     ac1: float
+    """Gwet's AC1; NaN where it is not defined."""
     alpha: float
+    """Krippendorff's alpha; NaN where it is not defined."""
 
 
 def raw(units: Sequence[Sequence[str]]) -> float:

@@ -36,24 +36,28 @@ Clock = Callable[[], datetime]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place in a reviewer's batch; `token` is its name in addresses and tells nothing.
-
-    defect: kind of planted defect that is tried first; "" for real items.
-    """
+    """One place in a reviewer's batch."""
 
     token: str
+    """The name of the place in addresses of pages; it tells nothing about the item."""
     entry: ReviewItem
+    """The item that is shown there."""
     defect: Kind | Literal[""] = ""
+    """The kind of planted defect that is tried first, "" for real items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts for a reviewer: places of this batch and how many are done; real items done and still to do in all."""
+    """How far a reviewer has come."""
 
     done: int
+    """The places of this batch that are done."""
     total: int
+    """All places of this batch."""
     judged: int
+    """The real items that this reviewer has judged in all batches."""
     left: int
+    """The real items that are still to be judged."""
 
 
 class Desk:

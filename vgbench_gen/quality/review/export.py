@@ -18,10 +18,12 @@ _HARMLESS = frozenset({"needs_instrument"})
 
 @dataclass(frozen=True, slots=True)
 class ReviewExport:
-    """accepted: ids in the order of the dataset. refused: (id, reason) of judged items that are not accepted."""
+    """What a review lets through."""
 
     accepted: tuple[str, ...]
+    """The ids in the order of the dataset."""
     refused: tuple[tuple[str, str], ...]
+    """The (id, reason) of judged items that are not accepted."""
 
 
 def export(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Purpose = "release") -> ReviewExport:

@@ -48,31 +48,40 @@ class ReviewError(VGBenchError):
 
 
 class ReviewLine(BaseModel):
-    """One record of `<reviewer>.jsonl`.
-
-    schema: of this line. item: id. digest: `item_digest` of what was judged. planted: kind of the planted defect, ""
-    for a real item. batch, round: which batch, and how often it had been sent back before. answer, confidence: of the
-    stage "answer". verdict, flags, note: of the stage "verdict". time: UTC, ISO 8601. seconds: from the page being
-    shown, -1 where unknown.
-    """
+    """One record of `<reviewer>.jsonl`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     schema_: Literal[1] = Field(default=SCHEMA, alias="schema")
+    """The version of the form of this line, written as "schema"."""
     stage: Stage
+    """Whether the line holds a blind answer or a verdict."""
     reviewer: str
+    """The name of the reviewer."""
     item: str
+    """The id of the item."""
     digest: str
+    """The `item_digest` of what was judged, so that a verdict on other words or images never counts."""
     planted: Literal[Kind, ""] = ""
+    """The kind of the planted defect, "" for a real item."""
     batch: str
+    """The batch that the item stood in."""
     round: Annotated[int, Field(ge=0)] = 0
+    """How often that batch had been sent back before."""
     answer: Annotated[str, Field(max_length=64)] = ""
+    """The blind answer, of the stage "answer"."""
     confidence: Literal[Confidence, ""] = ""
+    """How sure the reviewer was, of the stage "answer"."""
     verdict: Literal[Verdict, ""] = ""
+    """The verdict, of the stage "verdict"."""
     flags: tuple[Flag, ...] = ()
+    """What the reviewer found wrong, of the stage "verdict"."""
     note: Annotated[str, Field(max_length=MAX_NOTE)] = ""
+    """What the reviewer wrote, of the stage "verdict"."""
     time: str
+    """When the line was written, UTC in ISO 8601."""
     seconds: float = -1.0
+    """The time since the page was shown, seconds; -1 where it is unknown."""
 
     @property
     def key(self) -> Key:

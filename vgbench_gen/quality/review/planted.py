@@ -34,14 +34,14 @@ ImageBytes = Callable[[Item, int], bytes]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReviewedItem:
-    """An item as a reviewer sees it: the row, and images (by place) that take the place of its own.
-
-    kind: of the planted defect, "" for a real item.
-    """
+    """An item as a reviewer sees it."""
 
     item: Item
+    """The row, with the planted defect where there is one."""
     kind: Kind | str = ""
+    """The kind of the planted defect, "" for a real item."""
     images: Mapping[int, bytes] = field(default_factory=dict)
+    """By place, the images that take the place of the item's own."""
 
 
 def count(items: int) -> int:

@@ -18,22 +18,29 @@ MAX_IDS_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """What the queue and the counts need of an item; the whole item is read when it is shown.
-
-    digest: see `item_digest`. answer: as stated. value: of an open-ended answer, in the item's unit, else 0 (also where
-    other people's answer is a word). tolerance: relative, of an open-ended answer.
-    """
+    """What the queue and the counts need of an item; the whole item is read when it is shown."""
 
     id: str
+    """The id of the item."""
     digest: str
+    """The `item_digest` of the item."""
     task: str
+    """The name of the task."""
     form: QuestionType
+    """The question type."""
     source: str
+    """The scan dataset."""
     scene: str
+    """The scene."""
     group: str
+    """A name that all questions about one truth share."""
     answer: str
+    """The answer as it is stated."""
     value: float
+    """An open-ended answer as a number in the item's unit, else 0; also 0 where the answer of another benchmark is a
+    word."""
     tolerance: float
+    """The relative tolerance of an open-ended answer."""
 
     def right(self, answer: str) -> bool:
         """Whether a blind answer is right: the same letter or word, or a number within the tolerance as a ratio."""
@@ -47,16 +54,18 @@ class ReviewItem:
 
 @dataclass(frozen=True, slots=True)
 class ReviewFilter:
-    """What to review: empty tuples and None leave everything in.
-
-    sample: at most so many items of each task and source, by hash.
-    """
+    """What to review; empty tuples and None leave everything in."""
 
     tasks: tuple[str, ...] = ()
+    """The names of tasks."""
     forms: tuple[str, ...] = ()
+    """The question types."""
     sources: tuple[str, ...] = ()
+    """The scan datasets."""
     ids: tuple[str, ...] | None = None
+    """The ids of single items."""
     sample: int | None = None
+    """At most so many items of each task and source, chosen by hash."""
 
 
 def entries_of(items: Iterable[Item]) -> list[ReviewItem]:

@@ -27,59 +27,78 @@ Verdict = Literal["green", "red", "few"]
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task. All shares are 0 to 1, NaN where undefined.
-
-    n: items with two verdicts or more; agreement is that of the first two. raw, ac1, alpha: of "valid" against the
-    rest. answer_raw, answer_alpha: of the blind answers, averaged over question types weighted by items (nominal for
-    letters and yes/no, ratio for numbers). human, low, high: share of right blind answers with Wilson's interval, per
-    item, so that two answers to one item do not count as two items; items found invalid are left out. grade: "human"
-    or "instrument" (no claim about people), "" where too few. verdict: of the agreement.
-    """
+    """The numbers of one task. All shares are 0 to 1, and NaN where they are undefined."""
 
     task: str
+    """The name of the task."""
     n: int
+    """The items with two verdicts or more; agreement is that of the first two."""
     raw: float
+    """The share of items on which both reviewers say "valid" or both say something else."""
     ac1: float
+    """Gwet's AC1 of "valid" against everything else."""
     alpha: float
+    """Krippendorff's alpha of "valid" against everything else."""
     answer_raw: float
+    """The agreement of the blind answers, averaged over question types weighted by items."""
     answer_alpha: float
+    """Krippendorff's alpha of the blind answers, averaged in the same way: nominal for letters and yes or no, ratio for
+    numbers."""
     human: float
+    """The share of right blind answers per item, so that two answers to one item do not count as two items. Items that
+    were found invalid are left out."""
     low: float
+    """The lower end of Wilson's interval of `human`."""
     high: float
+    """The upper end of Wilson's interval of `human`."""
     grade: Literal["human", "instrument", ""]
+    """"human", or "instrument" where nothing may be claimed about people, or "" where there are too few items."""
     verdict: Verdict
+    """The verdict on the agreement."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellRow:
-    """One task and source. n: settled items. bound: upper 95 % end of the rate of wrong answers, 0 to 1.
-
-    wrong: items that two reviewers call wrong; one stops the cell. ambiguous: other rejected items that two reviewers
-    call unclear.
-    """
+    """The numbers of one task and source."""
 
     task: str
+    """The name of the task."""
     source: str
+    """The scan dataset."""
     n: int
+    """The settled items."""
     accepted: int
+    """The accepted ones among them."""
     wrong: int
+    """The items that two reviewers call wrong; one stops the cell."""
     ambiguous: int
+    """The other rejected items, which two reviewers call unclear."""
     bound: float
+    """The upper 95 % end of the rate of wrong answers, 0 to 1."""
     stopped: bool
+    """Whether the cell is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """All numbers. states: items by state. reviewers: name -> counts of verdicts and of planted items."""
+    """All numbers of a review."""
 
     items: int
+    """The items that were to be reviewed."""
     states: Mapping[str, int]
+    """How many items stand in each state."""
     stale: int
+    """The verdicts on items that the dataset no longer has in this form."""
     reviewers: Mapping[str, Mapping[str, int]]
+    """For each reviewer, counts of verdicts and of planted items."""
     tasks: tuple[TaskRow, ...]
+    """One row for each task."""
     cells: tuple[CellRow, ...]
+    """One row for each task and source."""
     wrong: Mapping[str, float]
+    """Confirmed wrong answers: "count", "n", their rate "value", and its upper 95 % end "bound"."""
     ambiguous: Mapping[str, float]
+    """Ambiguous items, in the same form."""
 
     @property
     def fell(self) -> bool:

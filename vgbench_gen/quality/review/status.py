@@ -16,44 +16,56 @@ State = Literal["open", "accepted", "rejected", "disputed"]
 
 @dataclass(frozen=True, slots=True)
 class ItemVerdict:
-    """One reviewer's counted verdict on one item, with the blind answer ("" where that is missing)."""
+    """One reviewer's counted verdict on one item."""
 
     reviewer: str
+    """The name of the reviewer."""
     verdict: Verdict
+    """The verdict."""
     flags: tuple[str, ...]
+    """What the reviewer found wrong."""
     note: str
+    """What the reviewer wrote."""
     answer: str
+    """The blind answer, "" where it is missing."""
     confidence: str
+    """How sure the reviewer was of the blind answer."""
     time: str
+    """When the verdict was given, UTC in ISO 8601."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """How one reviewer did on planted items. sent_back: batches to be done again."""
+    """How one reviewer did on planted items."""
 
     shown: int = 0
+    """The planted items that were judged."""
     missed: int = 0
+    """Those among them that were called valid."""
     sent_back: int = 0
+    """The batches that have to be done again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where an item stands. reason: in words, "" where it is accepted or open."""
+    """Where an item stands."""
 
     state: State
+    """The state."""
     reason: str = ""
+    """The reason in words, "" where the item is accepted or open."""
 
 
 @dataclass(slots=True)
 class ReviewRecord:
-    """Everything counted: verdicts by item in the order in which they were given, checks by reviewer.
-
-    stale: verdicts on items that the dataset no longer has, or has with other words or images.
-    """
+    """Everything that counts in a review."""
 
     verdicts: dict[str, list[ItemVerdict]] = field(default_factory=dict)
+    """For each item id, the verdicts in the order in which they were given."""
     checks: dict[str, Checks] = field(default_factory=dict)
+    """For each reviewer, how the planted items were judged."""
     stale: int = 0
+    """The verdicts on items that the dataset no longer has, or has with other words or images."""
 
 
 def gather(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewItem]) -> ReviewRecord:

@@ -47,26 +47,36 @@ def look(question: Question, images: Sequence[Image]) -> VisibleQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SolverJob:
-    """Questions of one task and form to be answered together. folder: the dataset, as `load` takes it."""
+    """Questions of one task and form that are answered together."""
 
     folder: str
+    """The dataset, as `load` takes it."""
     kind: Literal["solve", "rules"]
+    """Whether solvers or rules that understand nothing answer them."""
     questions: tuple[Question, ...]
+    """The questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolverOutcome:
-    """One answer."""
+    """One answer of a solver or a rule."""
 
     kind: Kind
+    """Whether it was a solver, a solver with wrong images, or a trivial rule."""
     name: str
+    """The name of the solver or rule."""
     task: str
+    """The task of the question."""
     form: str
+    """The question type."""
     id: str
+    """The id of the question."""
     scene: str
+    """The scene of the question."""
     credit: float
     """1 where it is right, 0 where it is wrong, shared among ties."""
     chance: float
+    """The credit that a guess gets."""
     read: bool = True
     """False where the text held no numbers in a known wording; the credit is then that of a guess."""
     allowed_because: str = ""

@@ -31,24 +31,28 @@ _CellKey = tuple[str, str, Kind, int, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What choosing needs to know of a question.
-
-    kind: of its answer; "open" for what is no letter and no yes or no. options: how many; 2 for yes and no, 0 for open
-    ones. place: of the truth among them (yes is 0), -1 for open ones. rank: of the truth by size among options that are
-    numbers, -1 where they are not. twin: name shared with the question that makes the opposite claim, "" for none.
-    source: data set of the scans.
-    """
+    """What choosing needs to know of a question."""
 
     id: str
+    """The id of the question."""
     category: str
+    """The category that the choice may be balanced over."""
     task: str
+    """The name of the task."""
     form: str
+    """The question type."""
     kind: Kind
+    """The kind of its answer; "open" where it is neither a letter nor a yes or no."""
     options: int = 0
+    """The number of options: 2 for yes and no, 0 for open questions."""
     place: int = -1
+    """The place of the truth among the options, where yes is 0; -1 for open questions."""
     rank: int = -1
+    """The rank of the truth by size among options that are numbers, -1 where they are not."""
     twin: str = ""
+    """A name shared with the question that makes the opposite claim, "" for none."""
     source: str = ""
+    """The dataset of the scans."""
 
     @property
     def chance(self) -> float:
@@ -58,26 +62,32 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class ChoicePart:
-    """A category, or a task.
-
-    wanted: questions by the plan. candidates: hard ones that may be taken. even: most that leave truths evenly placed.
-    """
+    """How one category or task fared in a choice."""
 
     name: str
+    """The name of the category or task."""
     wanted: int
+    """The questions that the plan asks for."""
     candidates: int
+    """The hard questions that may be taken."""
     even: int
+    """The most of them that leave the places of the truth evenly filled."""
     chosen: int
+    """The questions that were chosen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """ids: in the order of the candidates given. over: what is balanced. dropped: taken out again for the letters."""
+    """The chosen questions."""
 
     ids: tuple[str, ...]
+    """Their ids, in the order of the candidates given."""
     over: Literal["category", "task"]
+    """What the choice is balanced over."""
     parts: tuple[ChoicePart, ...]
+    """How each category or task fared."""
     dropped: int = 0
+    """The questions that were taken out again for the sake of the letters."""
 
 
 def choose(
@@ -169,12 +179,16 @@ def scaled(balance: Balance, target: int) -> Balance:
 
 @dataclass(slots=True)
 class _Cell:
-    """Candidates of one task, form, number of options and source, in bins by truth and rank. take: chosen of each."""
+    """Candidates of one task, form, number of options and source."""
 
     kind: Kind
+    """The kind of their answers."""
     options: int
+    """Their number of options."""
     bins: dict[_Bin, list[tuple[tuple[bool, bool, str], str]]] = field(default_factory=dict)
+    """The candidates by the place and the rank of the truth."""
     take: dict[_Bin, int] = field(default_factory=dict)
+    """How many of each bin are taken."""
 
     def add(self, one: Subject, order: tuple[bool, bool, str]) -> None:
         self.bins.setdefault((one.place, one.rank), []).append((order, one.id))

@@ -25,17 +25,18 @@ COUNTED_WRONG: Mapping[Policy, tuple[Vote, ...]] = {
 
 
 class Balance(Config):
-    """How candidates are chosen from.
-
-    target: questions in all. counts: per category, for datasets that have all of these; others share the target evenly
-    over tasks. letter_points, rank_points: how many points a letter, and a rank by size among numbers, may be more
-    frequent than even among the questions of one task, form and source, besides rounding.
-    """
+    """How the hard questions are chosen from the candidates."""
 
     target: int = Field(default=1400, ge=1)
+    """The number of questions in all."""
     letter_points: float = Field(default=0.0, ge=0, le=3)
+    """How many points more frequent than even a letter may be among the questions of one task, form and source, besides
+    rounding."""
     rank_points: float = Field(default=3.0, ge=0, le=100)
+    """The same for the rank of the truth by size among numbers."""
     counts: dict[str, int] = Field(default_factory=dict)
+    """Questions per category, for datasets that have all of these categories; others share the target evenly over
+    tasks."""
 
     @model_validator(mode="after")
     def _sums(self) -> Balance:
@@ -45,19 +46,22 @@ class Balance(Config):
 
 
 class Rule(Config):
-    """A question is hard where at least `wrong` of `models` models are wrong, `large` of them large.
-
-    large_from_billions: parameters from which a model is large. policy: see `COUNTED_WRONG`. panel: specs or names of
-    those who vote; all that gave replies, without baselines, where empty.
-    """
+    """A question is hard where at least `wrong` of `models` models are wrong, `large` of them large."""
 
     models: int = Field(default=20, ge=1)
+    """The number of models that vote."""
     wrong: int = Field(default=16, ge=1)
+    """How many of them have to be wrong."""
     large: int = Field(default=2, ge=0)
+    """How many of those have to be large."""
     large_from_billions: float = Field(default=32.0, gt=0)
+    """The billions of parameters from which a model is large."""
     policy: Policy = "paper"
+    """Which outcomes count as wrong, see `COUNTED_WRONG`."""
     panel: tuple[str, ...] = ()
+    """The specs or names of those who vote; where empty, all that gave replies, without baselines."""
     balance: Balance = Field(default_factory=Balance)
+    """How the questions are chosen."""
 
     @model_validator(mode="after")
     def _reachable(self) -> Rule:
@@ -68,10 +72,12 @@ class Rule(Config):
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A model of the panel. billions: of parameters, None where unknown; such a model is not large."""
+    """A model of the panel."""
 
     name: str
+    """The name of the model."""
     billions: float | None = None
+    """Its billions of parameters, None where they are unknown; such a model is not large."""
 
     def is_large(self, rule: Rule) -> bool:
         """Whether the rule calls it large."""

@@ -17,18 +17,20 @@ Ballots = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VoteCounts:
-    """Counts per question, each (n,).
-
-    right, wrong, large_wrong: votes. open: models without a vote. hard: enough are wrong. undecided: not hard yet, but
-    would be if the models without a vote were wrong.
-    """
+    """Counts per question, each of shape (n,)."""
 
     right: IntArray
+    """The votes that the answer was right."""
     wrong: IntArray
+    """The votes that it was wrong."""
     large_wrong: IntArray
+    """The votes of large models that it was wrong."""
     open: IntArray
+    """The models without a vote."""
     hard: BoolArray
+    """Whether enough votes are wrong."""
     undecided: BoolArray
+    """Whether the question is not hard yet but would be if the models without a vote were wrong."""
 
 
 def count(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> VoteCounts:

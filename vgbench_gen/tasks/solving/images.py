@@ -21,10 +21,12 @@ _CONTRAST_MIN = 0.02  # half of OpenCV's: indoor walls are faint
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """uv: (N, 2) pixels of the image as delivered, whatever the working size. descriptors: (N, 128) unit length."""
+    """Keypoints of an image with their descriptors."""
 
     uv: FloatArray
+    """The keypoints, (N, 2), pixels of the image as it is delivered, whatever the working size."""
     descriptors: FloatArray
+    """The descriptors, (N, 128), of unit length."""
 
 
 class Image:
