@@ -23,8 +23,8 @@ from pathlib import Path
 from tests.golden import inventory
 from tests.golden.digests import Artefacts, differences, digests
 from tests.golden.machine import here
-from tests.golden.parts import PARTS
 from tests.golden.runs import ROOT, NotHere, PartFailed, Run
+from tests.golden.uses import PARTS
 
 BASELINE = Path(__file__).parent / "baseline"
 
@@ -36,6 +36,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--only", metavar="PART,...", default=",".join(PARTS), help=", ".join(PARTS))
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir(), "vgbench-golden"), metavar="DIR")
     parser.add_argument("--write", action="store_true", help="inventory: write the names of now as the baseline")
+    parser.add_argument(
+        "--reuse", action="store_true", help="work on the builds that the last run of this checkout left"
+    )
     given = parser.parse_args(words)
     if given.what == "inventory":
         return inventory.run(given.write)
@@ -45,8 +48,9 @@ def main(words: list[str] | None = None) -> int:
     work = given.work.resolve()
     run = Run(work, work / "runs" / ROOT.name)
     with run.alone(f"run-{ROOT.name}"):
-        shutil.rmtree(run.folder, ignore_errors=True)
-        run.folder.mkdir(parents=True)
+        if not given.reuse:
+            shutil.rmtree(run.folder, ignore_errors=True)
+        run.folder.mkdir(parents=True, exist_ok=True)
         return max([_part(run, name, given.what == "make") for name in names], default=0)
 
 

@@ -1,20 +1,16 @@
-"""The parts: what each runs, and which artefacts it keeps.
+"""The parts that build: what each runs, and which artefacts it keeps.
 
 A part that works on the build of another makes that one first, unless this run already did.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from tests.golden.digests import Artefacts, file_digests, parquet_rows, parquet_schema, rows_text
 from tests.golden.runs import Run
-
-# What a manifest says of the moment, the machine and the code.
-_MOMENT = ("code", "pixels", "seconds", "source_digest", "task_seconds")
+from tests.golden.trees import json_text
 
 
 def captures(run: Run) -> Artefacts:
@@ -82,13 +78,4 @@ def items_of(folder: Path) -> str:
 
 def manifest_of(run: Run, folder: Path) -> str:
     """The manifest without what it says of the moment, the machine and the code."""
-    return run.plain(json.dumps(_lasting(json.loads((folder / "manifest.json").read_text())), indent=1, sort_keys=True))
-
-
-def _lasting(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _lasting(one) for name, one in value.items() if name not in _MOMENT}
-    return [_lasting(one) for one in value] if isinstance(value, list) else value
-
-
-PARTS: dict[str, Callable[[Run], Artefacts]] = {"captures": captures, "mini": mini, "compose": compose}
+    return json_text(run, (folder / "manifest.json").read_text())
