@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vgbench_gen.core.errors import UnknownNameError
+from vgbench_gen.core.errors import PluginError, UnknownNameError
 from vgbench_gen.core.registry import Registry
 
 PLUGIN = """
@@ -99,3 +99,23 @@ def test_other_packages_register_by_entry_points(package: str, tmp_path: Path, m
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
     assert registry_of(package).names() == ["ant", "quokka", "zebra"]
     assert asked == [{"group": "vgbench_gen.animals"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import nowhere_at_all\n", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("", "nothing registered as 'quokka'"),
+        (PLUGIN.replace("{name}", "wombat"), "nothing registered as 'quokka'"),
+        (PLUGIN.replace("{name}", "ant"), "ValueError: two animal plug-ins are called 'ant'"),
+    ],
+)
+def test_an_entry_point_that_brings_nothing_is_said(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    (tmp_path / f"{package}_more.py").write_text(text.format(package=package, cls="Quokka", sound="click"))
+    entry = importlib.metadata.EntryPoint("quokka", f"{package}_more", "vgbench_gen.animals")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **selection: [entry])
+    for _ in range(2):  # the second look-up does not go on without it
+        with pytest.raises(PluginError, match=rf"quokka = {package}_more of {package}_more: found {told}"):
+            registry_of(package).names()

@@ -53,6 +53,10 @@ class UnknownNameError(VGBenchError):
     """A name is not registered."""
 
 
+class PluginError(VGBenchError):
+    """An installed package announces a plug-in that cannot be loaded."""
+
+
 class DatasetError(VGBenchError):
     """A built dataset cannot be read or is not the one expected."""
 

@@ -1,7 +1,7 @@
 """Plug-ins: one file each, registered by a decorator, found by scanning the folder.
 
-Packages outside this one register through entry points of the group `vgbench_gen.<kind>`; loading the entry
-point must run the decorator.
+Packages outside this one register through entry points of the group `vgbench_gen.<folder>`: loading the entry point
+runs the decorator, which registers a plug-in under the entry point's own name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
-from vgbench_gen.core.errors import UnknownNameError
+from vgbench_gen.core.errors import PluginError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -72,6 +72,11 @@ class Registry(Generic[T]):
         """All plug-ins in the order of their names."""
         return [self[name] for name in self.names()]
 
+    @property
+    def group(self) -> str:
+        """Name of the entry points by which packages from outside bring plug-ins of this kind."""
+        return f"vgbench_gen.{self.package.rpartition('.')[2]}"
+
     def _scan(self) -> None:
         if self._scanned:
             return
@@ -80,6 +85,26 @@ class Registry(Generic[T]):
         for module in sorted(pkgutil.iter_modules(folder.__path__), key=lambda m: m.name):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self.package}.{module.name}")
-        group = f"vgbench_gen.{self.package.rpartition('.')[2]}"
-        for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda e: e.name):
+        for entry in sorted(importlib.metadata.entry_points(group=self.group), key=lambda e: e.name):
+            self._load(entry)
+
+    def _load(self, entry: importlib.metadata.EntryPoint) -> None:
+        """Import what an entry point names and see that it registered a plug-in under the entry point's name.
+
+        Raises:
+            PluginError: it did not. Left out in silence, it would be missed only where its name is asked for.
+        """
+        package = entry.dist.name if entry.dist is not None else entry.module
+        try:
             entry.load()
+            if entry.name in self._entries:
+                return
+            problem = f"nothing registered as {entry.name!r}"
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+        self._scanned = False  # so that the next look-up says it again
+        raise PluginError(
+            f"entry point {entry.name} = {entry.value} of {package}: found {problem}; expected a module that "
+            f'registers a {self.kind} under that name. Mend it (`python -c "import {entry.module}"` tells more), or '
+            f"uninstall {package}."
+        )

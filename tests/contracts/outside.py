@@ -1,0 +1,83 @@
+"""Packages from outside: the code blocks of CONTRIBUTING.md, installed by entry point and run through the verbs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+_BLOCK = re.compile(r"^```(\w+) title=\"([^\"]+)\"\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# One process for many verbs: what takes long is importing.
+_DRIVER = """
+import contextlib, io, json, sys
+from vgbench_gen.cli.main import main
+results = []
+for arguments in json.load(sys.stdin):
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = main(arguments)
+    results.append([status, out.getvalue(), errors.getvalue()])
+print(json.dumps(results))
+"""
+
+
+def blocks() -> dict[str, str]:
+    """Path -> text of every titled code block of CONTRIBUTING.md."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    return {path: body for _, path, body in _BLOCK.findall(text)}
+
+
+def install(package: str, site: Path) -> None:
+    """Put a package of CONTRIBUTING.md into a folder that Python imports from, as pip would."""
+    files = {
+        path.removeprefix(f"{package}/"): text for path, text in blocks().items() if path.startswith(f"{package}/")
+    }
+    project = tomllib.loads(files.pop("pyproject.toml"))["project"]
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {module}" for name, module in entries.items())]
+    about = f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    files[f"{about}/METADATA"] = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    files[f"{about}/entry_points.txt"] = "\n".join(lines) + "\n"
+    for path, text in files.items():
+        (site / path).parent.mkdir(parents=True, exist_ok=True)
+        (site / path).write_text(text, "utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one call of the program gave."""
+
+    arguments: list[str]
+    status: int
+    out: str
+    errors: str
+
+    def json(self) -> Any:
+        """Its standard output, read as JSON."""
+        return json.loads(self.out)
+
+
+def vgbench(site: Path, *calls: Sequence[str | Path]) -> list[Told]:
+    """Call the program with these arguments, one call after the other in a process that has the packages of `site`."""
+    arguments = [[str(argument) for argument in call] for call in calls]
+    done = subprocess.run(
+        [sys.executable, "-c", _DRIVER],
+        input=json.dumps(arguments),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}"},
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout.splitlines()[-1])
+    return [Told(call, *result) for call, result in zip(arguments, results, strict=True)]

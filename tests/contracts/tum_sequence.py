@@ -1,0 +1,40 @@
+"""The rendered room as a sequence of TUM RGB-D, with the intrinsics that the loader of CONTRIBUTING.md expects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from tests.scene_factory import room_scene
+from vgbench_gen.core.types import Camera
+from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.poses import matrix_to_quaternion
+from vgbench_gen.samples.encode import encode_png
+
+NAME = "rgbd_dataset_freiburg3_room"
+SIZE = (640, 480)
+CAMERA = Camera(np.array([[535.4, 0.0, 320.1], [0.0, 539.2, 247.6], [0.0, 0.0, 1.0]]), *SIZE)
+
+
+def write_sequence(root: Path, frames: int = 14) -> Path:
+    """A sequence whose last image has no pose near it; rendered at half size, which costs a quarter of the time."""
+    folder = root / NAME
+    for name in ("rgb", "depth"):
+        (folder / name).mkdir(parents=True)
+    pairs, poses = ["# time image time depth"], ["# time tx ty tz qx qy qz qw"]
+    for number, frame in enumerate(room_scene(seed=1, frames=frames).frames):
+        frame.camera = frame.depth_camera = resized(CAMERA, SIZE[0] // 2, SIZE[1] // 2)
+        depth = cv2.resize(np.round(frame.depth_m() * 5000).astype(np.uint16), SIZE, interpolation=cv2.INTER_NEAREST)
+        time_s, later_s = f"{100 + 0.1 * number:.6f}", f"{100.004 + 0.1 * number:.6f}"
+        (folder / "rgb" / f"{time_s}.png").write_bytes(encode_png(cv2.resize(frame.color(), SIZE)))
+        (folder / "depth" / f"{later_s}.png").write_bytes(encode_png(depth))
+        pairs.append(f"{time_s} rgb/{time_s}.png {later_s} depth/{later_s}.png")
+        if number < frames - 1:
+            w, x, y, z = matrix_to_quaternion(frame.world_from_camera[:3, :3])
+            tx, ty, tz = frame.world_from_camera[:3, 3]
+            poses.append(f"{later_s} {tx:.6f} {ty:.6f} {tz:.6f} {x:.8f} {y:.8f} {z:.8f} {w:.8f}")
+    (folder / "associations.txt").write_text("\n".join(pairs) + "\n")
+    (folder / "groundtruth.txt").write_text("\n".join(poses) + "\n")
+    return folder
