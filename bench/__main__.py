@@ -24,7 +24,7 @@ from bench import (
 )
 from bench.session import Session
 from bench.table import Row, lines
-from vgbench_gen.pipeline.executors.base import one_thread
+from vgbench_gen.pipeline.executors.base import limit_to_one_thread
 
 PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "sens": sens_reader.rows,
@@ -62,7 +62,7 @@ def main() -> int:
         for name, part in PARTS.items():
             if arguments.only in ("", name):
                 began = time.monotonic()
-                with one_thread():
+                with limit_to_one_thread():
                     rows += part(session)
                 print(f"bench: {name} took {time.monotonic() - began:.0f} s", file=sys.stderr)
     for line in lines(rows):

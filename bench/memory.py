@@ -12,7 +12,7 @@ from bench.copies import copy_scenes
 from bench.session import Session
 from bench.table import Row
 from vgbench_gen.pipeline.compose import compose
-from vgbench_gen.pipeline.executors.base import one_thread
+from vgbench_gen.pipeline.executors.base import limit_to_one_thread
 from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, measure_scene
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import SceneRef
@@ -60,7 +60,7 @@ def _measuring_mb(
     for count in range(STEPS[-1]):
         turn, k = divmod(count, len(refs))
         folder = out if not turn else out.with_name(f"{out.name}-{turn}")
-        with one_thread():
+        with limit_to_one_thread():
             report = measure_scene(MeasureJob(refs[k], recipe, folder))
         reports.append(replace(report, scene_id=f"{report.scene_id}-{turn}") if turn else report)
         if turn and k == len(refs) - 1:

@@ -10,7 +10,7 @@ from bench.session import Session
 from bench.table import Row
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Fact
-from vgbench_gen.pipeline.measure import _with_pictures, chosen_tasks, measure_task
+from vgbench_gen.pipeline.measure import list_tasks, measure_task, store_pictures
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
@@ -45,7 +45,7 @@ def rows(session: Session) -> list[Row]:
                 view.mutual_overlap  # noqa: B018 - the pair table is shared by all tasks
             finished_s += time.process_time() - began
             two_views: list[Fact] = []
-            for task in chosen_tasks(recipe):
+            for task in list_tasks(recipe):
                 began = time.process_time()
                 kept, dropped = measure_task(task, view, recipe.seed, recipe.facts_per_scene)
                 task_s = time.process_time() - began
@@ -76,9 +76,9 @@ def _finished(facts: list[Fact], view: SceneView, recipe: Recipe, folder: Path) 
     """Items written from facts, every picture drawn."""
     media = MediaStore(folder / "media")
     cache = PictureCache(folder / "pictures.sqlite", media)
-    tasks: dict[str, Task] = {task.name: task for task in chosen_tasks(recipe) if task.name in TWO_VIEWS}
+    tasks: dict[str, Task] = {task.name: task for task in list_tasks(recipe) if task.name in TWO_VIEWS}
     free = Recipe(seed=recipe.seed, gates=recipe.gates, strategy=recipe.strategy)
-    drawn = _with_pictures(facts, view, media)
+    drawn = store_pictures(facts, view, media)
     settings, items = QuestionSettings.of(free), 0
     with media.batch():
         for plan in plan_facts(drawn, list(tasks.values()), free).chosen:

@@ -64,7 +64,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
         return "1.26.4" if name == "numpy" else real(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    checks = {check.name: check for check in doctor.versions()}
+    checks = {check.name: check for check in doctor.check_versions()}
     assert checks["packages"].verdict == "FAIL"
     assert "numpy 1.26.4, wanted <3,>=2.1" in checks["packages"].found
     assert checks["extra video"].verdict == "WARN"
@@ -77,7 +77,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_memory_for_the_workers(monkeypatch: pytest.MonkeyPatch, free: float, verdict: str, remedy: str) -> None:
     monkeypatch.setattr(doctor, "available_bytes", lambda: int(free))
-    check = doctor.memory(NEEDS, 4)
+    check = doctor.check_memory(NEEDS, 4)
     assert check.verdict == verdict
     assert check.remedy.startswith(remedy)
 
@@ -85,12 +85,12 @@ def test_memory_for_the_workers(monkeypatch: pytest.MonkeyPatch, free: float, ve
 @pytest.mark.parametrize(("free", "disk", "spool"), [(5e9, "OK", "OK"), (1.5e9, "WARN", "OK"), (3e8, "FAIL", "FAIL")])
 def test_room_on_the_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, disk: str, spool: str) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(free)))
-    assert [check.verdict for check in doctor.room(tmp_path, NEEDS, 4)] == [disk, spool]
+    assert [check.verdict for check in doctor.check_room(tmp_path, NEEDS, 4)] == [disk, spool]
 
 
 def test_a_build_that_runs_there_is_seen(tmp_path: Path) -> None:
     with BuildLock(tmp_path):
-        checks = {check.name: check for check in doctor.storage(tmp_path)}
+        checks = {check.name: check for check in doctor.check_storage(tmp_path)}
     assert checks["storage"].verdict == "OK"
     assert checks["lock"].verdict == "FAIL"
     assert "is building here" in checks["lock"].found

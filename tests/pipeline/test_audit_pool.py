@@ -10,9 +10,9 @@ import pytest
 
 from tests.pipeline import planted
 from vgbench_gen.pipeline import audit_pool
-from vgbench_gen.pipeline.audit_pool import Pool, pool_of
-from vgbench_gen.pipeline.audit_steps import one_per_truth
-from vgbench_gen.pipeline.build import built_recipe
+from vgbench_gen.pipeline.audit_pool import Pool, fill_pool
+from vgbench_gen.pipeline.audit_steps import keep_one_per_truth
+from vgbench_gen.pipeline.build import read_built_recipe
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.quality.questions import Question, question_of
@@ -22,7 +22,7 @@ from vgbench_gen.store.provenance import read_manifest
 
 def pooled(folder: Path, release: list[Question], most: int = 60) -> Pool:
     scenes = [(scene["dataset"], scene["scene_id"]) for scene in read_manifest(folder)["scenes"]]
-    return pool_of(folder, built_recipe(folder), release, scenes, most)
+    return fill_pool(folder, read_built_recipe(folder), release, scenes, most)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +79,8 @@ def test_tests_of_distributions_see_a_truth_once() -> None:
     yes, no, *_ = planted.claims(4)
     again = replace(a, id="again", options=a.options[::-1])
     third = replace(yes, id="third", twin="another claim")
-    assert one_per_truth([a, again, b]) == (a, b)
-    assert one_per_truth([yes, no, third]) == (yes, no)
+    assert keep_one_per_truth([a, again, b]) == (a, b)
+    assert keep_one_per_truth([yes, no, third]) == (yes, no)
 
 
 def test_the_same_options_again_are_no_new_question() -> None:

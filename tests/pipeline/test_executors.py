@@ -18,7 +18,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from vgbench_gen.core.errors import ConfigError, UnknownNameError, VGBenchError
-from vgbench_gen.pipeline.executors import Engine, Executor, WorkerDied, begun, engines, run
+from vgbench_gen.pipeline.executors import Engine, Executor, WorkerDied, begin_work, engines, run
 
 TWO = Engine("local", 2)
 
@@ -85,25 +85,25 @@ def test_workers_begun_early_do_the_work_and_end(tmp_path: Path, monkeypatch: py
     early, jobs = tmp_path / "early", [Task(tmp_path, k, seconds=0.1) for k in range(4)]
     early.mkdir()
     monkeypatch.setenv("SIGNED_IN", str(early))
-    with begun(TWO, sign_in):
+    with begin_work(TWO, sign_in):
         assert sorted(run(work, jobs, TWO)) == [(k, (k, 1)) for k in range(4)]
         ready = {path.name for path in early.iterdir()}
         assert len(ready) == 2
         assert {(tmp_path / str(k)).read_text().strip() for k in range(4)} <= ready
         list(run(work, jobs, TWO))  # by workers of its own
         assert len(list(early.iterdir())) == 2
-    with begun(TWO, sign_in):
+    with begin_work(TWO, sign_in):
         pass  # nothing to do after all
     until = time.monotonic() + 120
     while any(running(int(path.name)) for path in early.iterdir()):
         assert time.monotonic() < until, "workers that nobody took stayed"
         time.sleep(0.02)
-    with begun(Engine(), sign_in):
+    with begin_work(Engine(), sign_in):
         assert list(run(abs, [-1])) == [(0, 1)]
 
 
 def test_workers_that_die_while_they_get_ready_cost_one_more_try(tmp_path: Path) -> None:
-    with begun(TWO, die):
+    with begin_work(TWO, die):
         done = dict(run(work, [Task(tmp_path, k) for k in range(2)], TWO))
     assert done == {0: (0, 1), 1: (1, 1)}
 

@@ -14,10 +14,10 @@ import pytest
 from tests.pipeline.same_bytes import content, small_recipe
 from vgbench_gen.core.types import Fact, Item
 from vgbench_gen.pipeline import compose
-from vgbench_gen.pipeline.audit_pool import pool_of
+from vgbench_gen.pipeline.audit_pool import fill_pool
 from vgbench_gen.pipeline.build import recompose
-from vgbench_gen.pipeline.compose import fact_shards
-from vgbench_gen.pipeline.known import learnt
+from vgbench_gen.pipeline.compose import list_fact_shards
+from vgbench_gen.pipeline.known import learn_from_shards
 from vgbench_gen.pipeline.measure import shard_path
 from vgbench_gen.quality.questions import question_of
 from vgbench_gen.store.dataset import load
@@ -50,7 +50,7 @@ def many(reference: tuple[Path, dict[str, str]], tmp_path_factory: pytest.TempPa
     """Facts of a small build, as if they had been measured in several scenes."""
     out = tmp_path_factory.mktemp("many")
     shutil.copytree(reference[0] / "media", out / "media")
-    for path in fact_shards(reference[0]):
+    for path in list_fact_shards(reference[0]):
         facts, about = [fact for fact in read_shard(path, FACTS) if fact.task in TASKS], read_metadata(path)
         for k in range(COPIES if facts else 0):
             scene = f"{facts[0].scene_id}-{k}"
@@ -98,7 +98,7 @@ def test_the_audit_pool_asks_as_the_dataset_does(many: Path, teach: Teach, tmp_p
     composed(many, tmp_path / "out")
     items = load(tmp_path / "out")
     scenes = {(item.source, item.scene_id) for item in items}
-    found = pool_of(tmp_path / "out", RECIPE, [], scenes, most=10_000)
+    found = fill_pool(tmp_path / "out", RECIPE, [], scenes, most=10_000)
     asked = {(q.group, q.form, q.question, frozenset(q.options)) for m in found.questions.values() for q in m}
     mine = {said(item) for item in items}
     assert {form for _, form, _, _ in mine} == {"judgment", "multi-choice", "open-ended"}
@@ -107,14 +107,14 @@ def test_the_audit_pool_asks_as_the_dataset_does(many: Path, teach: Teach, tmp_p
 
 def test_only_facts_that_may_be_asked_teach(many: Path, teach: Teach) -> None:
     teach(4)
-    shards = fact_shards(many)
+    shards = list_fact_shards(many)
     facts: list[Fact] = [fact for path in shards for fact in read_shard(path, FACTS)]
-    known = learnt(shards, RECIPE)
+    known = learn_from_shards(shards, RECIPE)
     assert {name: len(of.scenes) for name, of in known.items()} == {
         name: sum(fact.task == name for fact in facts) for name in TASKS
     }
-    assert learnt(shards[::-1], RECIPE)["object_distance"].scenes == known["object_distance"].scenes
+    assert learn_from_shards(shards[::-1], RECIPE)["object_distance"].scenes == known["object_distance"].scenes
     elsewhere = RECIPE.model_copy(update={"only_from": {"object_location": ("scannetpp",)}})
-    assert set(learnt(shards, elsewhere)) == {"object_distance"}
+    assert set(learn_from_shards(shards, elsewhere)) == {"object_distance"}
     other = next(iter({fact.split for fact in facts})) + "x"
-    assert not learnt(shards, RECIPE.model_copy(update={"only_splits": (other,)}))
+    assert not learn_from_shards(shards, RECIPE.model_copy(update={"only_splits": (other,)}))

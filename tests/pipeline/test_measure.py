@@ -7,7 +7,7 @@ import pytest
 
 from tests.scene_factory import RoomScene, room_scene
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.pipeline.measure import scene_problem
+from vgbench_gen.pipeline.measure import find_scene_problem
 from vgbench_gen.scenes.view import SceneView
 
 
@@ -17,7 +17,7 @@ def room() -> RoomScene:
 
 
 def test_a_sound_scene_is_kept(room: RoomScene) -> None:
-    assert scene_problem(SceneView(room, Gates())) is None
+    assert find_scene_problem(SceneView(room, Gates())) is None
 
 
 def test_poses_that_contradict_the_depth_cost_the_scene(room: RoomScene) -> None:
@@ -26,7 +26,7 @@ def test_poses_that_contradict_the_depth_cost_the_scene(room: RoomScene) -> None
     for frame in view.frames:
         frame.world_from_camera = frame.world_from_camera.copy()
         frame.world_from_camera[:3, 3] += rng.normal(0, 0.08, 3)
-    problem = scene_problem(view)
+    problem = find_scene_problem(view)
     assert problem is not None
     assert problem.task == "scene"
     assert problem.reason in {"pose_depth_cycle", "pose_depth_agreement"}
@@ -37,6 +37,6 @@ def test_poses_that_contradict_the_depth_cost_the_scene(room: RoomScene) -> None
 def test_a_scene_without_usable_frames_says_so(room: RoomScene) -> None:
     view = SceneView(room, Gates())
     view.frames = []
-    problem = scene_problem(view)
+    problem = find_scene_problem(view)
     assert problem is not None
     assert problem.reason == "no_usable_frames"

@@ -171,13 +171,13 @@ def test_what_has_no_other_side_costs_only_the_pair() -> None:
 def test_a_fact_gives_way_to_one_of_its_level() -> None:
     pairing, levels = Pairing(1.0), Levels({"easy": 0.5, "hard": 0.5})
     facts = [(True, "easy"), (False, "hard"), (True, "hard"), (True, "easy")]
-    assert pairing.exchanges("t", "multi-choice", facts, levels) == [(0, 3), (2, 1)]
+    assert pairing.find_exchanges("t", "multi-choice", facts, levels) == [(0, 3), (2, 1)]
     # One due and a half kept back: nothing can be given up here, so the next scene makes up for it.
     pairing = Pairing(1.0)
-    assert pairing.exchanges("t", "open-ended", facts[:1], levels) == []
-    assert pairing.exchanges("t", "open-ended", facts[:2], levels) == [(0, 1)]
-    assert levels.behind("t", "open-ended", "hard") > levels.behind("t", "open-ended", "easy")
-    assert Pairing(0.0).exchanges("t", "open-ended", facts * 9, levels) == []
+    assert pairing.find_exchanges("t", "open-ended", facts[:1], levels) == []
+    assert pairing.find_exchanges("t", "open-ended", facts[:2], levels) == [(0, 1)]
+    assert levels.count_missing("t", "open-ended", "hard") > levels.count_missing("t", "open-ended", "easy")
+    assert Pairing(0.0).find_exchanges("t", "open-ended", facts * 9, levels) == []
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1])

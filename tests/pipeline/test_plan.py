@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.plan import Plan, choose, deal_letters, difficulties, difficulty_counts, letter_counts
+from vgbench_gen.pipeline.plan import Plan, choose, deal_letters, difficulty_counts, grade_difficulty, letter_counts
 from vgbench_gen.pipeline.question import ask_as_planned, put_truth_at
 from vgbench_gen.pipeline.question_plan import QuestionPlan, group_id
 from vgbench_gen.pipeline.quotas import ITEMS
@@ -212,10 +212,10 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
 
 
 def test_difficulty_is_the_tercile_of_the_margin() -> None:
-    level = difficulties([forms(n)[0] for n in (4, 0, 8, 1, 7, 2, 5, 3, 6)], stress=False)
+    level = grade_difficulty([forms(n)[0] for n in (4, 0, 8, 1, 7, 2, 5, 3, 6)], stress=False)
     assert [level[forms(n)[0].group_id] for n in range(9)] == ["hard"] * 3 + ["medium"] * 3 + ["easy"] * 3
-    assert set(difficulties([forms(n)[0] for n in range(9)], stress=True).values()) == {"stress"}
-    assert difficulties([], stress=False) == {}
+    assert set(grade_difficulty([forms(n)[0] for n in range(9)], stress=True).values()) == {"stress"}
+    assert grade_difficulty([], stress=False) == {}
     planned, _ = plan(MANY, Recipe(margins="recorded", strategy="sampled"))
     assert {p.plan.difficulty for p in planned} == {"stress"}
 

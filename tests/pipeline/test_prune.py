@@ -13,7 +13,7 @@ from tests.store.examples import make_item, textured
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.executors import Engine
-from vgbench_gen.pipeline.prune import choose, prune, units
+from vgbench_gen.pipeline.prune import choose, find_units, prune
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
@@ -46,7 +46,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_units_hold_what_belongs_together() -> None:
     a, b, c, d = planted.choices(4)
-    found = units([replace(a, twin="t"), replace(b, pair="p"), replace(c, twin="t", pair="p"), d])
+    found = find_units([replace(a, twin="t"), replace(b, pair="p"), replace(c, twin="t", pair="p"), d])
     assert sorted(sorted(q.id for q in unit) for unit in found) == [["choice0", "choice1", "choice2"], ["choice3"]]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 from vgbench_gen.pipeline.pick import Levels, Spread, deal
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, SceneSupply, Targets, solve, water_level
+from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, SceneSupply, Targets, find_water_level, solve
 
 Forms = frozenset[QuestionType]
 Facts = dict[tuple[str, Scene], list[Forms]]
@@ -224,7 +224,7 @@ def test_the_published_totals_over_68_scenes() -> None:
             if (cell.task, cell.scene.source) == (task, source):
                 loads[cell.scene] += n
         room = {s.scene: s.rank(QUESTION_TYPES, 1) for s in supply if s.task == task}
-        level = water_level([room[scene] for scene in loads], loads.total())
+        level = find_water_level([room[scene] for scene in loads], loads.total())
         assert all(min(room[scene], level - 1) - 1 <= load <= level + 1 for scene, load in loads.items())
 
 
@@ -249,7 +249,7 @@ def test_few_facts_give_as_many_items_as_there_are() -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 40))
 def test_water_level(rooms: Sequence[int], total: int) -> None:
-    level = water_level(rooms, total)
+    level = find_water_level(rooms, total)
     if total <= sum(rooms):
         assert sum(min(room, level) for room in rooms) >= total
     if level:
@@ -295,8 +295,8 @@ def test_answers_of_another_kind_or_without_a_number_crowd_nobody() -> None:
         spread.take("camera/fx", value)
     spread.take("camera/fx", float("nan"))
     reach = 2 * np.log(1.25)
-    assert spread.crowd("camera/fx", 1.0) == pytest.approx(2 - np.log(1.2) / reach)
-    assert spread.crowd("camera/fx", 1.1) == pytest.approx(2 - np.log(1.2) / reach)  # both sides of it
-    assert spread.crowd("camera/fx", 1.9) == 0
-    assert spread.crowd("camera/hfov", 1.1) == 0
-    assert spread.crowd("camera/fx", float("nan")) == 0
+    assert spread.measure_crowding("camera/fx", 1.0) == pytest.approx(2 - np.log(1.2) / reach)
+    assert spread.measure_crowding("camera/fx", 1.1) == pytest.approx(2 - np.log(1.2) / reach)  # both sides of it
+    assert spread.measure_crowding("camera/fx", 1.9) == 0
+    assert spread.measure_crowding("camera/hfov", 1.1) == 0
+    assert spread.measure_crowding("camera/fx", float("nan")) == 0

@@ -9,7 +9,7 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.gates import Gates, RegionGates
 from vgbench_gen.pipeline.build import check_names
-from vgbench_gen.pipeline.plan import targets_of
+from vgbench_gen.pipeline.plan import read_targets
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe, load_recipe
 from vgbench_gen.tasks.base import tasks
 
@@ -120,7 +120,7 @@ def test_vgbench_is_the_published_one() -> None:
 def test_a_scene_holds_at_most_its_share_of_a_task() -> None:
     recipe = load_recipe("vgbench")
     scenes = [("ca1m", f"{k}") for k in range(36)] + [("scannet", f"{k}") for k in range(100)] + [("wildrgbd", "x")]
-    caps = targets_of(recipe, {name: tasks[name].formats for name in tasks.names()}, scenes).caps
+    caps = read_targets(recipe, {name: tasks[name].formats for name in tasks.names()}, scenes).caps
     assert caps["object_distance", "ca1m"] == 25  # 600 * 1.5 / 36
     assert caps["point_tracking", "scannet"] == 33  # 1,100 * 3 %
     assert ("metric_depth", "wildrgbd") not in caps  # the only one may hold all

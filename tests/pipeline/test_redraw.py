@@ -14,7 +14,7 @@ from tests.pipeline.same_bytes import content, leftovers, small_recipe
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.pipeline.redraw import RedrawReport, redraw
-from vgbench_gen.pipeline.redraw_sets import Settings, letters_of
+from vgbench_gen.pipeline.redraw_sets import Settings, deal_row_letters
 from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
@@ -131,7 +131,7 @@ def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Refere
     assert len(items) == len(load(reference[0])) - gone
     assert [item.index for item in items] == list(range(len(items)))
     assert not verify_set(items)
-    dealt = letters_of([item_row(item) for item in items], small_recipe().seed)
+    dealt = deal_row_letters([item_row(item) for item in items], small_recipe().seed)
     assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
     assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
 

@@ -22,7 +22,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.build import BuildReport, recompose
 from vgbench_gen.pipeline.recipe import Recipe, Words, load_recipe
-from vgbench_gen.pipeline.reword import groups_of, reword_items
+from vgbench_gen.pipeline.reword import group_rows, reword_items
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
 from vgbench_gen.text.bank import Bank, accepted, added, load_bank, origin_of, save_bank, shipped
@@ -269,6 +269,6 @@ def test_rows_stay_where_a_model_talks_nonsense_or_the_budget_is_spent(built: Pa
 
 def test_every_pair_of_twins_of_the_build_shares_one_text(built: Path) -> None:
     items = list(load(built))
-    groups = groups_of(items)
+    groups = group_rows(items)
     assert sum(len(group.places) for group in groups) == len(items)
     assert Counter(len(group.places) for group in groups)[2] == sum(bool(item.twin_id) for item in items) / 2

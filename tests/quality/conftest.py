@@ -10,7 +10,7 @@ import pytest
 from tests.quality.invariance_room import Room, measured
 from tests.small_room import small_view
 from vgbench_gen.core.types import Fact, Item
-from vgbench_gen.pipeline.measure import _with_pictures, measure_task
+from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.question import QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
@@ -40,7 +40,7 @@ def compose_rows(folder: Path, distractor_seed: int = 0) -> Rows:
     media = MediaStore(folder / "media")
     chosen = [tasks[name].with_gates(recipe.gates) for name in NAMES]
     facts = [fact for task in chosen for fact in measure_task(task, view, recipe.seed, recipe.facts_per_scene)[0]]
-    return write_rows(folder, _with_pictures(facts, view, media), media, recipe)
+    return write_rows(folder, store_pictures(facts, view, media), media, recipe)
 
 
 def write_rows(folder: Path, facts: list[Fact], media: MediaStore, recipe: Recipe) -> Rows:

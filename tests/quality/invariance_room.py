@@ -17,7 +17,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ColorArray, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import OptionSet, strategies
-from vgbench_gen.pipeline.measure import _with_pictures, measure_task
+from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.question import (
     MadeQuestion,
     QuestionRejectedError,
@@ -55,7 +55,7 @@ def measured(folder: Path) -> Room:
     found = {}
     for name in NAMES:
         facts, _ = measure_task(tasks[name], small_view(), 0, PER_TASK.get(name, 4))
-        found[name] = [fact for fact in _with_pictures(facts, small_view(), media) if _may_be_asked(fact)]
+        found[name] = [fact for fact in store_pictures(facts, small_view(), media) if _may_be_asked(fact)]
         assert len(found[name]) >= 2, name
     assert {fact.ask for fact in found["camera_parameters"]} == set(tasks["camera_parameters"].asks)
     return Room(found, media)

@@ -18,7 +18,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, strategies, valid_sets
 from vgbench_gen.geometry import cameras
-from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
@@ -48,7 +48,7 @@ def facts(view: SceneView) -> list[Fact]:
     for ask in TASK.asks:
         draft = TASK._draft(view.frames[0], view, ask, rng_for(0, ask))
         assert isinstance(draft, Fact)
-        checked = confirmed(TASK, draft, view)
+        checked = confirm_draft(TASK, draft, view)
         assert isinstance(checked, Fact), checked
         found.append(_stored(checked, view))
     return found
@@ -187,7 +187,7 @@ def test_a_break_in_the_first_route_sinks_the_draft(view: SceneView, monkeypatch
                 for turn in range(4):
                     draft = TASK._draft(view.frames[0], view, ask, rng_for(turn, "break"))
                     if isinstance(draft, Fact):
-                        outcomes.append(confirmed(TASK, draft, view))
+                        outcomes.append(confirm_draft(TASK, draft, view))
                 assert any(isinstance(o, Rejected) and o.reason == "second_route_disagrees" for o in outcomes), name
 
 
@@ -201,7 +201,7 @@ def test_a_break_in_the_second_route_sinks_the_draft(
         return out, base * 1.01
 
     monkeypatch.setattr(module, "_resize_map", half_the_zoom)
-    assert all(isinstance(confirmed(TASK, fact, view), Rejected) for fact in facts)
+    assert all(isinstance(confirm_draft(TASK, fact, view), Rejected) for fact in facts)
 
 
 def test_no_depth_no_second_route(view: SceneView, facts: list[Fact], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,7 +350,7 @@ def test_real_captures_give_every_kind(captures: Path) -> None:
         for ask in TASK.asks:
             draft = TASK._draft(frame, view, ask, rng_for(0, ask))
             assert isinstance(draft, Fact), draft
-            outcome = confirmed(TASK, draft, view)
+            outcome = confirm_draft(TASK, draft, view)
             assert isinstance(outcome, Fact), outcome
             np.testing.assert_array_equal(TASK.recompute(_evidence(_stored(outcome, view))), draft.second_value)
             assert cameras.fov_deg(frame.camera)[0] > max(c.evidence["hfov"] for c in draft.candidates)

@@ -15,7 +15,7 @@ from vgbench_gen.core.gates import Gates, HomographyGates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import compatibility, draw_truth, strategies, valid_sets
-from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
@@ -164,13 +164,13 @@ def test_a_break_in_either_route_sinks_the_draft(
     for wrong in (np.linalg.inv(truth.value), truth.value + np.array([[0, 0, 1.0], [0, 0, 0], [0, 0, 0]])):
         members = list(fact.candidates)
         members[fact.truth] = replace(truth, value=wrong / wrong[2, 2])
-        outcome = confirmed(TASK, replace(fact, candidates=tuple(members)), view)
+        outcome = confirm_draft(TASK, replace(fact, candidates=tuple(members)), view)
         assert isinstance(outcome, Rejected)
         assert outcome.reason == "second_route_disagrees"
         assert outcome.value > 1
     swapped = lambda H, w, h: warped_correspondences(H, w, h)[::-1]  # noqa: E731
     monkeypatch.setattr(_homographies, "warped_correspondences", swapped)
-    assert isinstance(confirmed(TASK, fact, view), Rejected)
+    assert isinstance(confirm_draft(TASK, fact, view), Rejected)
 
 
 @pytest.mark.parametrize("size", [(640, 480), (561, 420), (30, 9)])

@@ -14,7 +14,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility, strategies
 from vgbench_gen.geometry import projection
-from vgbench_gen.pipeline.measure import confirmed
+from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
@@ -132,7 +132,7 @@ def test_drafts_are_deterministic_and_bounded(facts: list[Fact]) -> None:
 
 def test_both_routes_and_the_evidence_agree(facts: list[Fact]) -> None:
     for fact in facts:
-        checked = confirmed(TASK, fact, small_view())
+        checked = confirm_draft(TASK, fact, small_view())
         assert isinstance(checked, Fact)
         assert checked.second_value[0] == pytest.approx(fact.truth_candidate.value[0], rel=0.035, abs=0.01)
         assert checked.second_value[0] != fact.truth_candidate.value[0]
@@ -144,12 +144,12 @@ def test_a_wrong_depth_mapping_sinks_the_draft(monkeypatch: pytest.MonkeyPatch) 
     """The depth image is cropped but its K is not: the first route reads depth elsewhere than the cloud lands."""
     view = SceneView(small_room(), Gates())
     good = facts_of(view)
-    assert all(isinstance(confirmed(TASK, fact, view), Fact) for fact in good)
+    assert all(isinstance(confirm_draft(TASK, fact, view), Fact) for fact in good)
     for frame in view.frames:
         K = frame.depth_camera.K.copy()
         K[0, 2] += 25
         frame.depth_camera = Camera(K, frame.depth_camera.width, frame.depth_camera.height)
-    outcomes = [confirmed(TASK, fact, view) for fact in good]
+    outcomes = [confirm_draft(TASK, fact, view) for fact in good]
     wrong = [o for o in outcomes if isinstance(o, Rejected)]
     assert len(wrong) >= len(good) / 3  # flat regions have equal depth beside them
     assert {r.reason for r in wrong} == {"second_route_disagrees"}
@@ -170,7 +170,7 @@ def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
     for fact in facts_of(noisy):
         frame = quiet.frame(fact.frame_ids[0])
         exact = measure(frame, quiet, np.array(evidence_rect(fact.truth_candidate.show)))
-        assert isinstance(confirmed(TASK, fact, noisy), Fact)
+        assert isinstance(confirm_draft(TASK, fact, noisy), Fact)
         if exact is not None:
             offs.append(fact.truth_candidate.value[0] - exact.mean_m)
     assert len(offs) > 4
@@ -357,7 +357,7 @@ def test_options_are_depths_of_one_rectangle_in_several_frames(long_view: SceneV
             assert region is not None
             assert candidate.value[0] == pytest.approx(region.mean_m, abs=0.0051)
         strategies["set_first"].options(fact, TASK, np.random.default_rng(0))
-        assert isinstance(confirmed(TASK, fact, long_view), Fact)
+        assert isinstance(confirm_draft(TASK, fact, long_view), Fact)
 
 
 def test_regions_without_a_set_are_asked_open_ended_and_spread_over_depth(long_view: SceneView) -> None:

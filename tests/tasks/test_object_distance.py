@@ -15,7 +15,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.distractors.base import set_problem, strategies
-from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
@@ -124,12 +124,12 @@ def test_the_second_route_agrees_in_a_room_and_in_another_world_frame() -> None:
 def test_a_box_that_is_not_where_the_depth_is_sinks_the_draft() -> None:
     view = board(LEFT, RIGHT)
     fact = one_fact(view)
-    assert isinstance(confirmed(TASK, fact, view), Fact)
+    assert isinstance(confirm_draft(TASK, fact, view), Fact)
     view.objects = [LEFT, replace(RIGHT, box=cuboid([0.72, 0.36, 2.9], [0.4, 0.4, 0.3]))]
-    assert isinstance(confirmed(TASK, fact, view), Rejected)
+    assert isinstance(confirm_draft(TASK, fact, view), Rejected)
     wrong = with_distance(fact, 1.4)
     view.objects = [LEFT, RIGHT]
-    result = confirmed(TASK, wrong, view)
+    result = confirm_draft(TASK, wrong, view)
     assert isinstance(result, Rejected)
     assert result.reason == "second_route_disagrees"
     assert result.value > 1
@@ -142,7 +142,7 @@ def test_annotated_surface_that_contradicts_the_box_sinks_the_draft() -> None:
     front = RIGHT.box.center_m + faces * RIGHT.box.size_m
     view = board(LEFT, replace(RIGHT, points_m=front))
     fact = one_fact(view)
-    assert isinstance(confirmed(TASK, fact, view), Fact)
+    assert isinstance(confirm_draft(TASK, fact, view), Fact)
     spread = front + np.where(np.arange(800)[:, None] % 3 == 0, [0, 0, 0.4], 0) * np.sign(faces[:, 2:])
     for points in (spread, front + np.array([0.3, 0, 0]), front * np.array([0.02, 1, 1]) + np.array([0.78, 0, 0])):
         view.objects = [LEFT, replace(RIGHT, points_m=points)]

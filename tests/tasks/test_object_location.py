@@ -19,7 +19,7 @@ from vgbench_gen.core.types import Candidate, Fact, OrientedBox, Rejected
 from vgbench_gen.distractors.base import set_problem, strategies
 from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import quaternion_to_matrix
-from vgbench_gen.pipeline.measure import confirmed, measure_task
+from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
@@ -106,7 +106,7 @@ def test_both_routes_agree_in_a_room_and_in_another_world_frame() -> None:
 
 def test_depth_that_is_elsewhere_sinks_the_draft() -> None:
     fact = one_fact(board(CRATE))
-    assert isinstance(confirmed(TASK, fact, board(CRATE)), Fact)
+    assert isinstance(confirm_draft(TASK, fact, board(CRATE)), Fact)
     for scale in (0.8, 1.25):
         with pytest.raises(GeometryError, match="support"):
             TASK.recheck(fact, board_view(depth_of([CRATE]) * scale, [CRATE]))
@@ -119,7 +119,7 @@ def test_depth_that_is_elsewhere_for_half_of_the_object_sinks_the_draft() -> Non
         partly = depth.copy()
         partly[:, : int(x1 + share * (x2 - x1))] *= 1.35
         if passes:
-            assert isinstance(confirmed(TASK, fact, board_view(partly, [CRATE])), Fact)
+            assert isinstance(confirm_draft(TASK, fact, board_view(partly, [CRATE])), Fact)
             continue
         with pytest.raises(GeometryError, match="support"):
             TASK.recheck(fact, board_view(partly, [CRATE]))
@@ -130,7 +130,7 @@ def test_a_wrong_answer_or_rectangle_sinks_the_draft() -> None:
     fact = one_fact(view)
     truth = fact.truth_candidate
     nearer = replace(fact, candidates=(replace(truth, value=TASK.rounded(truth.value * 0.95)),))
-    result = confirmed(TASK, nearer, view)
+    result = confirm_draft(TASK, nearer, view)
     assert isinstance(result, Rejected)
     assert result.reason == "second_route_disagrees"
     x1, y1, x2, y2 = truth.show["rect"]

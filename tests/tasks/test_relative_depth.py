@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.distractors.base import OptionSet, strategies
-from vgbench_gen.pipeline.measure import confirmed
+from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _balance
@@ -153,7 +153,7 @@ def test_targets_on_one_frame_are_apart(facts: list[Fact]) -> None:
 
 def test_second_route_and_evidence_agree(facts: list[Fact]) -> None:
     for fact in facts:
-        checked = confirmed(TASK, fact, small_view())
+        checked = confirm_draft(TASK, fact, small_view())
         assert isinstance(checked, Fact)
         records = [candidate_record(candidate) for candidate in asked(fact).options]
         assert TASK.recompute({"ask": fact.ask, "options": records}) == fact.truth_candidate.value
@@ -164,7 +164,7 @@ def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
     swapped = replace(fact, truth=1)
     with pytest.raises(GeometryError, match="region 0 is the deepest, not 1"):
         TASK.recheck(swapped, small_view())
-    assert isinstance(confirmed(TASK, swapped, small_view()), Rejected)
+    assert isinstance(confirm_draft(TASK, swapped, small_view()), Rejected)
     records = [candidate_record(candidate) for candidate in fact.candidates]
     records[1]["evidence"]["quantiles_m"] = records[0]["evidence"]["quantiles_m"]
     with pytest.raises(GeometryError, match="overlap"):

@@ -146,7 +146,7 @@ def compose(
         changes["strategy"] = strategy
     if seed is not None:
         changes["seed"] = seed
-    base = _recipe(recipe, None, items) if recipe else _with_items(pipeline.built_recipe(out), items)
+    base = _recipe(recipe, None, items) if recipe else _with_items(pipeline.read_built_recipe(out), items)
     resolved = _worded(base.model_copy(update=changes), bank, wording)
     where = chosen_engine(engine, workers, address)
     with _short_told(), _bars() as (_, on_question):

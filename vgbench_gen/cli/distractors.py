@@ -78,7 +78,7 @@ def distractors(
     from tqdm import tqdm
 
     from vgbench_gen.pipeline.redraw import redraw
-    from vgbench_gen.pipeline.redraw_ask import proposer
+    from vgbench_gen.pipeline.redraw_ask import make_proposer
     from vgbench_gen.pipeline.redraw_sets import Settings
 
     shares = _shares(mix, strategy)
@@ -86,7 +86,7 @@ def distractors(
     propose = None
     if "llm" in shares:
         specs = model or [DEFAULT_MODEL]
-        propose = proposer(lambda replies: _opened(specs, sent, replies), seed)
+        propose = make_proposer(lambda replies: _opened(specs, sent, replies), seed)
     begun = [""]
     with tqdm(desc="reading", unit="q", disable=None) as bar:
 

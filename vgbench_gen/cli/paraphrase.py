@@ -150,8 +150,8 @@ def _items(job: _Job, dataset: Path, out: Path) -> None:
     # One wording is wanted of each text; the others would be thrown away.
     job = replace(job, n=min(job.n, 2))
     if job.dry_run:
-        groups = reword.groups_of(load(dataset), job.tasks, job.types, job.language)
-        _estimate(reword.requests_of(groups, job.n, bool(job.judge)))
+        groups = reword.group_rows(load(dataset), job.tasks, job.types, job.language)
+        _estimate(reword.make_requests(groups, job.n, bool(job.judge)))
         return
     with _asker(job) as asker, _bar("text") as progress:
         report = reword.reword_items(dataset, asker, out, job.tasks, job.types, job.language, progress)

@@ -21,7 +21,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.pipeline import audit_steps as steps
-from vgbench_gen.pipeline.audit_pool import POOL, Cell, pool_of
+from vgbench_gen.pipeline.audit_pool import POOL, Cell, fill_pool
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
@@ -109,7 +109,7 @@ def audit(
         DatasetError: the dataset cannot be read.
     """
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    work = _Audit(_families(only, solvers), engine, progress)
+    work = _Audit(_check_families(only, solvers), engine, progress)
     if isinstance(dataset, str | PathLike):
         work.open(Path(dataset), pool)
     else:
@@ -124,7 +124,7 @@ def audit(
     return work.report
 
 
-def _families(only: Sequence[str], solvers: bool) -> frozenset[str]:
+def _check_families(only: Sequence[str], solvers: bool) -> frozenset[str]:
     for name in only:
         if name not in steps.FAMILIES:
             near = difflib.get_close_matches(name, steps.FAMILIES, n=1)
@@ -177,7 +177,7 @@ class _Audit:
         if alone:
             names = ", ".join(sorted(task for task, _ in alone))
             self.report.notes.append(f"Options by other strategies than {strategy} are judged without a pool: {names}.")
-        found = pool_of(
+        found = fill_pool(
             folder,
             self.recipe,
             self.release,
@@ -242,7 +242,7 @@ class _Audit:
             except (DatasetError, IndexError):
                 self.report.notes.append("The rows hold no images, so no solver was asked.")
                 return
-            for job in steps.solver_jobs(path, self.release, solver_items):
+            for job in steps.plan_solver_jobs(path, self.release, solver_items):
                 self._plan("solvers", steps.run_solver, job, _SOLVER_WEIGHT)
 
     def run(self) -> None:
@@ -251,7 +251,7 @@ class _Audit:
         # Training takes longest, so it comes first; no worker should begin it when the others are done.
         order = sorted(range(len(self._steps)), key=lambda k: -self._steps[k].weight)
         planned = [self._steps[k] for k in order]
-        for place, (result, seconds) in run(steps.take, planned, self.engine):
+        for place, (result, seconds) in run(steps.run_step, planned, self.engine):
             results[order[place]] = result
             part = planned[place].part
             self.report.seconds[part] = self.report.seconds.get(part, 0.0) + seconds
@@ -266,14 +266,14 @@ class _Audit:
     def judge_whole(self) -> None:
         """What only the main process sees: rows against rows, scenes, partners, and the solvers' sums."""
         with self._timed("items"):
-            checks = steps.ItemChecks.joined(r for r in self._results if isinstance(r, steps.ItemChecks))
+            checks = steps.ItemChecks.join(r for r in self._results if isinstance(r, steps.ItemChecks))
             if self.items is not None and self.has_evidence and checks.unseen:
                 self.report.notes.append(
                     f"{checks.unseen} rows hold no images and were not checked (`vgbench hydrate` rebuilds them)."
                 )
             if steps.ITEMS in self.families and self.items is not None and self.has_evidence:
                 problems = [*checks.problems, *verify_set(self.items, self.chosen)]
-                self._add("set", steps.item_findings(problems, checks.checked))
+                self._add("set", steps.summarise_problems(problems, checks.checked))
             if steps.NEAR in self.families and checks.sights:
                 self._add("set", near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))
         if self.items is None:
@@ -298,9 +298,9 @@ class _Audit:
         named = {name for line in self.report.lines for name in line.finding.items}
         for question in [*self.pool, *self.release]:
             if question.id in named:
-                self.report.texts[question.id] = steps.said(question)
+                self.report.texts[question.id] = steps.shorten_question(question)
         self.report.inside = named & {question.id for question in self.release}
-        self.report.tallies = steps.tallies(self.release)
+        self.report.tallies = steps.count_answer_places(self.release)
 
     def _plan(self, part: str, function: Callable[[Any], Any], job: Any, weight: float = 0.0) -> None:
         self._steps.append(steps.Step(part, function, job, weight))

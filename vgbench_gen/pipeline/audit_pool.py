@@ -19,8 +19,8 @@ from pathlib import Path
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks, learnt
-from vgbench_gen.pipeline.measure import chosen_tasks, shard_path
+from vgbench_gen.pipeline.known import KnownFacts, learn_from_shards, teach_tasks
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
     QuestionSettings,
@@ -31,7 +31,7 @@ from vgbench_gen.pipeline.question import (
 from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.pipeline.trials import facts_at, plans_of_shard
+from vgbench_gen.pipeline.trials import read_facts, read_plans
 from vgbench_gen.quality.findings import CONCLUSIVE
 from vgbench_gen.quality.questions import Question, question_of
 from vgbench_gen.store.pictures import Picture
@@ -90,8 +90,8 @@ def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
         DatasetError: the shard cannot be read.
     """
     started = time.process_time()
-    by_name = knowing_tasks(job.recipe, job.known)
-    facts = facts_at(job.path, {plan.row for _, plan in job.asks})
+    by_name = teach_tasks(job.recipe, job.known)
+    facts = read_facts(job.path, {plan.row for _, plan in job.asks})
     asked = [_ask_fact(facts[plan.row], plan, by_name[plan.task], job.recipe, turn) for turn, plan in job.asks]
     return asked, time.process_time() - started
 
@@ -110,7 +110,7 @@ def _ask_fact(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe, turn: 
     return tuple(question_of(row) for row in rows)
 
 
-def pool_of(
+def fill_pool(
     folder: Path,
     recipe: Recipe,
     release: Iterable[Question],
@@ -140,11 +140,11 @@ def pool_of(
         path = shard_path(folder, "facts", source, scene_id)
         if path.is_file():
             shards[source, scene_id] = path
-            sampler.add(plans_of_shard(path, chosen_tasks(recipe), recipe), alone)
-    known = learnt(shards.values(), recipe)
+            sampler.add(read_plans(path, list_tasks(recipe), recipe), alone)
+    known = learn_from_shards(shards.values(), recipe)
     done = 0
     for _ in range(_ROUNDS):
-        wanted = sampler.next_round()
+        wanted = sampler.plan_round()
         if not wanted:
             break
         wanted.sort(key=lambda ask: (ask[1].source, ask[1].scene_id, ask[1].row, ask[1].question_type))
@@ -185,7 +185,7 @@ class PoolSampler:
             kept = sorted(members, key=lambda q: (stable_hash("pool", q.group), q.id))[:most]
             self.pool.questions[cell] = kept
             for question in kept:
-                self._seen.add(_content(question))
+                self._seen.add(_identify_content(question))
             self._asked |= {(question.group, question.form) for question in members}
 
     def add(self, plans: Iterable[QuestionPlan], alone: Container[Cell]) -> None:
@@ -195,7 +195,7 @@ class PoolSampler:
             if not plan.rejection_reason and cell not in alone:
                 self._plans[cell].append(plan)
 
-    def next_round(self) -> list[Ask]:
+    def plan_round(self) -> list[Ask]:
         """What to ask next; empty when every cell is full or has nothing left."""
         wanted: list[Ask] = []
         for cell in sorted(self._plans):
@@ -225,14 +225,14 @@ class PoolSampler:
         """Take what came of a round, in its order. The letter of a rejected question goes to the next of its source."""
         for (turn, plan), questions in answered:
             cell = (plan.task, plan.question_type)
-            new = [question for question in questions if _content(question) not in self._seen]
+            new = [question for question in questions if _identify_content(question) not in self._seen]
             if not questions:
                 self._rejected.add(plan.key)
             if len(new) < len(questions) or not questions:
                 if plan.letter is not None:
                     self._letters[plan.task, plan.source].append(plan.letter)
                 continue
-            self._seen |= {_content(question) for question in new}
+            self._seen |= {_identify_content(question) for question in new}
             self.pool.questions.setdefault(cell, []).extend(new)
             if turn:
                 self.pool.asked_again[cell] += len(new)
@@ -247,7 +247,7 @@ class PoolSampler:
         return self._letters[key].pop()
 
 
-def _content(question: Question) -> tuple[str, QuestionType, tuple[str, ...]]:
+def _identify_content(question: Question) -> tuple[str, QuestionType, tuple[str, ...]]:
     """What makes another question of the same truth: its options, or the numbers and words of a claim."""
     if question.form == "multi-choice":
         return question.group, question.form, tuple(sorted(question.options))

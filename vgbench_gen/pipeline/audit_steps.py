@@ -72,7 +72,7 @@ class Step:
     weight: float
 
 
-def take(step: Step) -> tuple[Any, float]:
+def run_step(step: Step) -> tuple[Any, float]:
     """(result, CPU seconds) of a step."""
     started = time.process_time()
     result = step.function(step.argument)
@@ -112,8 +112,8 @@ def judge_cell(job: CellJob) -> Judged:
     findings: list[Finding] = []
     bias: dict[str, float] = {}
     for name in job.families:
-        questions = one_per_truth(job.questions) if name in _PER_TRUTH else job.questions
-        found = _function(CELL_AUDITS[name])(questions, job.seed)
+        questions = keep_one_per_truth(job.questions) if name in _PER_TRUTH else job.questions
+        found = _find_function(CELL_AUDITS[name])(questions, job.seed)
         if name == "blind":
             bias.update(found.scores)
             found = found.findings
@@ -121,7 +121,7 @@ def judge_cell(job: CellJob) -> Judged:
     return Judged(job.where, findings, bias)
 
 
-def one_per_truth(questions: Iterable[Question]) -> tuple[Question, ...]:
+def keep_one_per_truth(questions: Iterable[Question]) -> tuple[Question, ...]:
     """The first question about each truth, with its twin; another side or other options of it say nothing new."""
     first: dict[str, Question] = {}
     kept = []
@@ -136,24 +136,24 @@ def judge_set(job: SetJob) -> Judged:
     """Run the audits that only show between cells."""
     findings: list[Finding] = []
     for name in job.families:
-        findings += _function(SET_AUDITS[name])(job.questions, job.others)
+        findings += _find_function(SET_AUDITS[name])(job.questions, job.others)
     return Judged("set", findings)
 
 
-def _function(place: str) -> Callable[..., Any]:
+def _find_function(place: str) -> Callable[..., Any]:
     # Looked up when used: scikit-learn takes a second to import, and not every audit needs it.
     module, _, name = place.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
 
 
-def said(question: Question) -> str:
+def shorten_question(question: Question) -> str:
     """A question in one line, for a person who looks up what a figure is about."""
     text = " ".join(f"{question.question} {' / '.join(question.options)}".split())
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
 
 
-def tallies(questions: Iterable[Question]) -> dict[str, dict[str, list[int]]]:
+def count_answer_places(questions: Iterable[Question]) -> dict[str, dict[str, list[int]]]:
     """How often the right answer stands in each place: letters, yes and no, and rank by size of four single numbers."""
     found: dict[str, dict[str, list[int]]] = {"letters": {}, "yes_no": {}, "ranks": {}}
     for question in questions:
@@ -198,7 +198,7 @@ class ItemChecks:
     unseen: int = 0
 
     @classmethod
-    def joined(cls, parts: Iterable[ItemChecks]) -> ItemChecks:
+    def join(cls, parts: Iterable[ItemChecks]) -> ItemChecks:
         """Several as one, in their order."""
         whole = cls()
         for part in parts:
@@ -215,7 +215,7 @@ def check_rows(job: ItemJob) -> ItemChecks:
     Raises:
         DatasetError: the dataset cannot be read.
     """
-    items, found = _opened(job.path), ItemChecks()
+    items, found = _open_dataset(job.path), ItemChecks()
     for item in items[job.start : job.stop]:
         try:
             images = [items.image_bytes(item, k) for k in range(len(item.images))]
@@ -225,7 +225,7 @@ def check_rows(job: ItemJob) -> ItemChecks:
         found.checked[item.task] += 1
         found.problems += verify_item(item, images, job.gates)
         if item.id in job.drawn:
-            found.problems += _pixel_problems(item, images, MediaStore(Path(job.media)))
+            found.problems += _find_pixel_problems(item, images, MediaStore(Path(job.media)))
         try:
             if not item.evidence.get("side"):  # its other half speaks for both; poses may be mirrored
                 found.sights.append(sight_of(item, images))
@@ -234,7 +234,7 @@ def check_rows(job: ItemJob) -> ItemChecks:
     return found
 
 
-def _pixel_problems(item: Item, images: Sequence[bytes], media: MediaStore) -> list[Problem]:
+def _find_pixel_problems(item: Item, images: Sequence[bytes], media: MediaStore) -> list[Problem]:
     """Pictures that do not show what the evidence says they show."""
     found = []
     for k, (record, data) in enumerate(zip(item.evidence["pictures"], images, strict=False)):
@@ -243,7 +243,7 @@ def _pixel_problems(item: Item, images: Sequence[bytes], media: MediaStore) -> l
             if drawn == data:
                 continue
             # Another JPEG library gives other bytes, but not another picture.
-            a, b = (_small_grey(encoded) for encoded in (drawn, data))
+            a, b = (_decode_small_grey(encoded) for encoded in (drawn, data))
             if a.shape == b.shape and float(np.abs(a - b).mean()) <= _LEVELS_APART:
                 continue
             told = f"image {k + 1} is not the picture of {record['base']} that the evidence describes"
@@ -253,7 +253,7 @@ def _pixel_problems(item: Item, images: Sequence[bytes], media: MediaStore) -> l
     return found
 
 
-def _small_grey(encoded: bytes) -> FloatArray:
+def _decode_small_grey(encoded: bytes) -> FloatArray:
     import cv2
 
     grey = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_4)
@@ -261,11 +261,11 @@ def _small_grey(encoded: bytes) -> FloatArray:
 
 
 @cache
-def _opened(path: str) -> Dataset:
+def _open_dataset(path: str) -> Dataset:
     return load(path)
 
 
-def item_findings(problems: Iterable[Problem], checked: Counter[str]) -> list[Finding]:
+def summarise_problems(problems: Iterable[Problem], checked: Counter[str]) -> list[Finding]:
     """A line per task and check that fails, or one for a task whose rows all hold."""
     failing: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for problem in problems:
@@ -284,7 +284,7 @@ def item_findings(problems: Iterable[Problem], checked: Counter[str]) -> list[Fi
     return lines
 
 
-def solver_jobs(path: str, questions: Sequence[Question], most: int) -> list[Any]:
+def plan_solver_jobs(path: str, questions: Sequence[Question], most: int) -> list[Any]:
     """Jobs for `run_solver`. most: questions per task and form; 0 for as many as the solvers take by themselves."""
     from vgbench_gen.quality.solvers.jobs import PER_CELL, RULES_PER_CELL, plan
 

@@ -11,11 +11,18 @@ from typing import Any
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.distractors.base import strategies
-from vgbench_gen.pipeline.compose import ComposeReport, compose, fact_shards
+from vgbench_gen.pipeline.compose import ComposeReport, compose, list_fact_shards
 from vgbench_gen.pipeline.executors import Engine, engines, run
-from vgbench_gen.pipeline.measure import MeasureJob, SceneReport, chosen_tasks, lost_scene, measure_scene, shard_reports
+from vgbench_gen.pipeline.measure import (
+    MeasureJob,
+    SceneReport,
+    list_tasks,
+    measure_scene,
+    read_reports,
+    report_lost_scene,
+)
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
-from vgbench_gen.pipeline.words import worded
+from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
@@ -69,18 +76,18 @@ def build(
         BuildLocked: another build writes there.
     """
     resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    folder, engine = Path(out), _engine(workers)
+    folder, engine = Path(out), _make_engine(workers)
     with BuildLock(folder):
         clean_temporary(folder)
         reports = measure(resolved, scenes, folder, engine, on_scene)
         resolved = resolved.with_noise(report.dataset for report in reports)
-        composed = compose(folder, resolved, _measured(reports), engine, on_question, allow_short)
+        composed = compose(folder, resolved, _keep_measured(reports), engine, on_question, allow_short)
         report = BuildReport(reports, composed)
-        write_manifest(folder, manifest(resolved, report))
+        write_manifest(folder, make_manifest(resolved, report))
     return report
 
 
-def built_recipe(out: Path) -> Recipe:
+def read_built_recipe(out: Path) -> Recipe:
     """The recipe that a folder was built with; the default one where nothing was composed there yet.
 
     Raises:
@@ -99,7 +106,7 @@ def check_names(recipe: Recipe) -> None:
         ConfigError: a task is not asked in a question type that the recipe wants; a bank of wordings cannot be read; or
             a headline recipe asks for words or options that have no place in one.
     """
-    for task in chosen_tasks(recipe):
+    for task in list_tasks(recipe):
         for form, count in recipe.items.get(task.name, {}).items():
             if count and form not in task.formats:
                 raise ConfigError(
@@ -116,7 +123,7 @@ def check_names(recipe: Recipe) -> None:
             'strategy: found "llm" in a headline recipe; expected another: options of a language model give the '
             "truth away. Set headline = false in a copy of the recipe."
         )
-    worded(recipe, chosen_tasks(recipe))
+    load_wordings(recipe, list_tasks(recipe))
 
 
 def recompose(
@@ -135,13 +142,13 @@ def recompose(
         BuildLocked: another build writes there.
     """
     check_names(recipe)
-    fact_shards(out)  # says so before a mistyped folder is made
+    list_fact_shards(out)  # says so before a mistyped folder is made
     with BuildLock(out):
         clean_temporary(out)
-        reports = shard_reports(out)
+        reports = read_reports(out)
         recipe = recipe.with_noise(report.dataset for report in reports)
-        report = BuildReport(reports, compose(out, recipe, reports, _engine(workers), on_question, allow_short))
-        write_manifest(out, manifest(recipe, report))
+        report = BuildReport(reports, compose(out, recipe, reports, _make_engine(workers), on_question, allow_short))
+        write_manifest(out, make_manifest(recipe, report))
     return report
 
 
@@ -161,15 +168,15 @@ def measure(
     check_names(recipe)
     for source in recipe.gates.noise.stated:
         loaders[source]
-    engine = _engine(workers)
+    engine = _make_engine(workers)
     engines[engine.name]
     refs = find_scenes(scenes)
     # Largest first, so that no worker starts a long scene when the others are done.
     refs.sort(key=lambda ref: (-ref.size_bytes, ref.dataset, ref.scene_id))
     jobs = [MeasureJob(ref, recipe, out) for ref in refs]
     reports = []
-    folders = [out, *map(Path, _roots(scenes))]
-    for _, report in run(measure_scene, jobs, engine, folders, lost_scene):
+    folders = [out, *map(Path, _list_roots(scenes))]
+    for _, report in run(measure_scene, jobs, engine, folders, report_lost_scene):
         reports.append(report)
         on_scene(report, len(reports), len(jobs))
     return sorted(reports, key=lambda report: (report.dataset, report.scene_id))
@@ -181,7 +188,7 @@ def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     Raises:
         ConfigError: a folder is missing or holds no scene that a loader knows.
     """
-    roots = _roots(scenes)
+    roots = _list_roots(scenes)
     for root in roots:
         if not Path(root).is_dir():
             raise ConfigError(f"{root}: found no such folder; expected raw scans. Give the folder with your scenes.")
@@ -195,15 +202,15 @@ def find_scenes(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> 
     return refs
 
 
-def _engine(workers: int | Engine) -> Engine:
+def _make_engine(workers: int | Engine) -> Engine:
     return workers if isinstance(workers, Engine) else Engine(workers=workers)
 
 
-def _roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str | PathLike[str]]:
+def _list_roots(scenes: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[str | PathLike[str]]:
     return [scenes] if isinstance(scenes, str | PathLike) else list(scenes)
 
 
-def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
+def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
     """What was made from what; the only file of a build that may tell times."""
     return {
         "recipe": recipe.model_dump(mode="json"),
@@ -225,17 +232,17 @@ def manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
         "unpaired": report.composed.unpaired,
         **({"wording": report.composed.wording} if report.composed.wording else {}),
         "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
-        "scenes": [_scene_record(scene) for scene in report.scenes],
+        "scenes": [_make_scene_record(scene) for scene in report.scenes],
     }
 
 
-def _scene_record(scene: SceneReport) -> Mapping[str, Any]:
+def _make_scene_record(scene: SceneReport) -> Mapping[str, Any]:
     record = asdict(scene)
     record["seconds"] = round(scene.seconds, 3)
     record["task_seconds"] = {name: round(value, 3) for name, value in scene.task_seconds.items()}
     return record
 
 
-def _measured(reports: Sequence[SceneReport]) -> list[SceneReport]:
+def _keep_measured(reports: Sequence[SceneReport]) -> list[SceneReport]:
     # A lost scene may have shards of an older build there.
     return [report for report in reports if not report.lost]

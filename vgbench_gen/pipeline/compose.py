@@ -12,16 +12,16 @@ from typing import Any
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks, learnt
-from vgbench_gen.pipeline.measure import SceneReport, chosen_tasks, shard_path
+from vgbench_gen.pipeline.known import KnownFacts, learn_from_shards, teach_tasks
+from vgbench_gen.pipeline.measure import SceneReport, list_tasks, shard_path
 from vgbench_gen.pipeline.plan import difficulty_counts, letter_counts, pair_counts
 from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, advice, missing_items, shortfalls
-from vgbench_gen.pipeline.trials import TrialJob, facts_at, feasible_plan, forms_of, plans_of_shard, try_questions
-from vgbench_gen.pipeline.words import worded
+from vgbench_gen.pipeline.shortfall import QuotasNotMet, Shortfall, count_missing_items, find_shortfalls, give_advice
+from vgbench_gen.pipeline.trials import TrialJob, feasible_plan, list_forms, read_facts, read_plans, try_questions
+from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.provenance import dataset_fingerprint
@@ -72,7 +72,7 @@ class ComposeReport:
     wording: dict[str, Any] = field(default_factory=dict)
 
 
-def fact_shards(out: Path) -> list[Path]:
+def list_fact_shards(out: Path) -> list[Path]:
     """All fact shards of a build in a fixed order.
 
     Raises:
@@ -109,27 +109,27 @@ def compose(
         DatasetError: no facts, or their images are missing.
     """
     engine = engine or Engine()
-    tasks = chosen_tasks(recipe)
-    recipe, wording = worded(recipe, tasks)
+    tasks = list_tasks(recipe)
+    recipe, wording = load_wordings(recipe, tasks)
     wanted = {shard_path(out, "facts", report.dataset, report.scene_id) for report in reports}
-    shards = [path for path in fact_shards(out) if path in wanted]
-    by_shard = {path: plans_of_shard(path, tasks, recipe) for path in shards}
+    shards = [path for path in list_fact_shards(out) if path in wanted]
+    by_shard = {path: read_plans(path, tasks, recipe) for path in shards}
     plans = [entry for path in shards for entry in by_shard[path]]
     shard_of = {(entry.source, entry.scene_id): path for path, members in by_shard.items() for entry in members}
-    known = learnt(shards, recipe)
+    known = learn_from_shards(shards, recipe)
     plan = feasible_plan(
-        plans, recipe, forms_of(tasks), lambda batch: _try_batch(batch, shard_of, recipe, known, engine, out)
+        plans, recipe, list_forms(tasks), lambda batch: _try_batch(batch, shard_of, recipe, known, engine, out)
     )
     report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
     report.wording = wording
     report.pairs = pair_counts(plan.chosen)
     unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
     report.unpaired = dict(sorted(unpaired.items()))
-    report.short = shortfalls(plan, recipe)
+    report.short = find_shortfalls(plan, recipe)
     if report.short:
-        report.advice = advice(report.short, plan, plans, reports, recipe)
+        report.advice = give_advice(report.short, plan, plans, reports, recipe)
         if not allow_short:
-            raise QuotasNotMet(missing_items(plan), plan.targets.total, report.short, report.advice)
+            raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
     unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     items: list[Item] = []
     for entry, rows in _write_questions(out, plan.chosen, shard_of, recipe, known, engine, progress):
@@ -204,8 +204,8 @@ def _scene(plan: QuestionPlan) -> tuple[str, str]:
 def _write_job(job: _WriteJob) -> list[list[Item] | str]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = knowing_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
-    facts = facts_at(job.shard, {plan.row for plan in job.plans})
+    by_name, settings = teach_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    facts = read_facts(job.shard, {plan.row for plan in job.plans})
     outcomes: list[list[Item] | str] = []
     with media.batch():
         for plan in job.plans:

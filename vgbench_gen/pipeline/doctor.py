@@ -46,9 +46,9 @@ def examine(recipe: Recipe, scenes: Sequence[Path], out: Path, engine: Engine) -
     Raises:
         UnknownNameError: the recipe names a task, or the engine's name, that is not registered.
     """
-    yield from versions()
-    yield imports()
-    yield from storage(out)
+    yield from check_versions()
+    yield check_imports()
+    yield from check_storage(out)
     needs: Estimate | None = None
     try:
         refs = find_scenes(scenes)
@@ -58,16 +58,16 @@ def examine(recipe: Recipe, scenes: Sequence[Path], out: Path, engine: Engine) -
         needs = estimate(refs, recipe)
         counts = ", ".join(f"{count} {name}" for name, count in sorted(Counter(r.dataset for r in refs).items()))
         yield Check("scenes", "OK", f"{counts}; about {needs.keyframes} keyframes, at most {needs.items} questions")
-        yield from room(out, needs, engine.cores)
+        yield from check_room(out, needs, engine.cores)
         if not engine.address:
-            yield memory(needs, engine.cores)
+            yield check_memory(needs, engine.cores)
             hours = needs.cpu_s / 3600
             yield Check("time", "OK", f"measuring about {hours:.1f} core hours, {hours / engine.cores:.1f} h here")
     if engine.name != "local":
-        yield nodes(scenes, out, engine)
+        yield check_nodes(scenes, out, engine)
 
 
-def versions() -> Iterator[Check]:
+def check_versions() -> Iterator[Check]:
     """Python and the packages against the ranges of pyproject.toml."""
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
@@ -105,7 +105,7 @@ def versions() -> Iterator[Check]:
             yield Check(f"extra {extra}", "WARN", f"no {', '.join(missing[extra])}", remedy)
 
 
-def imports() -> Check:
+def check_imports() -> Check:
     """Whether the packages with libraries of the system behind them load."""
     absent = []
     for library, package in _LIBRARIES.items():
@@ -121,9 +121,9 @@ def imports() -> Check:
     return Check("libraries", "FAIL", reason, remedy)
 
 
-def storage(out: Path) -> Iterator[Check]:
+def check_storage(out: Path) -> Iterator[Check]:
     """Whether the file system of the build folder does what a build asks of it."""
-    place = _existing(out)
+    place = _find_existing(out)
     try:
         with tempfile.TemporaryDirectory(prefix=".vgbench-doctor-", dir=place) as folder:
             probe = Path(folder)
@@ -155,13 +155,13 @@ def storage(out: Path) -> Iterator[Check]:
             yield Check("lock", "FAIL", str(error), "Build elsewhere, or wait.")
 
 
-def room(out: Path, needs: Estimate, workers: int) -> Iterator[Check]:
+def check_room(out: Path, needs: Estimate, workers: int) -> Iterator[Check]:
     """Disk for the build and for the temporary files of its workers."""
-    place, spool = _existing(out), Path(tempfile.gettempdir())
+    place, spool = _find_existing(out), Path(tempfile.gettempdir())
     wanted = {"disk": (place, needs.disk_bytes), "temporary files": (spool, needs.spool_bytes * workers)}
     for name, (folder, need) in wanted.items():
         free = shutil.disk_usage(folder).free
-        found = f"{folder}: {_gb(free)} free, about {_gb(need)} needed"
+        found = f"{folder}: {_format_gb(free)} free, about {_format_gb(need)} needed"
         if free < need:
             remedy = "Free space, or name another folder: " + ("--out." if name == "disk" else "TMPDIR.")
             yield Check(name, "FAIL", found, remedy)
@@ -171,11 +171,12 @@ def room(out: Path, needs: Estimate, workers: int) -> Iterator[Check]:
             yield Check(name, "OK", found)
 
 
-def memory(needs: Estimate, workers: int) -> Check:
+def check_memory(needs: Estimate, workers: int) -> Check:
     """Memory of this machine for so many workers."""
     free = available_bytes()
     need = needs.worker_bytes * workers
-    found = f"{_gb(free)} free; {workers} workers of at most {_gb(needs.worker_bytes)} take {_gb(need)}"
+    most = _format_gb(needs.worker_bytes)
+    found = f"{_format_gb(free)} free; {workers} workers of at most {most} take {_format_gb(need)}"
     if need <= free:
         return Check("memory", "OK", found)
     fit = free // needs.worker_bytes
@@ -196,24 +197,24 @@ def available_bytes() -> int:
         return free
 
 
-def nodes(scenes: Sequence[Path], out: Path, engine: Engine) -> Check:
+def check_nodes(scenes: Sequence[Path], out: Path, engine: Engine) -> Check:
     """Whether the workers of a cluster start, have the same code and see the same folders."""
     jobs = list(range(4 * (engine.workers or 16)))
     try:
-        names = Counter(name for _, name in run(_node, jobs, engine, [_existing(out), *scenes]))
+        names = Counter(name for _, name in run(_check_node, jobs, engine, [_find_existing(out), *scenes]))
     except VGBenchError as error:
         return Check(engine.name, "FAIL", str(error), "See docs/cluster.md.")
     return Check(engine.name, "OK", f"{len(names)} nodes answer: {', '.join(sorted(names))}")
 
 
-def _node(_: int) -> str:
+def _check_node(_: int) -> str:
     return platform.node()
 
 
-def _existing(folder: Path) -> Path:
+def _find_existing(folder: Path) -> Path:
     """The folder, or the nearest one above it that is there."""
     return next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
 
 
-def _gb(size: float) -> str:
+def _format_gb(size: float) -> str:
     return f"{size / 1e9:.1f} GB"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.measure import chosen_tasks
+from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes._keyframes import choose_keyframes
 from vgbench_gen.scenes.base import SceneRef, loaders
@@ -59,7 +59,7 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> Estimate:
             keyframes += sum(seen) * count / len(seen)
             seconds += sum(map(scene_seconds, seen)) * count / len(seen)
             most = max(most, *seen)
-    cells = sum(len(task.formats) for task in chosen_tasks(recipe))
+    cells = sum(len(task.formats) for task in list_tasks(recipe))
     items = recipe.total or min(recipe.items_per_cell * cells, recipe.facts_per_scene * cells * len(refs))
     return Estimate(
         scenes=len(refs),

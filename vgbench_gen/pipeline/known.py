@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.types import Fact
-from vgbench_gen.pipeline.measure import chosen_tasks
+from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.schema import FACTS
 from vgbench_gen.store.shards import iter_rows, read_columns
@@ -19,7 +19,7 @@ from vgbench_gen.tasks.base import Task
 KnownFacts = Mapping[str, Any]  # what `Task.learn` gave, by task; tasks that learn nothing are absent
 
 
-def learnt(shards: Iterable[Path], recipe: Recipe) -> dict[str, Any]:
+def learn_from_shards(shards: Iterable[Path], recipe: Recipe) -> dict[str, Any]:
     """What the facts that the recipe may ask teach about each task that learns (`Task.learn`).
 
     Args:
@@ -29,21 +29,21 @@ def learnt(shards: Iterable[Path], recipe: Recipe) -> dict[str, Any]:
     Raises:
         DatasetError: a shard cannot be read.
     """
-    learning = {task.name: task for task in chosen_tasks(recipe) if task.learns}
+    learning = {task.name: task for task in list_tasks(recipe) if task.learns}
     facts: dict[str, list[Fact]] = {name: [] for name in learning}
     for path in shards if learning else ():
-        for fact in _facts(path, recipe, learning):
+        for fact in _read_facts(path, recipe, learning):
             facts[fact.task].append(fact)
     found = {name: task.learn(facts[name]) for name, task in learning.items()}
     return {name: known for name, known in found.items() if known is not None}
 
 
-def knowing_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
+def teach_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
     """The recipe's tasks by name, which draw options for readers who know this."""
-    return {task.name: task.knowing(known.get(task.name)) for task in chosen_tasks(recipe)}
+    return {task.name: task.knowing(known.get(task.name)) for task in list_tasks(recipe)}
 
 
-def _facts(path: Path, recipe: Recipe, learning: Mapping[str, Task]) -> Iterator[Fact]:
+def _read_facts(path: Path, recipe: Recipe, learning: Mapping[str, Task]) -> Iterator[Fact]:
     """Those that may be asked, each with as many candidates as its task learns from."""
     rows = {
         row

@@ -65,7 +65,7 @@ def shard_path(out: Path, kind: str, dataset: str, scene_id: str) -> Path:
     return out / kind / dataset / f"{scene_id.replace('/', '__')}.parquet"
 
 
-def chosen_tasks(recipe: Recipe) -> list[Task]:
+def list_tasks(recipe: Recipe) -> list[Task]:
     """The recipe's tasks under its gates.
 
     Raises:
@@ -84,7 +84,7 @@ def measure_scene(job: MeasureJob) -> SceneReport:
     report = SceneReport(job.ref.dataset, job.ref.scene_id)
     media = MediaStore(job.out / "media")
     try:
-        with _opened(job.ref) as scene:
+        with _open_scene(job.ref) as scene:
             report.key, report.source_digest = shard_key(scene, job.recipe), scene.source_digest
             report.issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
             report.total_frames, report.objects = scene.total_frames, len(scene.objects)
@@ -99,12 +99,12 @@ def measure_scene(job: MeasureJob) -> SceneReport:
     return report
 
 
-def lost_scene(job: MeasureJob, error: WorkerDied) -> SceneReport:
+def report_lost_scene(job: MeasureJob, error: WorkerDied) -> SceneReport:
     """The report of a scene whose worker died twice."""
     return SceneReport(job.ref.dataset, job.ref.scene_id, error=f"tried twice: {error}", lost=True)
 
 
-def _opened(ref: SceneRef) -> Scene:
+def _open_scene(ref: SceneRef) -> Scene:
     """The scene. Only what fails here is laid to the scan: later on, a full disk must not look like a bad scene.
 
     Raises:
@@ -121,7 +121,7 @@ def _opened(ref: SceneRef) -> Scene:
 
 def shard_key(scene: Scene, recipe: Recipe) -> str:
     """Digest of everything the facts of a scene depend on."""
-    versions = [f"{task.name}={task.version}" for task in chosen_tasks(recipe)]
+    versions = [f"{task.name}={task.version}" for task in list_tasks(recipe)]
     return stable_hash(
         scene.dataset, scene.id, scene.source_digest, recipe.digest, code_version()["source"], *versions, size=16
     )
@@ -151,23 +151,23 @@ def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneRepor
     report.frames = len(view.frames)
     rejects = list(view.rejected)
     facts: list[Fact] = []
-    problem = scene_problem(view)
+    problem = find_scene_problem(view)
     if problem is not None:
         rejects.append(problem)
         report.error = f"{problem.reason}: {problem.value:.3g} (limit {problem.limit:g})"
     else:
-        for task in chosen_tasks(recipe):
+        for task in list_tasks(recipe):
             began = time.monotonic()
             kept, dropped = measure_task(task, view, recipe.seed, recipe.facts_per_scene)
             report.task_seconds[task.name] = time.monotonic() - began
             facts += kept
             rejects += dropped
-        facts = _with_pictures(facts, view, media)
+        facts = store_pictures(facts, view, media)
     view.close()
     return facts, rejects
 
 
-def scene_problem(view: SceneView) -> Rejected | None:
+def find_scene_problem(view: SceneView) -> Rejected | None:
     """Why no question may be asked about this scene: poses and depth that contradict each other."""
     gates = view.gates.scene
     cycle_px, share, pairs = view.pose_agreement()
@@ -198,7 +198,7 @@ def measure_task(task: Task, view: SceneView, seed: int, limit: int) -> tuple[li
         if isinstance(draft, Rejected):
             rejects.append(draft)
             continue
-        checked = confirmed(task, draft, view)
+        checked = confirm_draft(task, draft, view)
         if isinstance(checked, Fact) and checked.key in keys:
             checked = Rejected(task.name, view.dataset, view.id, draft.key, "repeated_key")
         if isinstance(checked, Rejected):
@@ -209,7 +209,7 @@ def measure_task(task: Task, view: SceneView, seed: int, limit: int) -> tuple[li
     return facts, rejects
 
 
-def confirmed(task: Task, draft: Fact, view: SceneView) -> Fact | Rejected:
+def confirm_draft(task: Task, draft: Fact, view: SceneView) -> Fact | Rejected:
     """The draft with its second value, or a reject where the second route does not exist or disagrees."""
 
     def rejected(reason: str, value: float, limit: float, detail: str) -> Rejected:
@@ -228,7 +228,7 @@ def confirmed(task: Task, draft: Fact, view: SceneView) -> Fact | Rejected:
     return replace(draft, second_value=second)
 
 
-def _with_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) -> list[Fact]:
+def store_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) -> list[Fact]:
     """Store the base images that the facts may show, each once, and name them in the facts."""
     names: dict[str, str] = {}
     with media.batch():
@@ -245,7 +245,7 @@ def _with_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) ->
     ]
 
 
-def shard_reports(out: Path) -> list[SceneReport]:
+def read_reports(out: Path) -> list[SceneReport]:
     """Reports of all measured scenes, read back from their shards."""
     reports = []
     for path in sorted((out / "rejects").glob("*/*.parquet")):

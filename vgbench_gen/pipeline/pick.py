@@ -22,7 +22,7 @@ class Levels:
         self._shares = shares
         self._taken: dict[tuple[str, QuestionType], Counter[str]] = defaultdict(Counter)
 
-    def behind(self, task: str, form: QuestionType, level: str) -> float:
+    def count_missing(self, task: str, form: QuestionType, level: str) -> float:
         """How many facts of this level are missing; the level that misses most is taken first."""
         if self._shares is None:
             return 0.0
@@ -47,7 +47,7 @@ class Spread:
     def __init__(self) -> None:
         self._taken: dict[str, list[float]] = defaultdict(list)
 
-    def crowd(self, kind: str, value: float) -> float:
+    def measure_crowding(self, kind: str, value: float) -> float:
         """How crowded a value is by answers of this kind, taken so far: 1 for each equal one, less for others, 0 from
         the square of the ratio on; 0 for values that are not positive."""
         if not value > 0:
@@ -74,7 +74,7 @@ class Pairing:
         self._share = share
         self._due: dict[tuple[str, QuestionType], float] = defaultdict(lambda: 0.5)
 
-    def exchanges(
+    def find_exchanges(
         self, task: str, form: QuestionType, facts: Sequence[tuple[bool, str]], levels: Levels
     ) -> list[tuple[int, int]]:
         """(fact that is asked twice, fact that is not asked), as many as are due; the number of items stays.
@@ -133,9 +133,11 @@ def deal(
     for form in list(left):
         for _ in range(wanted[form]):
             able = [k for k, forms in enumerate(can) if form in forms and rest[k]]
-            behind = {name: levels.behind(task, form, name) for name in names}
+            behind = {name: levels.count_missing(task, form, name) for name in names}
             crowd = {
-                k: spread.crowd(f"{task}/{can[k][form].ask}", can[k][form].value) if form == "open-ended" else 0
+                k: spread.measure_crowding(f"{task}/{can[k][form].ask}", can[k][form].value)
+                if form == "open-ended"
+                else 0
                 for k in able
             }
             able.sort(key=lambda k: (-behind[level_of[k]], crowd[k]))

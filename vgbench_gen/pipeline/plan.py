@@ -33,7 +33,7 @@ class Plan:
     """Facts that turned out to have no other side to ask from in one of their forms."""
 
 
-def targets_of(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[tuple[str, str]]) -> Targets:
+def read_targets(recipe: Recipe, formats: Mapping[str, Forms], scenes: Iterable[tuple[str, str]]) -> Targets:
     """A recipe's totals as the solver takes them.
 
     Args:
@@ -71,7 +71,7 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     facts: dict[str, list[QuestionPlan]] = defaultdict(list)
     for plan in plans:
         facts[plan.group_id].append(plan)
-    level = difficulties((forms[0] for forms in facts.values()), stress=recipe.margins == "recorded")
+    level = grade_difficulty((forms[0] for forms in facts.values()), stress=recipe.margins == "recorded")
     by_scene: dict[tuple[str, Scene], list[list[QuestionPlan]]] = defaultdict(list)
     for forms in facts.values():
         first = forms[0]
@@ -79,7 +79,7 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
         scene = Scene(first.source, first.split, first.scene_id, order)
         # A fact that no form takes still counts as one of its scene and of its level.
         by_scene[first.task, scene].append([plan for plan in forms if not plan.rejection_reason])
-    targets = targets_of(recipe, formats, {(plan.source, plan.scene_id) for plan in plans})
+    targets = read_targets(recipe, formats, {(plan.source, plan.scene_id) for plan in plans})
     supplies = [
         SceneSupply(task, scene, Counter(frozenset(p.question_type for p in forms) for forms in members if forms))
         for (task, scene), members in by_scene.items()
@@ -115,7 +115,7 @@ def _deal_scenes(
         for form in ITEMS:
             entries = [replace(p, difficulty=level[p.group_id]) for p in dealt if p.question_type == form]
             able = [(entry.can_pair, entry.difficulty) for entry in entries]
-            for twice, none in pairing.exchanges(task, form, able, levels) if form != "judgment" else ():
+            for twice, none in pairing.find_exchanges(task, form, able, levels) if form != "judgment" else ():
                 gave_way.add(entries[none].key)
                 entries[none] = replace(entries[twice], side=entries[twice].partner_kind, paired=True)
                 entries[twice] = replace(entries[twice], paired=True)
@@ -141,7 +141,7 @@ def _list_unchosen(
     return rest
 
 
-def difficulties(facts: Iterable[QuestionPlan], stress: bool) -> dict[str, str]:
+def grade_difficulty(facts: Iterable[QuestionPlan], stress: bool) -> dict[str, str]:
     """Group id -> "easy", "medium" or "hard": tercile of the smallest margin over the required one within the task.
 
     "stress" for everything where margins were only recorded (`docs/validity.md#margins-between-all-pairs`).

@@ -108,7 +108,7 @@ def choose(
         report.means.append(sum(bias.values()) / len(bias))
         budget = most * number // rounds - len(report.removed)
         gone = set()
-        for unit in _taken(left, bias, budget):
+        for unit in _pick_units(left, bias, budget):
             for question in unit:
                 gone.add(question.id)
                 score = bias.get(question.id, float("nan"))
@@ -120,7 +120,7 @@ def choose(
     return report
 
 
-def units(questions: Iterable[Question]) -> list[list[Question]]:
+def find_units(questions: Iterable[Question]) -> list[list[Question]]:
     """Questions that stay or go together: of one truth, twins, and consistency partners."""
     parent: dict[tuple[str, str], tuple[str, str]] = {}
 
@@ -141,14 +141,14 @@ def units(questions: Iterable[Question]) -> list[list[Question]]:
     return list(found.values())
 
 
-def _taken(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[list[Question]]:
+def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[list[Question]]:
     """Units to remove, the most biased first, at most `budget` questions, none at or below chance."""
     letters: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(LETTERS))
     for question in questions:
         if question.form == "multi-choice" and question.truth < len(LETTERS):
             letters[question.task, question.source][question.truth] += 1
     ranked = []
-    for unit in units(questions):
+    for unit in find_units(questions):
         scored = [bias[q.id] - q.chance for q in unit if q.id in bias]
         if scored and sum(scored) > 0:
             ranked.append((-sum(scored) / len(scored), min(q.id for q in unit), unit))
@@ -156,7 +156,9 @@ def _taken(questions: Sequence[Question], bias: Mapping[str, float], budget: int
     waiting = [unit for _, _, unit in ranked]
     while True:
         # A letter that is no more frequent than another may not become rarer still; it waits for its turn.
-        place = next((k for k, unit in enumerate(waiting) if len(unit) <= budget and _even(unit, letters)), None)
+        place = next(
+            (k for k, unit in enumerate(waiting) if len(unit) <= budget and _keeps_balance(unit, letters)), None
+        )
         if place is None:
             return
         unit = waiting.pop(place)
@@ -167,7 +169,7 @@ def _taken(questions: Sequence[Question], bias: Mapping[str, float], budget: int
         yield unit
 
 
-def _even(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[int]]) -> bool:
+def _keeps_balance(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[int]]) -> bool:
     counts = {key: list(letters[key]) for key in {(q.task, q.source) for q in unit if q.form == "multi-choice"}}
     uneven = {key: max(found) - min(found) for key, found in counts.items()}
     for question in unit:

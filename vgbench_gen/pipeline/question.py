@@ -163,7 +163,7 @@ def make_question(
         QuestionRejectedError: the question may not be asked.
     """
     form = plan.question_type
-    fill_words = fill_words or _template_words(plan, settings)
+    fill_words = fill_words or _fill_template(plan, settings)
     rng = presentation_rng(settings.words_seed, plan.group_id, form)
     texts: tuple[AnswerableText, ...]
     if form == "judgment":
@@ -195,11 +195,11 @@ def make_question(
         shown = task.open_ended(fact)
         pictures = shown.pictures
         texts = (AnswerableText(fill_words(shown.slots, pictures), shown.answer),)
-    made = MadeQuestion(plan, fact, task, options, pictures, texts, _known_share(plan))
-    return _checked(made, settings) if check else made
+    made = MadeQuestion(plan, fact, task, options, pictures, texts, _find_known_share(plan))
+    return _check_question(made, settings) if check else made
 
 
-def _checked(made: MadeQuestion, settings: QuestionSettings) -> MadeQuestion:
+def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuestion:
     """The question with the result of its noise test.
 
     Raises:
@@ -222,13 +222,13 @@ def _checked(made: MadeQuestion, settings: QuestionSettings) -> MadeQuestion:
     return replace(made, noise_kept=kept)
 
 
-def _known_share(plan: QuestionPlan) -> float | None:
+def _find_known_share(plan: QuestionPlan) -> float | None:
     """What a trial found for the side that is asked from."""
     place = 1 if plan.side else 0
     return plan.noise_kept[place] if place < len(plan.noise_kept) else None
 
 
-def _template_words(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
+def _fill_template(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
     """Fills a phrasing drawn from the group, so that the words know nothing of the answer and twins share them."""
     form = plan.question_type
     bank = list_phrasings(plan.task, form, settings.words)

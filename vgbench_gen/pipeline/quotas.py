@@ -111,7 +111,7 @@ def solve(supplies: Sequence[SceneSupply], targets: Targets) -> dict[Cell, int]:
         VGBenchError: the solver found nothing where something exists.
     """
     supplies = sorted(supplies, key=lambda s: (s.task, s.scene.order, s.scene))
-    amounts = _cell_amounts(supplies, targets)
+    amounts = _solve_cells(supplies, targets)
     blocks: dict[tuple[str, str, str], list[SceneSupply]] = defaultdict(list)
     for supply in supplies:
         blocks[targets.block(supply.task, supply.scene)].append(supply)
@@ -132,22 +132,22 @@ class _Model:
         self.whole: list[int] = []
         self.rows: list[tuple[float, Terms, float]] = []
 
-    def variable(self, upper: float = math.inf, cost: float = 0.0, whole: bool = True) -> int:
+    def add_variable(self, upper: float = math.inf, cost: float = 0.0, whole: bool = True) -> int:
         self.upper.append(upper)
         self.cost.append(cost)
         self.whole.append(int(whole))
         return len(self.upper) - 1
 
-    def row(self, low: float, terms: Terms, high: float) -> None:
+    def add_row(self, low: float, terms: Terms, high: float) -> None:
         self.rows.append((low, terms, high))
 
-    def near(self, terms: Terms, due: float, cost: float) -> None:
+    def add_near(self, terms: Terms, due: float, cost: float) -> None:
         """Costs for being away from `due`; free between the whole numbers around it, so that optima stay whole."""
         reach = max(1.0, _FAR_SHARE * due)
-        over, far_over = self.variable(reach, cost, False), self.variable(math.inf, _FAR_COST * cost, False)
-        under, far_under = self.variable(reach, cost, False), self.variable(math.inf, _FAR_COST * cost, False)
-        self.row(-math.inf, [*terms, (over, -1), (far_over, -1)], math.ceil(due - 1e-9))
-        self.row(math.floor(due + 1e-9), [*terms, (under, 1), (far_under, 1)], math.inf)
+        over, far_over = self.add_variable(reach, cost, False), self.add_variable(math.inf, _FAR_COST * cost, False)
+        under, far_under = self.add_variable(reach, cost, False), self.add_variable(math.inf, _FAR_COST * cost, False)
+        self.add_row(-math.inf, [*terms, (over, -1), (far_over, -1)], math.ceil(due - 1e-9))
+        self.add_row(math.floor(due + 1e-9), [*terms, (under, 1), (far_under, 1)], math.inf)
 
     def solve(self, nodes: int | None = _NODES) -> FloatArray | None:
         """The values, or None where no values satisfy all rows; the best found within so many nodes (None: the best).
@@ -186,18 +186,18 @@ def _add_scene(
     ranks = {form: supply.rank([form], targets.forms_per_fact) for form in forms}
     cap = targets.caps.get((supply.task, supply.scene.source), math.inf)
     upper = {form: min(ranks[form], cap // ITEMS[form]) for form in forms}
-    place = {form: model.variable(upper[form]) for form in forms if upper[form] > 0}
+    place = {form: model.add_variable(upper[form]) for form in forms if upper[form] > 0}
     for size in range(2, len(place) + 1):
         for chosen in itertools.combinations(place, size):
             rank = supply.rank(chosen, targets.forms_per_fact)
             if rank < sum(upper[form] for form in chosen):
-                model.row(0, [(place[form], 1) for form in chosen], rank)
+                model.add_row(0, [(place[form], 1) for form in chosen], rank)
     if sum(ITEMS[form] * upper[form] for form in place) > cap:
-        model.row(0, [(k, ITEMS[form]) for form, k in place.items()], cap)
+        model.add_row(0, [(k, ITEMS[form]) for form, k in place.items()], cap)
     return place
 
 
-def _cell_amounts(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tuple[str, str, str, QuestionType], int]:
+def _solve_cells(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tuple[str, str, str, QuestionType], int]:
     """Facts per (task, source, split, form); source and split are "" where the totals do not tell them apart."""
     model = _Model()
     cells: dict[Cell, int] = {}
@@ -206,19 +206,19 @@ def _cell_amounts(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tup
             cells[Cell(supply.task, supply.scene, form)] = k
     if not cells:
         return {}
-    for limit, members in _totals(cells, targets):
-        model.row(0, members, limit)
+    for limit, members in _list_totals(cells, targets):
+        model.add_row(0, members, limit)
     blocks: dict[tuple[str, str, str, QuestionType], Terms] = defaultdict(list)
     for cell, k in cells.items():
         blocks[*targets.block(cell.task, cell.scene), cell.form].append((k, 1))
     plain = len(model.cost)
-    for key, due in _proportional(list(blocks), targets).items():
-        model.near(blocks[key], due, 1 / math.sqrt(1 + due))
+    for key, due in _share_out(list(blocks), targets).items():
+        model.add_near(blocks[key], due, 1 / math.sqrt(1 + due))
     everything: Terms = [(k, ITEMS[cell.form]) for cell, k in cells.items()]
-    model.row(targets.total, everything, targets.total)
+    model.add_row(targets.total, everything, targets.total)
     values = model.solve()
     if values is None:
-        most = _most(model, plain, everything)
+        most = _find_most(model, plain, everything)
         model.rows[-1] = (most, everything, most)
         values = model.solve()
         if values is None:
@@ -226,7 +226,7 @@ def _cell_amounts(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tup
     return {key: sum(round(values[k]) for k, _ in terms) for key, terms in blocks.items()}
 
 
-def _most(model: _Model, plain: int, everything: Terms) -> int:
+def _find_most(model: _Model, plain: int, everything: Terms) -> int:
     """Most items under the totals as upper limits; looks at the first `plain` variables only."""
     bare = _Model()
     bare.upper, bare.whole = model.upper[:plain], model.whole[:plain]
@@ -240,7 +240,7 @@ def _most(model: _Model, plain: int, everything: Terms) -> int:
     return sum(round(items) * round(values[k]) for k, items in everything)
 
 
-def _totals(cells: Mapping[Cell, int], targets: Targets) -> list[tuple[int, Terms]]:
+def _list_totals(cells: Mapping[Cell, int], targets: Targets) -> list[tuple[int, Terms]]:
     """(limit, items that count against it) for every total."""
     counted: dict[tuple[str, ...], Terms] = defaultdict(list)
     for cell, k in cells.items():
@@ -260,7 +260,7 @@ def _totals(cells: Mapping[Cell, int], targets: Targets) -> list[tuple[int, Term
     return [(limits.get(key, 0), terms) for key, terms in counted.items()]
 
 
-def _proportional(
+def _share_out(
     keys: Sequence[tuple[str, str, str, QuestionType]], targets: Targets
 ) -> dict[tuple[str, str, str, QuestionType], float]:
     """Facts due to each cell when every total is shared out in proportion over the cells that exist.
@@ -301,8 +301,8 @@ def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], 
     model = _Model()
     places = [(supply, _add_scene(model, supply, list(wanted), targets)) for supply in members]
     for form, count in wanted.items():
-        model.row(count, [(place[form], 1) for _, place in places if form in place], count)
-        _level(
+        model.add_row(count, [(place[form], 1) for _, place in places if form in place], count)
+        _add_level_cost(
             model, [([(place[form], 1)], model.upper[place[form]]) for _, place in places if form in place], count, 1
         )
     loads: list[tuple[Terms, float]] = []
@@ -311,7 +311,7 @@ def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], 
             rank = supply.rank(place, targets.forms_per_fact)
             cap = targets.caps.get((supply.task, supply.scene.source), math.inf)
             loads.append(([(k, 1) for k in place.values()], min(rank, cap)))
-    _level(model, loads, sum(wanted.values()), 10)
+    _add_level_cost(model, loads, sum(wanted.values()), 10)
     values = model.solve()
     if values is None:
         raise VGBenchError(
@@ -325,16 +325,16 @@ def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], 
     }
 
 
-def _level(model: _Model, loads: Sequence[tuple[Terms, float]], total: int, cost: float) -> None:
+def _add_level_cost(model: _Model, loads: Sequence[tuple[Terms, float]], total: int, cost: float) -> None:
     """Costs for loads away from the water level: all alike, as far as each can hold it."""
-    level = water_level([room for _, room in loads], total)
+    level = find_water_level([room for _, room in loads], total)
     for terms, room in loads:
-        over, under = model.variable(cost=cost, whole=False), model.variable(cost=cost, whole=False)
-        model.row(-math.inf, [*terms, (over, -1)], level)
-        model.row(min(room, level - 1), [*terms, (under, 1)], math.inf)
+        over, under = model.add_variable(cost=cost, whole=False), model.add_variable(cost=cost, whole=False)
+        model.add_row(-math.inf, [*terms, (over, -1)], level)
+        model.add_row(min(room, level - 1), [*terms, (under, 1)], math.inf)
 
 
-def water_level(rooms: Sequence[float], total: int) -> int:
+def find_water_level(rooms: Sequence[float], total: int) -> int:
     """Smallest whole level to which vessels of these sizes must be filled to hold `total`; 0 for nothing."""
     low, high = 0, max(total, 0)
     while low < high:

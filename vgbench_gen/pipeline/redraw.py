@@ -22,11 +22,11 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.distractors.base import strategies
-from vgbench_gen.pipeline.compose import fact_shards
+from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
-from vgbench_gen.pipeline.executors import Engine, begun, run
-from vgbench_gen.pipeline.known import learnt
-from vgbench_gen.pipeline.measure import chosen_tasks
+from vgbench_gen.pipeline.executors import Engine, begin_work, run
+from vgbench_gen.pipeline.known import learn_from_shards
+from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, reletter_rows
 from vgbench_gen.pipeline.redraw_sets import (
@@ -37,11 +37,11 @@ from vgbench_gen.pipeline.redraw_sets import (
     Proposals,
     Propose,
     Settings,
-    asked_in,
+    deal_row_letters,
     draw_distinct_sets,
-    letters_of,
+    list_redraws,
 )
-from vgbench_gen.pipeline.words import worded
+from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import MediaStore
@@ -121,7 +121,7 @@ def redraw(
     recipe = parse_config(recipe_of(manifest, folder), Recipe, str(folder / MANIFEST))
     recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
     if recipe.wording.bank:
-        recipe, _ = worded(recipe, chosen_tasks(recipe))
+        recipe, _ = load_wordings(recipe, list_tasks(recipe))
     _check_settings(settings, origin, propose)
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(load(dataset)))
     target = Path(out) if out is not None else folder.resolve().with_name(f"{folder.resolve().name}-{settings.label}")
@@ -142,7 +142,7 @@ def _start_workers(paths: Sequence[Path], settings: Settings, engine: Engine) ->
     for path in paths:
         kinds = read_columns(path, ("task", "question_type"))
         number += sum(form == CHOICE and (not settings.tasks or task in settings.tasks) for task, form in kinds)
-    with begun(engine, preload_tasks) if number > FEW else nullcontext():
+    with begin_work(engine, preload_tasks) if number > FEW else nullcontext():
         yield
 
 
@@ -188,7 +188,7 @@ def _write(
     paths = load(dataset).paths
     stored = stored_rows(paths)
     before = stored if stored is not None else [item_row(item) for item in load(dataset)]
-    asked = asked_in(before, work / "facts", settings)
+    asked = list_redraws(before, work / "facts", settings)
     by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else Proposals()
     known = _learn_for_ladders(asked, recipe, work)
@@ -218,7 +218,7 @@ def _learn_for_ladders(asked: Sequence[Redraw], recipe: Recipe, work: Path) -> d
     names = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
     if not names:
         return {}
-    return learnt(fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(names))}))
+    return learn_from_shards(list_fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(names))}))
 
 
 def _report_on(
@@ -301,7 +301,7 @@ def _balance_letters(
     stored: Sequence[Row], recipe: Recipe, tasks_touched: set[str], out: Path, engine: Engine
 ) -> list[Row]:
     """The rows with letters in even blocks, where leaving some out, or an earlier command, has upset them."""
-    letters = letters_of(stored, recipe.seed, tasks_touched)
+    letters = deal_row_letters(stored, recipe.seed, tasks_touched)
     places = [k for k, n in letters.items() if stored[k]["answer"] != LETTERS[n]]
     redraws = [
         Redraw(

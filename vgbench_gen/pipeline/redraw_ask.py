@@ -16,7 +16,7 @@ from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import Redraw, facts_of, tasks_asking_again
+from vgbench_gen.pipeline.redraw_rows import Redraw, find_facts, prepare_tasks
 from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Proposals, Propose
 from vgbench_gen.tasks.base import Task
 
@@ -40,7 +40,7 @@ class _Case:
     reason: str = "not_asked"
 
 
-def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Propose:
+def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Propose:
     """Asks the models that `open_models` opens; questions are shared out among several by hash.
 
     Args:
@@ -50,7 +50,7 @@ def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Pro
     """
 
     def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> Proposals:
-        cases, refused = _cases(asked, recipe, seed)
+        cases, refused = _list_cases(asked, recipe, seed)
         models = open_models(folder / REPLIES)
         for case in cases:
             case.model = int(stable_hash("model", str(seed), case.group_id), 16) % len(models)
@@ -60,7 +60,7 @@ def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Pro
                 waiting = [case for case in cases if case.reason in _AGAIN]
                 for number, model in enumerate(models):
                     mine = [case for case in waiting if case.model == number]
-                    _turn(model, mine, turn, seed, replies, progress)
+                    _ask_cases(model, mine, turn, seed, replies, progress)
         finally:
             for model in models:
                 asyncio.run(model.close())
@@ -71,14 +71,14 @@ def proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Pro
     return propose
 
 
-def _cases(asked: Sequence[Redraw], recipe: Recipe, seed: int) -> tuple[list[_Case], dict[str, str]]:
+def _list_cases(asked: Sequence[Redraw], recipe: Recipe, seed: int) -> tuple[list[_Case], dict[str, str]]:
     """(facts of which values can be named, why the others have none)."""
     by_shard: dict[Path, list[Redraw]] = defaultdict(list)
     for question in asked:
         by_shard[question.shard].append(question)
-    by_name, cases, refused = tasks_asking_again(recipe, {}), [], {}
+    by_name, cases, refused = prepare_tasks(recipe, {}), [], {}
     for shard, members in by_shard.items():
-        facts = facts_of(shard, frozenset((question.task, question.key) for question in members))
+        facts = find_facts(shard, frozenset((question.task, question.key) for question in members))
         for question in members:
             fact, task = facts.get((question.task, question.key)), by_name[question.task]
             proposal = None if fact is None else task.proposal(fact)
@@ -91,7 +91,7 @@ def _cases(asked: Sequence[Redraw], recipe: Recipe, seed: int) -> tuple[list[_Ca
     return cases, refused
 
 
-def _turn(
+def _ask_cases(
     model: Backend, cases: Sequence[_Case], turn: int, seed: int, replies: Counter[str], progress: Progress
 ) -> None:
     requests: list[Request] = [llm.request(case.fact, case.proposal, case.group_id, seed, turn) for case in cases]
@@ -103,10 +103,10 @@ def _turn(
             case.reason = outcome.kind
             replies[outcome.kind] += 1
             continue
-        _take(case, outcome, seed, replies)
+        _read_reply(case, outcome, seed, replies)
 
 
-def _take(case: _Case, reply: Reply, seed: int, replies: Counter[str]) -> None:
+def _read_reply(case: _Case, reply: Reply, seed: int, replies: Counter[str]) -> None:
     """What a reply says, with what earlier ones said."""
     read = "truncated" if reply.finish_reason == "length" else "readable"
     if read == "readable":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vgbench_gen.core.types import Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks
+from vgbench_gen.pipeline.known import KnownFacts, teach_tasks
 from vgbench_gen.pipeline.question import (
     FillWords,
     QuestionRejectedError,
@@ -30,9 +30,9 @@ from vgbench_gen.pipeline.question import (
 )
 from vgbench_gen.pipeline.question_plan import PackedOptions, QuestionPlan, group_id
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_words import refill_words
+from vgbench_gen.pipeline.redraw_words import refill_template
 from vgbench_gen.pipeline.rows import row_with_options
-from vgbench_gen.pipeline.trials import facts_at
+from vgbench_gen.pipeline.trials import read_facts
 from vgbench_gen.quality.verify import fact_of
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -101,9 +101,9 @@ class RedrawJob:
     """The seed of this draw: that of the rows, or another one where an earlier draw failed."""
 
 
-def tasks_asking_again(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
+def prepare_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
     """The recipe's tasks by name, for facts that are in the dataset already (see `Task.again`)."""
-    return {name: task.asking_again() for name, task in knowing_tasks(recipe, known).items()}
+    return {name: task.asking_again() for name, task in teach_tasks(recipe, known).items()}
 
 
 def preload_tasks() -> None:
@@ -124,9 +124,9 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
     asked = [tuple(map(read_item, entry.rows)) for entry in job.redraws]
-    keys = [(items[0].task, key_of(items[0])) for items in asked]
-    facts = facts_of(job.redraws[0].shard, frozenset(keys))
-    by_name, found = tasks_asking_again(job.recipe, job.known), []
+    keys = [(items[0].task, fact_key(items[0])) for items in asked]
+    facts = find_facts(job.redraws[0].shard, frozenset(keys))
+    by_name, found = prepare_tasks(job.recipe, job.known), []
     with media.batch():
         for key, entry, items in zip(keys, job.redraws, asked, strict=True):
             try:
@@ -139,12 +139,12 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     return found
 
 
-def key_of(item: Item) -> str:
+def fact_key(item: Item) -> str:
     """Key of the fact behind a row."""
     return str(item.evidence.get("key"))
 
 
-def facts_of(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[str, str], Fact]:
+def find_facts(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[str, str], Fact]:
     """Facts of a shard by (task, key), as far as it has them; none where there is no such file.
 
     Raises:
@@ -153,21 +153,21 @@ def facts_of(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[str
     if not shard.is_file():
         return {}
     if len(keys) <= _KEPT_ROWS:
-        return _few_facts(shard, keys, shard.stat().st_mtime_ns)
-    return _facts(shard, keys)
+        return _read_few_facts(shard, keys, shard.stat().st_mtime_ns)
+    return _read_facts(shard, keys)
 
 
-def _facts(shard: Path, keys: Container[tuple[str, str]]) -> dict[tuple[str, str], Fact]:
+def _read_facts(shard: Path, keys: Container[tuple[str, str]]) -> dict[tuple[str, str], Fact]:
     places = {
         row: (task, key) for row, (task, key) in enumerate(read_columns(shard, ("task", "key"))) if (task, key) in keys
     }
-    return {places[row]: fact for row, fact in facts_at(shard, set(places)).items()}
+    return {places[row]: fact for row, fact in read_facts(shard, set(places)).items()}
 
 
 @lru_cache(maxsize=64)
-def _few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int) -> Mapping[tuple[str, str], Fact]:
+def _read_few_facts(shard: Path, keys: frozenset[tuple[str, str]], written: int) -> Mapping[tuple[str, str], Fact]:
     """Facts of a shard of this age."""
-    return _facts(shard, keys)
+    return _read_facts(shard, keys)
 
 
 def _redraw(
@@ -204,7 +204,7 @@ def reletter_rows(job: RedrawJob) -> list[Redraw]:
     """Move the truth of some rows to other letters. They keep their options, and no fact is read."""
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = tasks_asking_again(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    by_name, settings = prepare_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
     stress = job.recipe.margins == "recorded"
     found = []
     with media.batch():
@@ -286,7 +286,7 @@ def _keep_words(item: Item, task: Task, recipe: Recipe) -> FillWords:
         before = _recorded_slots(item, task, recipe)
         if before == slots:
             return words
-        question, context, paraphrase = refill_words(item, before, slots, recipe)
+        question, context, paraphrase = refill_template(item, before, slots, recipe)
         same = (question, context) == (item.question, item.context)
         return Wording(question, context, item.template_id, paraphrase, kept=same)
 

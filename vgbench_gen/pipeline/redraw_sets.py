@@ -143,7 +143,7 @@ class Redrawer:
     ) -> None:
         self.rows, self.recipe, self.known, self.seed, self.proposals = rows, recipe, known, settings.seed, proposals
         self.out, self.engine, self.progress, self.total = out, engine, progress, len(wanted)
-        self.letters = letters_of(rows, recipe.seed, {question.task for question in wanted})
+        self.letters = deal_row_letters(rows, recipe.seed, {question.task for question in wanted})
 
     def draw(self, waiting: Sequence[Redraw], attempt: int) -> list[Redraw]:
         """What the draws of these questions give, in their order."""
@@ -161,7 +161,7 @@ class Redrawer:
             RedrawJob(
                 out=self.out,
                 recipe=self.recipe,
-                redraws=tuple(self._with_rows(waiting[k]) for k in chunk),
+                redraws=tuple(self._add_rows(waiting[k]) for k in chunk),
                 remember=not self.engine.address,
                 known=self.known,
                 seed=self.seed,
@@ -176,7 +176,7 @@ class Redrawer:
             self.progress("options", self.total - len(waiting) + len(found), self.total)
         return [found[k] for k in range(len(waiting))]
 
-    def _with_rows(self, question: Redraw) -> Redraw:
+    def _add_rows(self, question: Redraw) -> Redraw:
         return replace(
             question,
             rows=tuple(self.rows[k] for k in question.places),
@@ -185,7 +185,7 @@ class Redrawer:
         )
 
 
-def letters_of(rows: Sequence[Row], seed: int, only: Container[str] | None = None) -> dict[int, int]:
+def deal_row_letters(rows: Sequence[Row], seed: int, only: Container[str] | None = None) -> dict[int, int]:
     """Place of a multi-choice row (of the tasks in `only`, of all where None) -> its letter, balanced in blocks as
     composing does."""
     places = [
@@ -210,27 +210,27 @@ def _give_way(asked: Sequence[Redraw], rows: Sequence[Row], found: dict[str, Red
     known = {question.group_id: question for question in asked}
     kept = [name for name in known if name not in found]
     while kept:
-        theirs = {digest for name in kept for digest in _digests(known[name], rows)}
+        theirs = {digest for name in kept for digest in _digest_rows(known[name], rows)}
         kept = [name for name, outcome in found.items() if not theirs.isdisjoint(outcome.option_digests)]
         for name in kept:
             del found[name]
             reasons[name] = "option_set_taken"
 
 
-def _digests(question: Redraw, rows: Sequence[Row]) -> list[str]:
+def _digest_rows(question: Redraw, rows: Sequence[Row]) -> list[str]:
     task = tasks[question.task]
     options = (json.loads(rows[k]["evidence"])["options"] for k in question.places)
     return [digest_values([np.asarray(o["value"], dtype=np.float64) for o in members], task) for members in options]
 
 
-def asked_in(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Redraw]:
+def list_redraws(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Redraw]:
     """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset."""
     places: dict[str, list[int]] = defaultdict(list)
     for k, row in enumerate(rows):
         if row["question_type"] == CHOICE and (not settings.tasks or row["task"] in settings.tasks):
             places[row["group_id"]].append(k)
     firsts = [rows[members[0]] for members in places.values()]
-    strategy = _assigned(firsts, settings)
+    strategy = _assign_strategies(firsts, settings)
     return [
         Redraw(
             group_id=name,
@@ -246,7 +246,7 @@ def asked_in(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Redra
     ]
 
 
-def _assigned(firsts: Sequence[Row], settings: Settings) -> dict[str, str]:
+def _assign_strategies(firsts: Sequence[Row], settings: Settings) -> dict[str, str]:
     """Group -> strategy, by hash and by the shares as exactly as whole questions allow, per task and source."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in firsts:

@@ -16,7 +16,7 @@ REWORDED = "words_name_options"
 """Why a row may keep its options: nobody can say where its own wording names them."""
 
 
-def refill_words(
+def refill_template(
     item: Item, before: Mapping[str, str], after: Mapping[str, str], recipe: Recipe
 ) -> tuple[str, str, str]:
     """(question, context, model that worded them) of a row whose options changed.

@@ -115,7 +115,7 @@ def reword_items(
     items = list(load(dataset))
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(items))
     check_target(target, "reworded", parent)
-    groups = groups_of(items, tasks, types, language)
+    groups = group_rows(items, tasks, types, language)
     report = RewordReport(target, rows=len(items), language=language)
     report.vocabulary = rules.vocabulary(language) is not None
     report.unasked = len(items) - sum(len(group.places) for group in groups)
@@ -142,7 +142,7 @@ def reword_items(
     return report
 
 
-def groups_of(
+def group_rows(
     items: Sequence[Item], tasks: Sequence[str] = (), types: Sequence[str] = (), language: str = "en"
 ) -> list[WordingGroup]:
     """What is asked about, in the order of the rows."""
@@ -163,7 +163,7 @@ def groups_of(
     return groups
 
 
-def requests_of(groups: Sequence[WordingGroup], n: int, judged: bool) -> Iterator[Request]:
+def make_requests(groups: Sequence[WordingGroup], n: int, judged: bool) -> Iterator[Request]:
     """The first request about each text, and one to the judge; for estimates."""
     for group in groups:
         yield asking(group.original, n, (), 0, Settings(max_tokens=MAX_TOKENS))

@@ -63,7 +63,7 @@ class QuotasNotMet(VGBenchError):
         return " ".join(line.strip() for line in self.lines)
 
 
-def shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
+def find_shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
     """Totals that must be met and are not, in a fixed order; empty where the recipe only sets limits."""
     if not (recipe.items or recipe.items_per_task):
         return []
@@ -84,7 +84,7 @@ def shortfalls(plan: Plan, recipe: Recipe) -> list[Shortfall]:
     return [Shortfall(*key, wanted[key], got[key]) for key in keys if got[key] < wanted[key]]
 
 
-def advice(
+def give_advice(
     short: Sequence[Shortfall],
     plan: Plan,
     plans: Sequence[QuestionPlan],
@@ -94,7 +94,7 @@ def advice(
     """A line per task, source or split that is short: by how much, and what would help.
 
     Args:
-        short: the totals that are not met, in the order of `shortfalls`.
+        short: the totals that are not met, in the order of `find_shortfalls`.
         plan: the best plan there is.
         plans: all facts in all of their forms.
         reports: of the scenes that were measured.
@@ -106,19 +106,21 @@ def advice(
         group = list(members)
         lacking = ", ".join(f"{s.form} {s.got} of {s.wanted}".strip() for s in group)
         if kind == "task":
-            lines.append(f"{name}: {lacking}. {_task_advice(name, group, short_sources, plan, plans, reports, recipe)}")
+            lines.append(
+                f"{name}: {lacking}. {_advise_on_task(name, group, short_sources, plan, plans, reports, recipe)}"
+            )
         else:
             have = {(p.source, p.scene_id) for p in plans if name == (p.source if kind == "source" else p.split)}
-            lines.append(f"{kind} {name}: {lacking}. {_scenes(len(have))} of it gave facts; add scenes.")
+            lines.append(f"{kind} {name}: {lacking}. {_format_scene_count(len(have))} of it gave facts; add scenes.")
     return lines
 
 
-def missing_items(plan: Plan) -> int:
+def count_missing_items(plan: Plan) -> int:
     """Items that the totals ask for beyond the plan."""
     return plan.targets.total - sum(ITEMS[entry.question_type] for entry in plan.chosen)
 
 
-def _task_advice(
+def _advise_on_task(
     task: str,
     short: Sequence[Shortfall],
     short_sources: set[str],
@@ -141,24 +143,24 @@ def _task_advice(
         and (not forms or (entry.question_type in forms and not entry.rejection_reason))
     }
     asked = {entry.group_id for entry in plan.chosen if entry.task == task}
-    parts = [f"{_scenes(len(scenes))}{named} gave {len(able)} facts that can be asked so"]
+    parts = [f"{_format_scene_count(len(scenes))}{named} gave {len(able)} facts that can be asked so"]
     if able - asked:
         caps = sorted({plan.targets.caps[task, s] for s in sources if (task, s) in plan.targets.caps})
         held = f" (a scene may hold {' or '.join(map(str, caps))} items: limits.scene_share)" if caps else ""
         parts[0] += f", of which other totals or limits leave some out{held}"
     if able and scenes:
-        parts.append(f"about {_more_scenes(short, len(scenes), len(able), recipe)} more such scenes would do")
+        parts.append(f"about {_estimate_more_scenes(short, len(scenes), len(able), recipe)} more such scenes would do")
     else:
         parts.append(f"add scenes{named} that show more for this task")
     full = sum(report.facts.get(task, 0) >= recipe.facts_per_scene for report in scenes)
     if full:
         parts.append(f"{full} of them reach facts_per_scene = {recipe.facts_per_scene}: raise it")
-    if lost := _lost(task, forms, sources, scenes, plans):
+    if lost := _find_losses(task, forms, sources, scenes, plans):
         parts.append(f"lost mostly by {lost}")
     return "; ".join(parts) + "."
 
 
-def _more_scenes(short: Sequence[Shortfall], scenes: int, able: int, recipe: Recipe) -> int:
+def _estimate_more_scenes(short: Sequence[Shortfall], scenes: int, able: int, recipe: Recipe) -> int:
     """Scenes that are lacking if further ones give as much as those at hand."""
     (first, *_) = short
     if not first.form and first.got:
@@ -167,11 +169,11 @@ def _more_scenes(short: Sequence[Shortfall], scenes: int, able: int, recipe: Rec
     return math.ceil(scenes * facts / (able * min(recipe.limits.forms_per_fact, len(short))))
 
 
-def _scenes(count: int) -> str:
+def _format_scene_count(count: int) -> str:
     return f"{count} scene{'' if count == 1 else 's'}"
 
 
-def _lost(
+def _find_losses(
     task: str,
     forms: set[str],
     sources: set[str],

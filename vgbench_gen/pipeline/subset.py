@@ -53,7 +53,7 @@ def is_choice(manifest: Mapping[str, Any]) -> bool:
     return HARD in manifest or (isinstance(pulled, Mapping) and pulled.get("part") == HARD)
 
 
-def partners_absent(items: Dataset, kept_ids: Collection[str]) -> dict[str, dict[str, Any]]:
+def find_absent_partners(items: Dataset, kept_ids: Collection[str]) -> dict[str, dict[str, Any]]:
     """Item id -> columns to be emptied, of kept questions whose twin or pair is not kept whole."""
     whole: dict[tuple[str, str], int] = defaultdict(int)
     rows = list(iter_rows(items.paths, ["id", *_PARTNERS], 4096))
@@ -86,7 +86,7 @@ def write_subset(
     """
     chosen = set(kept_ids)
     places = [place for place, name in enumerate(items.ids()) if name in chosen]
-    apart = partners_absent(items, chosen)
+    apart = find_absent_partners(items, chosen)
     kept = [replace(item, index=index, **apart.get(item.id, {})) for index, item in enumerate(items.at(places))]
     write_items(out / "items", kept, _Embedded(items, kept))
     folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)

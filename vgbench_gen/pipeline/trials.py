@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.types import Fact, QuestionType
-from vgbench_gen.pipeline.known import KnownFacts, knowing_tasks
+from vgbench_gen.pipeline.known import KnownFacts, teach_tasks
 from vgbench_gen.pipeline.plan import Forms, Plan, choose
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
@@ -60,8 +60,8 @@ def try_questions(job: TrialJob) -> list[QuestionPlan]:
     Raises:
         DatasetError: the shard cannot be read.
     """
-    facts = facts_at(job.path, {plan.row for plan in job.plans})
-    by_name, settings = knowing_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    facts = read_facts(job.path, {plan.row for plan in job.plans})
+    by_name, settings = teach_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
     return [try_question(facts[plan.row], plan, by_name[plan.task], settings) for plan in job.plans]
 
 
@@ -135,7 +135,7 @@ def feasible_plan(
             known[outcome.key] = outcome
 
 
-def plans_of_shard(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
+def read_plans(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[QuestionPlan]:
     """Every fact of these tasks in every form of its task, untried; only the columns that plans need are read.
 
     Raises:
@@ -147,16 +147,16 @@ def plans_of_shard(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[Qu
         plan
         for row, raw in rows
         if raw["task"] in by_name
-        for plan in _plans_of(raw, row, by_name[raw["task"]], recipe)
+        for plan in _make_plans(raw, row, by_name[raw["task"]], recipe)
     ]
 
 
-def forms_of(tasks: Sequence[Task]) -> dict[str, Forms]:
+def list_forms(tasks: Sequence[Task]) -> dict[str, Forms]:
     """Task -> the forms it has."""
     return {task.name: task.formats for task in tasks}
 
 
-def facts_at(path: Path, rows: set[int]) -> dict[int, Fact]:
+def read_facts(path: Path, rows: set[int]) -> dict[int, Fact]:
     """Some facts of a shard by their place in it; the others are not unpacked.
 
     Raises:
@@ -174,11 +174,11 @@ def plan_facts(facts: Sequence[Fact], tasks: Sequence[Task], recipe: Recipe) -> 
         return [try_question(facts[plan.row], plan, by_name[plan.task], settings) for plan in batch]
 
     known = [(row, fact, by_name[fact.task]) for row, fact in enumerate(facts) if fact.task in by_name]
-    plans = [plan for row, fact, task in known for plan in _plans_of(FACTS.to_row(fact), row, task, recipe)]
-    return feasible_plan(plans, recipe, forms_of(tasks), attempt)
+    plans = [plan for row, fact, task in known for plan in _make_plans(FACTS.to_row(fact), row, task, recipe)]
+    return feasible_plan(plans, recipe, list_forms(tasks), attempt)
 
 
-def _plans_of(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> list[QuestionPlan]:
+def _make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) -> list[QuestionPlan]:
     """A stored fact in every form of its task."""
     pool = raw["candidates"]
     truth = pool[raw["truth"]]

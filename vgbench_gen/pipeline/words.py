@@ -13,7 +13,7 @@ from vgbench_gen.text.bank import load_bank, phrasings_of
 from vgbench_gen.text.paraphrase.rules import language_of
 
 
-def worded(recipe: Recipe, tasks: Sequence[Task]) -> tuple[Recipe, dict[str, Any]]:
+def load_wordings(recipe: Recipe, tasks: Sequence[Task]) -> tuple[Recipe, dict[str, Any]]:
     """(the recipe with its bank's wordings at hand, what to note about them; nothing where it has no bank).
 
     Raises:

@@ -17,7 +17,7 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
-from vgbench_gen.pipeline.subset import partners_absent
+from vgbench_gen.pipeline.subset import find_absent_partners
 from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import dataset_error
@@ -181,7 +181,7 @@ def read_release(folder: Path, options: Options) -> Release:
     sets = [RowSet(ALL, "test", folder, dataset)]
     if options.hard is not None:
         rows = _read_hard_rows(dataset, options.hard)
-        apart = partners_absent(dataset, {item.id for item in dataset.at(rows)})
+        apart = find_absent_partners(dataset, {item.id for item in dataset.at(rows)})
         sets.append(RowSet(HARD, "test", folder, dataset, rows, apart))
     if options.train is not None:
         sets.append(RowSet(TRAIN, "train", options.train, load(options.train)))

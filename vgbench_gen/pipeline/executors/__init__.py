@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from vgbench_gen.pipeline.executors.base import Engine, Executor, WorkerDied, begun, engines, run
+from vgbench_gen.pipeline.executors.base import Engine, Executor, WorkerDied, begin_work, engines, run
 
-__all__ = ["Engine", "Executor", "WorkerDied", "begun", "engines", "run"]
+__all__ = ["Engine", "Executor", "WorkerDied", "begin_work", "engines", "run"]

@@ -65,8 +65,8 @@ class Executor(abc.ABC):
         """
 
     @contextmanager
-    def begun(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
-        """See `begun`; executors whose workers are there anyway have nothing to begin."""
+    def begin_work(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
+        """See `begin_work`; executors whose workers are there anyway have nothing to begin."""
         yield
 
 
@@ -116,7 +116,7 @@ def run(
 
 
 @contextmanager
-def begun(engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
+def begin_work(engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
     """Workers that start while this process still prepares their jobs; the first `run` in the block takes them.
 
     Changes nothing but the time it takes. Those that no `run` took end with the block.
@@ -128,12 +128,12 @@ def begun(engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
     Raises:
         UnknownNameError: no such engine.
     """
-    with engines[engine.name].begun(engine, prepare):
+    with engines[engine.name].begin_work(engine, prepare):
         yield
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def limit_to_one_thread() -> Iterator[None]:
     """One thread per worker: processes are the parallelism, and the order of sums must not follow the core count."""
     import cv2
     import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which must be there to be limited

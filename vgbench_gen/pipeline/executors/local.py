@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.executors.base import Engine, Executor, Job, Result, WorkerDied, engines, one_thread
+from vgbench_gen.pipeline.executors.base import Engine, Executor, Job, Result, WorkerDied, engines, limit_to_one_thread
 
 _DIED = (
     "the worker process ended before its work did; most often memory ran out. Use fewer workers or more memory and run "
@@ -35,7 +35,7 @@ class Local(Executor):
         self._early: list[_Worker] = []
 
     @contextmanager
-    def begun(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
+    def begin_work(self, engine: Engine, prepare: Callable[[], None]) -> Iterator[None]:
         """See `Executor.begun`."""
         own = [_Worker(prepare) for _ in range(engine.cores)] if engine.cores > 1 else []
         self._early += own
@@ -57,7 +57,7 @@ class Local(Executor):
     ) -> Generator[tuple[int, Result | WorkerDied], None, None]:
         """See `Executor.attempt`; folders are those of this machine and need no check."""
         if not apart and (engine.cores <= 1 or len(jobs) <= 1):
-            with one_thread():
+            with limit_to_one_thread():
                 for index, job in enumerate(jobs):
                     yield index, function(job)
             return
@@ -144,7 +144,7 @@ def prepare() -> None:
     """Begin a worker's life: it ends with its parent, leaves Ctrl-C to the parent, and computes on one thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _forever.append(one_thread())
+    _forever.append(limit_to_one_thread())
     _forever[-1].__enter__()
 
 

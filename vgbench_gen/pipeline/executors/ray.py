@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.pipeline.executors.base import Engine, Executor, Job, Result, WorkerDied, engines, one_thread
+from vgbench_gen.pipeline.executors.base import Engine, Executor, Job, Result, WorkerDied, engines, limit_to_one_thread
 from vgbench_gen.store.provenance import LOCK, code_version
 
 # Results are rows of text and numbers; without a limit Ray reserves a third of the memory for them.
@@ -57,7 +57,7 @@ class Ray(Executor):
                 done, _ = ray.wait(list(running))
                 for reference in done:
                     index = running.pop(reference)
-                    outcome = _outcome(ray, reference)
+                    outcome = _read_outcome(ray, reference)
                     start()
                     yield index, outcome
         except ray.exceptions.RayError as error:
@@ -70,7 +70,7 @@ class Ray(Executor):
                 ray.cancel(reference, force=True)
 
 
-def _outcome(ray: Any, reference: Any) -> Any:
+def _read_outcome(ray: Any, reference: Any) -> Any:
     """The result, or a `WorkerDied`; what the job raised is raised as it was."""
     gone = ray.exceptions
     try:
@@ -86,8 +86,8 @@ def _outcome(ray: Any, reference: Any) -> Any:
 
 def _work(function: Callable[[Job], Result], job: Job, ground: _Ground) -> Result:
     """Runs in a Ray worker."""
-    _stand_on(ground)
-    with one_thread():
+    _enter_ground(ground)
+    with limit_to_one_thread():
         return function(job)
 
 
@@ -110,7 +110,7 @@ class _Ground:
 
 
 @cache
-def _stand_on(ground: _Ground) -> None:
+def _enter_ground(ground: _Ground) -> None:
     """Once per worker. Raises VGBenchError: this node is not like the one that sends the work."""
     node = platform.node()
     for (name, here), (_, there) in zip(_versions(), ground.versions, strict=True):
@@ -180,7 +180,7 @@ def _connect(engine: Engine) -> Any:
             warnings.simplefilter("ignore")
             ray.init(**settings)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError, ray.exceptions.RayError) as error:
-        raise _no_cluster(engine.address or "ray", error) from error
+        raise _explain_no_cluster(engine.address or "ray", error) from error
     atexit.register(ray.shutdown)
     return ray
 
@@ -195,10 +195,10 @@ def _probe(address: str) -> None:
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S).close()
         except OSError as error:
-            raise _no_cluster(address, error) from error
+            raise _explain_no_cluster(address, error) from error
 
 
-def _no_cluster(address: str, error: Exception) -> VGBenchError:
+def _explain_no_cluster(address: str, error: Exception) -> VGBenchError:
     return VGBenchError(
         f"{address}: found no Ray cluster ({_first_line(error)}); expected one to answer. Start it with "
         "`ray start --head`, or leave --address out for an instance on this machine."
