@@ -75,7 +75,7 @@ def test_every_setting_on_the_page_is_held_to_the_code() -> None:
 def test_the_statuses_and_outcomes_are_those_of_the_code() -> None:
     readings = (outcomes.NOTHING, outcomes.AMBIGUOUS, outcomes.TRUNCATED, outcomes.REFUSAL, outcomes.API_ERROR)
     stated = re.findall(r"^\| `(\w+)` \|[^|]+\| `(\w+)`", SECTIONS["Outcomes"], re.MULTILINE)
-    assert stated == [("ok", outcomes.outcome_of(outcomes.ok("B"), 1.0))] + [
+    assert stated == [("ok", outcomes.outcome_of(outcomes.as_answer("B"), 1.0))] + [
         (reading.status, outcomes.outcome_of(reading, 0.0)) for reading in readings
     ]
 

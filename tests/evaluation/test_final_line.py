@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vgbench_gen.evaluation.answers.final_line import final_line
+from vgbench_gen.evaluation.answers.final_line import read_final_line
 from vgbench_gen.evaluation.answers.units import SPELLINGS
 
 
@@ -33,10 +33,10 @@ from vgbench_gen.evaluation.answers.units import SPELLINGS
     ],
 )  # fmt: skip
 def test_only_the_last_line_counts(kind: str, reply: str, value: str | float | None) -> None:
-    assert final_line(reply, kind, "ABCD").value == (pytest.approx(value) if isinstance(value, float) else value)
+    assert read_final_line(reply, kind, "ABCD").value == (pytest.approx(value) if isinstance(value, float) else value)
 
 
 def test_the_unit_may_be_left_to_the_question() -> None:
-    assert final_line("Answer: 1.5", "length", unit=SPELLINGS["m"]).value == 1.5
-    assert final_line("Answer: 150", "length", unit=SPELLINGS["cm"]).value == 1.5
-    assert final_line("1.2 m", "number", unit=SPELLINGS["cm"]).value == pytest.approx(120)
+    assert read_final_line("Answer: 1.5", "length", unit=SPELLINGS["m"]).value == 1.5
+    assert read_final_line("Answer: 150", "length", unit=SPELLINGS["cm"]).value == 1.5
+    assert read_final_line("1.2 m", "number", unit=SPELLINGS["cm"]).value == pytest.approx(120)

@@ -6,8 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from vgbench_gen.evaluation.answers.official import Official, spatialscore
-from vgbench_gen.evaluation.answers.official_others import blink, mmsi_bench, q_spatial, vsi_bench
+from vgbench_gen.evaluation.answers.official import OfficialScore, score_spatialscore
+from vgbench_gen.evaluation.answers.official_others import (
+    score_blink,
+    score_mmsi_bench,
+    score_q_spatial,
+    score_vsi_bench,
+)
 from vgbench_gen.evaluation.scoring import Case, official
 
 OPTIONS = {
@@ -47,38 +52,40 @@ LENGTHS = {
 
 @pytest.mark.parametrize(("reply", "letter"), OPTIONS.items())
 def test_letters(reply: str, letter: str) -> None:
-    assert spatialscore(reply, "(B)", "multi-choice", "BLINK") == Official(letter, float(letter == "B"))
+    assert score_spatialscore(reply, "(B)", "multi-choice", "BLINK") == OfficialScore(letter, float(letter == "B"))
 
 
 @pytest.mark.parametrize(("reply", "said"), YES_NO.items())
 def test_yes_and_no(reply: str, said: str) -> None:
-    assert spatialscore(reply, "Yes", "judgment", "VGBench") == Official(said, float(said == "Yes"))
+    assert score_spatialscore(reply, "Yes", "judgment", "VGBench") == OfficialScore(said, float(said == "Yes"))
 
 
 @pytest.mark.parametrize(("reply", "number"), NUMBERS.items())
 def test_numbers(reply: str, number: float | str) -> None:
-    found = spatialscore(reply, "3", "open-ended", "spatialbench")
+    found = score_spatialscore(reply, "3", "open-ended", "spatialbench")
     assert str(found.extracted) == str(number if isinstance(number, str) else float(number))
     assert found.score == float(number == 3)
 
 
 @pytest.mark.parametrize(("reply", "verdict"), LENGTHS.items())
 def test_lengths(reply: str, verdict: tuple[str | None, int]) -> None:
-    assert spatialscore(reply, "1.5 meters", "open-ended", "VGBench") == Official(verdict[0], float(verdict[1]))
+    assert score_spatialscore(reply, "1.5 meters", "open-ended", "VGBench") == OfficialScore(
+        verdict[0], float(verdict[1])
+    )
 
 
 def test_what_the_truth_and_the_source_decide() -> None:
     # A word with an m or ft in it is taken for a length and is never right.
-    assert spatialscore("Left", "Left", "open-ended", "RealWorldQA").score == 0
-    assert spatialscore("red", "Red", "open-ended", "RealWorldQA").score == 1
-    assert spatialscore("Red.", "Red", "open-ended", "RealWorldQA").score == 0
-    assert spatialscore("I refuse", "0", "open-ended", "spatialbench").score == 1
-    assert spatialscore("6", "5", "open-ended", "VSI-Bench_8") == Official(6.0, 0.6)
-    assert spatialscore("6", "5", "open-ended", "spatialbench").score == 0
-    assert spatialscore("no idea", "0", "open-ended", "VSI-Bench_8").score == 1
-    assert spatialscore("4", "red", "open-ended", "spatialbench").error
-    assert spatialscore(None, "B", "multi-choice", "BLINK").error
-    assert spatialscore("0 m", "0 m", "open-ended", "VGBench").score == 1
+    assert score_spatialscore("Left", "Left", "open-ended", "RealWorldQA").score == 0
+    assert score_spatialscore("red", "Red", "open-ended", "RealWorldQA").score == 1
+    assert score_spatialscore("Red.", "Red", "open-ended", "RealWorldQA").score == 0
+    assert score_spatialscore("I refuse", "0", "open-ended", "spatialbench").score == 1
+    assert score_spatialscore("6", "5", "open-ended", "VSI-Bench_8") == OfficialScore(6.0, 0.6)
+    assert score_spatialscore("6", "5", "open-ended", "spatialbench").score == 0
+    assert score_spatialscore("no idea", "0", "open-ended", "VSI-Bench_8").score == 1
+    assert score_spatialscore("4", "red", "open-ended", "spatialbench").error
+    assert score_spatialscore(None, "B", "multi-choice", "BLINK").error
+    assert score_spatialscore("0 m", "0 m", "open-ended", "VGBench").score == 1
 
 
 @pytest.mark.parametrize(
@@ -88,13 +95,13 @@ def test_what_the_truth_and_the_source_decide() -> None:
      ("five", 0), ("**5**", 0), ("nan", 0), ("5_0", 0), ("0_5", 1), ("5e0", 1)],
 )  # fmt: skip
 def test_vsi_bench_numbers(reply: str, score: float) -> None:
-    assert vsi_bench(reply, "5", "numerical-answer").score == pytest.approx(score)
+    assert score_vsi_bench(reply, "5", "numerical-answer").score == pytest.approx(score)
 
 
 def test_vsi_bench_letters_and_zero() -> None:
     said = {"B": 1, "b.": 1, "B. left": 1, "(B)": 0, "B\nleft": 0, "The": 0}
-    assert {reply: vsi_bench(reply, "B", "multi-choice").score for reply in said} == said
-    assert vsi_bench("0", "0", "numerical-answer").error
+    assert {reply: score_vsi_bench(reply, "B", "multi-choice").score for reply in said} == said
+    assert score_vsi_bench("0", "0", "numerical-answer").error
 
 
 def test_mmsi_bench() -> None:
@@ -102,7 +109,7 @@ def test_mmsi_bench() -> None:
     "B\nExplanation": None, "C is correct": None,
             "`chair` is `B`": None, "90^{\\circ} B": None, "答案是B": None, "(B)": "B", "A chair. B": "B",
             "": None}  # fmt: skip
-    assert {reply: mmsi_bench(reply, "B").extracted for reply in said} == said
+    assert {reply: score_mmsi_bench(reply, "B").extracted for reply in said} == said
 
 
 BLINK = {
@@ -117,13 +124,13 @@ BLINK = {
 
 
 def test_blink() -> None:
-    assert {reply: blink(reply, "(B)", 2).extracted for reply in BLINK} == BLINK
-    assert all(blink(reply, "B", 2).score == (said == "(B)") for reply, said in BLINK.items())
-    assert blink("maybe (C)", "(C)", 2).extracted == "(Z)"
-    assert blink("maybe (C)", "(C)", 4) == Official("(C)", 1.0)
-    assert blink("(Z)", "(Z)", 4).score == 0
-    assert blink("Neither", "(A)", 2).error
-    assert blink(None, "(A)", 2).error
+    assert {reply: score_blink(reply, "(B)", 2).extracted for reply in BLINK} == BLINK
+    assert all(score_blink(reply, "B", 2).score == (said == "(B)") for reply, said in BLINK.items())
+    assert score_blink("maybe (C)", "(C)", 2).extracted == "(Z)"
+    assert score_blink("maybe (C)", "(C)", 4) == OfficialScore("(C)", 1.0)
+    assert score_blink("(Z)", "(Z)", 4).score == 0
+    assert score_blink("Neither", "(A)", 2).error
+    assert score_blink(None, "(A)", 2).error
 
 
 Q_SPATIAL = {
@@ -146,11 +153,11 @@ Q_SPATIAL = {
 
 def test_q_spatial() -> None:
     for reply, (extracted, points) in Q_SPATIAL.items():
-        found = q_spatial(reply, "1.5 meters")
+        found = score_q_spatial(reply, "1.5 meters")
         assert (found.extracted, found.score) == (extracted, points), reply
         assert bool(found.error) == (extracted is None)
-    assert q_spatial("scalar{" * 50_000, "1 m").error  # in linear time
-    assert q_spatial("scalar{1} distance_unit{m}", "tall").error
+    assert score_q_spatial("scalar{" * 50_000, "1 m").error  # in linear time
+    assert score_q_spatial("scalar{1} distance_unit{m}", "tall").error
 
 
 @pytest.mark.parametrize(

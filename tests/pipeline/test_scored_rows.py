@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.evaluation.answers.option_texts import parse
+from vgbench_gen.evaluation.answers.option_texts import split_options
 from vgbench_gen.evaluation.scoring import Scored, case_of, score
 from vgbench_gen.store.dataset import load
 from vgbench_gen.text.render import phrasings, question_types, task_names
@@ -96,7 +96,9 @@ def test_letters(built_rows: list[Item]) -> None:
         ):
             if form == listed.replace(". ", ": ") and ". " in "".join(item.options):
                 continue
-            assert parse(f"{item.question}\n{item.context}\n{form}") == dict(zip(LETTERS, item.options, strict=True))
+            assert split_options(f"{item.question}\n{item.context}\n{form}") == dict(
+                zip(LETTERS, item.options, strict=True)
+            )
 
 
 def test_judgments(built_rows: list[Item]) -> None:

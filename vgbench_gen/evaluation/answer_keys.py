@@ -12,14 +12,14 @@ from typing import Literal
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.evaluation import metrics
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.final_line import final_line
+from vgbench_gen.evaluation.answers.final_line import read_final_line
 from vgbench_gen.evaluation.answers.letters import DEFAULT_LETTERS, LetterReader
 from vgbench_gen.evaluation.answers.numerals import CountReader, MeasureReader
-from vgbench_gen.evaluation.answers.official import Official
-from vgbench_gen.evaluation.answers.option_texts import OptionTexts, bare, parse
-from vgbench_gen.evaluation.answers.outcomes import Reader, Reading
-from vgbench_gen.evaluation.answers.places import read
-from vgbench_gen.evaluation.answers.quantities import prepared, quantities
+from vgbench_gen.evaluation.answers.official import OfficialScore
+from vgbench_gen.evaluation.answers.option_texts import OptionTexts, normalize_text, split_options
+from vgbench_gen.evaluation.answers.outcomes import AnswerReader, ParsedAnswer
+from vgbench_gen.evaluation.answers.places import extract_answer
+from vgbench_gen.evaluation.answers.quantities import find_quantities, prepare_text
 from vgbench_gen.evaluation.answers.texts import TextReader
 from vgbench_gen.evaluation.answers.units import Kind, Unit
 from vgbench_gen.evaluation.answers.yes_no import NO, YES, YesNoReader
@@ -54,7 +54,7 @@ class AnswerKey:
 
     kind: str
     """"letter", "yes_no", "count", "number", "text", a benchmark's own kind, or what is measured ("length", ...)."""
-    reader: Reader
+    reader: AnswerReader
     """The rules by which the answer is found in a reply."""
     truth: str | float
     """A letter, "Yes" or "No", a text, a number, or a measure in metres (angles in degrees)."""
@@ -65,15 +65,15 @@ class AnswerKey:
     unit: Unit | None = None
     """The unit that the question asks for, where it says one."""
 
-    def read(self, response: str | None) -> Reading:
+    def read(self, response: str | None) -> ParsedAnswer:
         """Find the answer in a whole reply."""
-        return read(response, self.reader, none_is_a_value=self.kind in ("count", "number"))
+        return extract_answer(response, self.reader, none_is_a_value=self.kind in ("count", "number"))
 
-    def read_final_line(self, response: str) -> Reading:
+    def read_final_line(self, response: str) -> ParsedAnswer:
         """Find the answer in the last line alone, in the form that was asked for."""
-        return final_line(response, self.kind, self.letters, self.unit)
+        return read_final_line(response, self.kind, self.letters, self.unit)
 
-    def points(self, reading: Reading) -> float:
+    def points(self, reading: ParsedAnswer) -> float:
         """Return what a reply earns, 0 to 1."""
         if not reading.found or reading.value is None:
             return 0.0
@@ -84,7 +84,7 @@ class AnswerKey:
             return metrics.mean_relative_accuracy(value, truth)
         return float(metrics.within_factor(value, truth, inclusive=self.rule == "delta_inclusive"))
 
-    def measures(self, reading: Reading, response: str) -> dict[str, float]:
+    def measures(self, reading: ParsedAnswer, response: str) -> dict[str, float]:
         """Return every metric of a number by name, so that tables choose without reading again; a miss counts as 0."""
         if isinstance(self.truth, str):
             return {}
@@ -99,7 +99,7 @@ class AnswerKey:
             "relative_error": metrics.relative_error(value, truth),
         }
 
-    def official_measures(self, published: Official) -> dict[str, float]:
+    def official_measures(self, published: OfficialScore) -> dict[str, float]:
         """Return further metrics of what the published script made of a reply; most kinds have none."""
         return {}
 
@@ -111,7 +111,7 @@ class AnswerKey:
 @lru_cache(maxsize=4096)
 def parse_options(question: str) -> dict[str, str]:
     """Return the options that a question's text holds, by letter."""
-    return parse(question)
+    return split_options(question)
 
 
 def open_key(case: Case, truth: str, whole_numbers_are_graded: bool = False) -> AnswerKey:
@@ -125,7 +125,7 @@ def open_key(case: Case, truth: str, whole_numbers_are_graded: bool = False) -> 
     Raises:
         CaseError: the truth cannot be read.
     """
-    found = quantities(prepared(truth))
+    found = find_quantities(prepare_text(truth))
     rest = re.sub(r"[\s.]", "", truth[: found[0].start] + truth[found[0].end :]) if len(found) == 1 else "?"
     if not rest:
         unit = found[0].unit
@@ -138,7 +138,7 @@ def open_key(case: Case, truth: str, whole_numbers_are_graded: bool = False) -> 
         return yes_no_key(truth)
     if re.fullmatch(r"\(?[A-Za-z]\)?\.?", truth) and (case.options or parse_options(case.question)):
         return letter_key(case, truth)
-    return AnswerKey("text", TextReader(), bare(truth))
+    return AnswerKey("text", TextReader(), normalize_text(truth))
 
 
 def letter_key(case: Case, truth: str) -> AnswerKey:
@@ -150,7 +150,7 @@ def letter_key(case: Case, truth: str) -> AnswerKey:
     options = dict(case.options) or parse_options(case.question)
     letters = "".join(sorted(options)) or DEFAULT_LETTERS
     match = re.match(r"[\s(\[]*([A-Za-z])(?![A-Za-z])", truth)
-    letter = match.group(1).upper() if match else OptionTexts(options).equal_to(truth)
+    letter = match.group(1).upper() if match else OptionTexts(options).find_equal(truth)
     if not letter or letter not in letters:
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected one of the letters {letters}")
     return AnswerKey("letter", LetterReader(letters, options), letter, letters=letters)
@@ -162,7 +162,7 @@ def yes_no_key(truth: str) -> AnswerKey:
     Raises:
         CaseError: the truth is neither.
     """
-    found = YesNoReader().leading(truth)
+    found = YesNoReader().read_opening(truth)
     if not found.found or found.value not in (YES, NO):
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected Yes or No")
     return AnswerKey("yes_no", YesNoReader(), found.value)
@@ -174,7 +174,7 @@ def measure_key(case: Case, truth: str, kind: Kind) -> AnswerKey:
     Raises:
         CaseError: the truth is none.
     """
-    found = quantities(prepared(truth))
+    found = find_quantities(prepare_text(truth))
     asked = units.asked_unit(case.question, (kind,)) if case.question else None
     if kind == "length" and asked is None and len(found) == 1 and found[0].unit is None:
         asked = units.METRE  # neither truth nor question says; then a bare number of a reply means the same
@@ -201,7 +201,7 @@ def number_of(truth: str, kind: str) -> float:
     Raises:
         CaseError: it holds none, or several.
     """
-    found = quantities(prepared(truth))
+    found = find_quantities(prepare_text(truth))
     if len(found) != 1 or not math.isfinite(found[0].signed):
         raise CaseError(f"ground_truth: found {truth[:60]!r}; expected one number for {kind}")
     return found[0].signed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from vgbench_gen.evaluation.answers.outcomes import plain
+from vgbench_gen.evaluation.answers.outcomes import to_json_value
 from vgbench_gen.evaluation.base import benchmark_of
 from vgbench_gen.evaluation.scoring import (
     MAX_RESPONSE_CHARS,
@@ -108,11 +108,11 @@ def line_out(name: str | int, scored: Scored) -> dict[str, Any]:
     return {
         "id": name,
         "sane": {
-            "extracted": plain(scored.reading.value),
+            "extracted": to_json_value(scored.reading.value),
             "outcome": scored.outcome,
             "score": scored.score,
         },
-        "official": {"extracted": plain(scored.official.extracted), "score": scored.official.score},
+        "official": {"extracted": to_json_value(scored.official.extracted), "score": scored.official.score},
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vgbench_gen.evaluation.answers.outcomes import plain
+from vgbench_gen.evaluation.answers.outcomes import to_json_value
 from vgbench_gen.evaluation.metrics import micro
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, Case, score
 
@@ -52,8 +52,8 @@ def grade(case: Mapping[str, Any], response: str | None) -> dict[str, Any]:
         "official": scored.official.score,
         "outcome": scored.outcome,
         "status": scored.reading.status,
-        "extracted": plain(scored.reading.value),
-        "official_extracted": plain(scored.official.extracted),
+        "extracted": to_json_value(scored.reading.value),
+        "official_extracted": to_json_value(scored.official.extracted),
         "strict": scored.strict,
         "followed": scored.followed,
         # An infinite error is no JSON.

@@ -18,7 +18,7 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.answers.outcomes import plain
+from vgbench_gen.evaluation.answers.outcomes import to_json_value
 from vgbench_gen.evaluation.base import HasTexts, Source
 from vgbench_gen.evaluation.board import ScoreRow, content_of
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
@@ -315,8 +315,8 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
         official=scored.official.score,
         strict=scored.strict,
         followed=scored.followed,
-        extracted=plain(scored.reading.value),
-        official_extracted=plain(scored.official.extracted),
+        extracted=to_json_value(scored.reading.value),
+        official_extracted=to_json_value(scored.official.extracted),
         delta_2=measures.get("delta_2", math.nan),
         delta_125=measures.get("delta_1.25", math.nan),
         mra=measures.get("mra", math.nan),

@@ -19,8 +19,8 @@ from vgbench_gen.evaluation import answer_keys as keys
 from vgbench_gen.evaluation.answer_keys import MAX_TRUTH_CHARS, AnswerKey, Case, CaseError, Rule
 from vgbench_gen.evaluation.answers import official as released
 from vgbench_gen.evaluation.answers.numerals import CountReader
-from vgbench_gen.evaluation.answers.official import Official
-from vgbench_gen.evaluation.answers.outcomes import Outcome, Reading, outcome_of
+from vgbench_gen.evaluation.answers.official import OfficialScore
+from vgbench_gen.evaluation.answers.outcomes import Outcome, ParsedAnswer, outcome_of
 
 __all__ = [
     "MAX_RESPONSE_CHARS",
@@ -63,18 +63,18 @@ _TYPE_NAMES = {
 class Scored:
     """Both scores of one reply."""
 
-    reading: Reading
+    reading: ParsedAnswer
     """What we read in it."""
     outcome: Outcome
     """Whether that is right or wrong, or why nothing was read."""
     score: float
     """By the benchmark's metric, 0 to 1."""
-    official: Official
+    official: OfficialScore
     """The verdict of the published script."""
     measures: Mapping[str, float]
     """Other metrics by name: of a number `delta_2`, `delta_1.25`, `mra` and `relative_error`; a kind's own; or none."""
     followed: bool
-    """Whether the last line is the answer in the form asked for, and nothing else (`answers.final_line`)."""
+    """Whether the last line is the answer in the form asked for, and nothing else (`answers.read_final_line`)."""
     strict: float
     """The score of a reader that looks at that line alone."""
     official_measures: Mapping[str, float] = field(default_factory=dict)
@@ -137,11 +137,11 @@ class ScoringRules:
         """Return the key of a question whose type says nothing of its answer; see `answer_keys.open_key`."""
         return keys.open_key(case, truth)
 
-    def official(self, case: Case, response: str | None) -> Official:
+    def official(self, case: Case, response: str | None) -> OfficialScore:
         """Return the verdict of the published script; SpatialScore's, unless the benchmark has one of its own."""
         # The script grades a number by its source; a case may say so by its type instead.
         source = released.VSI_SOURCE if case.question_type == "numerical-answer" else ""
-        return released.spatialscore(response, case.truth, case.question_type, source)
+        return released.score_spatialscore(response, case.truth, case.question_type, source)
 
     def draw_answer(self, item: Item, rng: np.random.Generator, other_than: str = "") -> str | None:
         """Draw an answer as a key writes it, for guessing, other than a given one; None where answers are open."""
@@ -196,6 +196,6 @@ def score(case: Case, response: str | None) -> Scored:
     )
 
 
-def official(case: Case, response: str | None) -> Official:
+def official(case: Case, response: str | None) -> OfficialScore:
     """Return the verdict of the script published with the benchmark; SpatialScore's where none is known."""
     return rules_of(case.benchmark).official(case, response)

@@ -22,7 +22,7 @@ from tests.evaluation.benchmarks import mmsi_files
 from tests.evaluation.benchmarks.mmsi_files import KINDS, OPTIONS, Studio, drawing, png, question, row, write
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.evaluation.answers.official_others import mmsi_bench
+from vgbench_gen.evaluation.answers.official_others import score_mmsi_bench
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import mmsi
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
@@ -668,7 +668,7 @@ def test_replies_in_both_modes(said: str | None, sane: str | None, official: str
     item = opened(write(tmp_path, [row(1)])).item(0)
     scored = score(case_of(item), said)
     assert (scored.reading.value, scored.official.extracted) == (sane, official)
-    assert mmsi_bench(said, "B").score == (official == "B")
+    assert score_mmsi_bench(said, "B").score == (official == "B")
 
 
 def test_prompt_sets_are_whole() -> None:

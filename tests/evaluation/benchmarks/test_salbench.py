@@ -19,7 +19,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 from tests.backends.server import Play, Seen, refusal, reply, serving
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.evaluation.answers.places import read
+from vgbench_gen.evaluation.answers.places import extract_answer
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.baselines import open_baseline
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
@@ -334,7 +334,7 @@ SANE: list[tuple[str, str | None]] = [
 
 @pytest.mark.parametrize(("response", "wanted"), SANE)
 def test_labels_of_replies(response: str, wanted: str | None) -> None:
-    assert read(response, LabelReader(P3), True, EMPTY).value == wanted
+    assert extract_answer(response, LabelReader(P3), True, EMPTY).value == wanted
     scored = score(Case("SalBench-P3", "multi-label", "Color"), response)
     assert scored.reading.value == wanted
     assert 0 <= scored.measures["f1"] <= 1

@@ -10,14 +10,14 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from vgbench_gen.evaluation.answers.vocabulary import either, words
+from vgbench_gen.evaluation.answers.vocabulary import any_of, words
 
 # Of a longer answer only the first line and the end are read; answers stand there, and reading stays quick whatever was
 # sent. 10,000 characters are more than the 2,048 tokens that models are given.
 MAX_HEAD_CHARS, MAX_TAIL_CHARS = 200, 10_000
 _RUN = re.compile(r"(.)\1{80,}", re.DOTALL)
 
-_TAG_NAMES = either(words("reasoning_tags"))
+_TAG_NAMES = any_of(words("reasoning_tags"))
 _REASONING = re.compile(rf"<(/?)\s*{_TAG_NAMES}\b[^<>]{{0,200}}>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _SPECIAL = re.compile(r"<\|(?!(?:begin|end)_of_box)[a-z_]{1,40}\|>|</?s>|\[/?INST\]")
@@ -60,30 +60,30 @@ _THOUSANDS_SPACE = re.compile(r"(?<=[0-9])(?:\\[,!;]|\{,\})(?=[0-9]{3}(?![0-9]))
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaned:
+class CleanedReply:
     """text: the answer part of a reply. cut: whether a reasoning block was opened and never closed."""
 
     text: str
     cut: bool
 
 
-def clean(reply: str) -> Cleaned:
+def clean_reply(reply: str) -> CleanedReply:
     """The part of a reply that can hold the answer, in plain characters.
 
     A block of reasoning goes, whatever its length; of what is left the beginning and the end stay.
     """
-    text, cut = _without_reasoning(reply)
+    text, cut = _remove_reasoning(reply)
     text = text.strip()
     if len(text) > MAX_HEAD_CHARS + MAX_TAIL_CHARS:
         text = f"{text[:MAX_HEAD_CHARS]}\n{text[-MAX_TAIL_CHARS:]}"
-    return Cleaned(plain(_RUN.sub(lambda match: match.group(1) * 80, text)), cut)
+    return CleanedReply(simplify_text(_RUN.sub(lambda match: match.group(1) * 80, text)), cut)
 
 
-def plain(text: str) -> str:
+def simplify_text(text: str) -> str:
     """Characters, Markdown and LaTeX wrappers made plain; also used on option texts, so that both sides look alike."""
     if not text.isascii():
         text = _THIN_SPACE.sub("", text)
-        text = _VULGAR.sub(_spelled_fraction, text)
+        text = _VULGAR.sub(_write_vulgar_fraction, text)
         text = _SUPERSCRIPT.sub(lambda match: "^" + unicodedata.normalize("NFKC", match.group()), text)
         text = unicodedata.normalize("NFKC", text.translate(_CHARACTERS)).translate(_CHARACTERS)
     elif "\r" in text:
@@ -93,11 +93,11 @@ def plain(text: str) -> str:
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text or "$" in text:
-        text = _without_latex(text)
-    return _without_markdown(text).strip()
+        text = _remove_latex(text)
+    return _remove_markdown(text).strip()
 
 
-def _without_reasoning(reply: str) -> tuple[str, bool]:
+def _remove_reasoning(reply: str) -> tuple[str, bool]:
     """The text outside reasoning blocks, and whether the last one stayed open."""
     channels = list(_FINAL_CHANNEL.finditer(reply))
     if channels:
@@ -122,11 +122,11 @@ def _without_reasoning(reply: str) -> tuple[str, bool]:
     return text[roles[-1].end() :] if roles else text, depth > 0
 
 
-def _without_latex(text: str) -> str:
+def _remove_latex(text: str) -> str:
     text = _THOUSANDS_SPACE.sub("", text).replace("{~", "{")
     text = re.sub(r"\\([_%#&${}])", r"\1", text).replace("$", "")
     for _ in range(4):  # wrappers inside wrappers
-        changed = _FRACTION.sub(_plain_fraction, _WRAPPER.sub(r"\1", text))
+        changed = _FRACTION.sub(_write_fraction, _WRAPPER.sub(r"\1", text))
         if changed == text:
             break
         text = changed
@@ -134,17 +134,17 @@ def _without_latex(text: str) -> str:
     return _LATEX_SPACE.sub(" ", text)
 
 
-def _plain_fraction(match: re.Match[str]) -> str:
+def _write_fraction(match: re.Match[str]) -> str:
     before, top, bottom = match.group(1), match.group(2) or match.group(4), match.group(3) or match.group(5)
     return f"{before} {top}/{bottom}" if before else f"{top}/{bottom}"
 
 
-def _spelled_fraction(match: re.Match[str]) -> str:
+def _write_vulgar_fraction(match: re.Match[str]) -> str:
     text = unicodedata.normalize("NFKC", match.group("sign")).replace("\u2044", "/")
     return f"{match.group('digit')} {text}" if match.group("digit") else text
 
 
-def _without_markdown(text: str) -> str:
+def _remove_markdown(text: str) -> str:
     text = _FENCE.sub("\n", text).replace("`", "")
     if "~~" in text:
         text = _STRUCK.sub(" ", text)

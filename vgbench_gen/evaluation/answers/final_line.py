@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, as_answer
 from vgbench_gen.evaluation.answers.units import Unit
 
 _MAX_LINE = 300
@@ -18,7 +18,7 @@ _SCALAR = re.compile(
 _YES_NO = re.compile(r"(yes|no)[.!]?", re.IGNORECASE)
 
 
-def final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = None) -> Reading:
+def read_final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = None) -> ParsedAnswer:
     """The value of a reply that ends as it was asked to.
 
     The last line that is not empty must be the value and nothing else, with or without "Answer:" before it: a letter
@@ -36,14 +36,14 @@ def final_line(reply: str, kind: str, letters: str = "", unit: Unit | None = Non
         return NOTHING
     if kind == "letter":
         match = re.fullmatch(rf"\(?([{letters}])\)?\.?", line)
-        return ok(match.group(1)) if match else NOTHING
+        return as_answer(match.group(1)) if match else NOTHING
     if kind == "yes_no":
         match = _YES_NO.fullmatch(line)
-        return ok(match.group(1).capitalize()) if match else NOTHING
+        return as_answer(match.group(1).capitalize()) if match else NOTHING
     if kind == "text":
-        return ok(line.strip(" .").casefold()) if line else NOTHING
+        return as_answer(line.strip(" .").casefold()) if line else NOTHING
     match = _SCALAR.fullmatch(line) or _NUMBER.fullmatch(line)
-    return _value(match, kind, unit) if match else NOTHING
+    return _read_value(match, kind, unit) if match else NOTHING
 
 
 def last_line(reply: str) -> str:
@@ -54,16 +54,16 @@ def last_line(reply: str) -> str:
     return _PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line
 
 
-def _value(match: re.Match[str], kind: str, unit: Unit | None) -> Reading:
+def _read_value(match: re.Match[str], kind: str, unit: Unit | None) -> ParsedAnswer:
     value, word = float(match.group(1)), (match.group(2) or "").strip()
     written = units.unit_of(word)
     if word and written is None and kind != "count":
         return NOTHING
     if kind == "count":
-        return ok(value)
+        return as_answer(value)
     if kind == "number":
         if unit and written and written.kind == unit.kind:
             value *= written.scale / unit.scale
-        return ok(value)
+        return as_answer(value)
     used, wanted = written or unit, kind
-    return ok(value * used.scale) if used is not None and used.kind == wanted and value >= 0 else NOTHING
+    return as_answer(value * used.scale) if used is not None and used.kind == wanted and value >= 0 else NOTHING

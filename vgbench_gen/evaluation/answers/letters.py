@@ -10,19 +10,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
-from vgbench_gen.evaluation.answers.places import after_revision
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, as_answer
+from vgbench_gen.evaluation.answers.places import text_after_revision
+from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
 
 DEFAULT_LETTERS = "ABCDEF"
 
-_REJECT_BEFORE = either(words("reject_before", "letters"))
-_REJECT_AFTER = either(words("reject_after", "letters"))
-_REJECT_AFTER_CHINESE = either(words("reject_after_chinese", "letters"))
-_ACCEPT = either(words("accept_after", "letters"))
-_ACCEPT_CHINESE = either(words("accept_after_chinese", "letters"))
-_AFTER_LETTER = either(words("after_letter", "letters"))
-_RESUMED = either(words("after_revision", "letters"))
+_REJECT_BEFORE = any_of(words("reject_before", "letters"))
+_REJECT_AFTER = any_of(words("reject_after", "letters"))
+_REJECT_AFTER_CHINESE = any_of(words("reject_after_chinese", "letters"))
+_ACCEPT = any_of(words("accept_after", "letters"))
+_ACCEPT_CHINESE = any_of(words("accept_after_chinese", "letters"))
+_AFTER_LETTER = any_of(words("after_letter", "letters"))
+_RESUMED = any_of(words("after_revision", "letters"))
 _NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
 _OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
 _JOIN = (
@@ -44,7 +44,7 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _PUNCTUATION = str.maketrans(dict.fromkeys("()[]{}<>.,;:'\"*`|/&", " "))
-_HEDGED = compiled(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|可能")
+_HEDGED = compile_pattern(r"\b(?:could|might|may|possibl[ey]|can be|either)\b|可能")
 
 
 class LetterReader:
@@ -58,82 +58,84 @@ class LetterReader:
     def __init__(self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None) -> None:
         self.letters = letters
         self.texts = OptionTexts(options or {})
-        self._p = patterns(letters)
+        self._p = letter_patterns(letters)
 
-    def marked(self, text: str) -> Reading:
+    def read_notation(self, text: str) -> ParsedAnswer:
         """A letter after "wait, actually", unless another letter is accepted later or stands on the last line."""
-        tail = after_revision(text)
+        tail = text_after_revision(text)
         resumed = list(self._p.resumed.finditer(tail))
         if not resumed:
             return NOTHING
         letter, rest = resumed[-1].group(1), tail[resumed[-1].end(1) :]
-        accepted = {match.group(1) for match in self._p.accepted.finditer(self._without_rejected(rest))}
+        accepted = {match.group(1) for match in self._p.accepted.finditer(self._remove_rejected(rest))}
         last = self._p.bare.fullmatch(rest.strip().rpartition("\n")[2].strip())
         if accepted - {letter} or (last and last.group(1).upper() != letter):
             return NOTHING
-        return ok(letter)
+        return as_answer(letter)
 
-    def segment(self, text: str) -> Reading:
+    def read_segment(self, text: str) -> ParsedAnswer:
         """A letter or an option's text in a container or after a phrase."""
-        if self._only_letters(text):
+        if self._is_list_of_letters(text):
             return AMBIGUOUS
         head = _REASON.split(text, maxsplit=1)[0]
-        equal = self.texts.equal_to(head) if len(head) < len(text) else ""
-        return ok(equal) if equal else self._opening(text, whole_text=True) or self._anywhere(text)
+        equal = self.texts.find_equal(head) if len(head) < len(text) else ""
+        return (
+            as_answer(equal) if equal else self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
+        )
 
-    def leading(self, text: str) -> Reading:
+    def read_opening(self, text: str) -> ParsedAnswer:
         """A line that is an option in full, a first line that is a letter, "B is the correct answer", an option."""
-        if self._only_letters(text):
+        if self._is_list_of_letters(text):
             return AMBIGUOUS
-        stated = self._stated(text)
+        stated = self._find_stated(text)
         if stated:
-            return ok(stated)
+            return as_answer(stated)
         first, _, rest = text.partition("\n")
         bare = self._p.bare.fullmatch(first.strip())
         if bare and not (rest and self._p.bare.fullmatch(rest.strip().partition("\n")[0].strip())):
-            return self._letter(bare.group(1))
-        kept = self._without_rejected(text)
+            return self._accept_letter(bare.group(1))
+        kept = self._remove_rejected(text)
         accepted = {
             match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
         }
         if self._p.both_accepted.search(kept):
             return AMBIGUOUS
         if len(accepted) == 1:
-            return ok(accepted.pop())
-        if self._lists_several(text):
+            return as_answer(accepted.pop())
+        if self._is_list_of_options(text):
             return NOTHING
-        equal = self.texts.equal_to(text) or self.texts.equal_to(first)
+        equal = self.texts.find_equal(text) or self.texts.find_equal(first)
         if equal:
-            return ok(equal)
-        opening = None if "\n" in text.strip() else self._opening(text, whole_text=False)
+            return as_answer(equal)
+        opening = None if "\n" in text.strip() else self._read_first_letter(text, whole_text=False)
         return opening if opening is not None and opening.found else NOTHING
 
-    def free(self, text: str) -> Reading:
+    def read_anywhere(self, text: str) -> ParsedAnswer:
         """Standalone letters, then the texts of options."""
-        return self._anywhere(text)
+        return self._choose_anywhere(text)
 
-    def _letter(self, letter: str) -> Reading:
-        return ok(letter.upper()) if letter.upper() in self.letters else NOTHING
+    def _accept_letter(self, letter: str) -> ParsedAnswer:
+        return as_answer(letter.upper()) if letter.upper() in self.letters else NOTHING
 
-    def _opening(self, text: str, whole_text: bool) -> Reading | None:
+    def _read_first_letter(self, text: str, whole_text: bool) -> ParsedAnswer | None:
         """A letter that opens the text, None where there is none."""
         bare = self._p.bare.fullmatch(text.strip())
         if bare:
-            return self._letter(bare.group(1))
+            return self._accept_letter(bare.group(1))
         if whole_text:
-            equal = self.texts.equal_to(text)
+            equal = self.texts.find_equal(text)
             if equal:
-                return ok(equal)
+                return as_answer(equal)
         opening = self._p.opening.match(text)
         if opening is None:
             return None
-        if self._p.rejected_after.match(text) or self._lists_several(text):
+        if self._p.rejected_after.match(text) or self._is_list_of_options(text):
             return None
         if self._p.joined.match(text):
             return AMBIGUOUS
-        return self._letter(opening.group(1) or opening.group(2))
+        return self._accept_letter(opening.group(1) or opening.group(2))
 
-    def _stated(self, text: str) -> str:
+    def _find_stated(self, text: str) -> str:
         """The letter of a first or last line that is one option in full ("B: image 3"); "" where options are listed.
 
         A line stands for a choice where no other line states another option, or where it repeats one of a list.
@@ -143,10 +145,10 @@ class LetterReader:
             return ""
         chosen = set()
         for place in (0, -1):
-            letter = self._stated_by(lines[place])
+            letter = self._match_option(lines[place])
             if not letter:
                 continue
-            stated = [self._stated_by(line) for line in lines]
+            stated = [self._match_option(line) for line in lines]
             markers = [match.group(1) for line in lines[1:] if (match := self._p.listed.match(line.lstrip()))]
             of_list = bool(markers) and markers[0] > letter  # the list goes on
             if place:
@@ -157,61 +159,65 @@ class LetterReader:
                 chosen.add(letter)
         return chosen.pop() if len(chosen) == 1 else ""
 
-    def _stated_by(self, line: str) -> str:
+    def _match_option(self, line: str) -> str:
         match = self._p.option.match(line)
         if match is None:
             return ""
         letter, said = match.group(1), line[match.end() :]
         return letter if self.texts.is_text(letter, said) or self.texts.is_text(letter, _VERDICT.sub("", said)) else ""
 
-    def _anywhere(self, text: str) -> Reading:
+    def _choose_anywhere(self, text: str) -> ParsedAnswer:
         if self.texts.hold_letters:  # "Point A" may be the text of option B
-            contained = self.texts.only_one_in(self._without_lists(text))
+            contained = self.texts.find_only_one(self._remove_lists(text))
             if contained:
-                return ok(contained)
-        rest = self._without_lists(self._without_rejected(text))
-        found = self._named(rest)
+                return as_answer(contained)
+        rest = self._remove_lists(self._remove_rejected(text))
+        found = self._find_letters(rest)
         if len(found) == 1:
-            return ok(found.pop())
+            return as_answer(found.pop())
         if found:
             for clause in reversed(_CLAUSE.split(rest)):
-                named = self._named(clause)
+                named = self._find_letters(clause)
                 if named:
-                    return ok(named.pop()) if len(named) == 1 and not _HEDGED.search(clause.lower()) else AMBIGUOUS
+                    return (
+                        as_answer(named.pop()) if len(named) == 1 and not _HEDGED.search(clause.lower()) else AMBIGUOUS
+                    )
             return AMBIGUOUS
         last = _last_clause(rest)
-        contained = self.texts.only_one_in(rest) or (self.texts.only_one_in(last) if self._concludes(last) else "")
+        contained = self.texts.find_only_one(rest) or (
+            self.texts.find_only_one(last) if self._is_conclusion(last) else ""
+        )
         if contained:
-            return ok(contained)
-        return AMBIGUOUS if self._lists_several(text) or self.texts.count_in(rest) > 1 else NOTHING
+            return as_answer(contained)
+        return AMBIGUOUS if self._is_list_of_options(text) or self.texts.count_in(rest) > 1 else NOTHING
 
-    def _concludes(self, clause: str) -> bool:
+    def _is_conclusion(self, clause: str) -> bool:
         """Whether a clause is more than a remark on one option ("image 2 is mirrored")."""
-        said = self.texts.said_of_first(clause)
+        said = self.texts.text_behind_first(clause)
         return not said or re.match(rf"(?:{_IS}\s+{_HOW})?{_ACCEPT}", said) is not None
 
-    def _named(self, text: str) -> set[str]:
+    def _find_letters(self, text: str) -> set[str]:
         found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}
         if "A" in found and not self._p.first_letter.search(text):
             found.discard("A")
         return found
 
-    def _only_letters(self, text: str) -> bool:
+    def _is_list_of_letters(self, text: str) -> bool:
         """Whether a text is two or more letters, each once, and nothing else (S9); with a space or a line between."""
         named = text.translate(_PUNCTUATION).split()
         return len(set(named)) == len(named) > 1 and set(named) <= set(self.letters)
 
-    def _lists_several(self, text: str) -> bool:
+    def _is_list_of_options(self, text: str) -> bool:
         """Whether a text sets out two or more options by their letters, as a question does."""
         return len({match.group(1) for match in self._p.listed.finditer(text)}) > 1
 
-    def _without_rejected(self, text: str) -> str:
+    def _remove_rejected(self, text: str) -> str:
         """The text without letters that it calls wrong (S8)."""
         for pattern in self._p.rejected:
             text = pattern.sub(" ", text)
         return text
 
-    def _without_lists(self, text: str) -> str:
+    def _remove_lists(self, text: str) -> str:
         """The text without options that it only repeats from the question, and without "among A, B, C and D"."""
         text = self._p.enumerated.sub(" ", self._p.between.sub(" ", text))
         if "|" in text:
@@ -224,7 +230,7 @@ class LetterReader:
         kept, start = [], 0
         for number, marker in enumerate(markers):
             end = markers[number + 1].start() if number + 1 < len(markers) else len(text)
-            stop = self.texts.restated_until(marker.group(1), text, marker.end(), end)
+            stop = self.texts.find_restatement_end(marker.group(1), text, marker.end(), end)
             if stop is None:
                 continue
             kept.append(text[start : marker.start()])
@@ -232,7 +238,7 @@ class LetterReader:
         return " ".join([*kept, text[start:]])
 
 
-class Patterns:
+class LetterPatterns:
     """Patterns for one set of letters; see `LetterReader`."""
 
     def __init__(self, letters: str) -> None:
@@ -321,9 +327,9 @@ class Patterns:
 
 
 @lru_cache(maxsize=64)
-def patterns(letters: str) -> Patterns:
+def letter_patterns(letters: str) -> LetterPatterns:
     """Compiled once per set of letters."""
-    return Patterns(letters)
+    return LetterPatterns(letters)
 
 
 def _last_clause(text: str) -> str:

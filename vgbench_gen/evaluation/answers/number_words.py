@@ -54,23 +54,23 @@ _CHINESE = re.compile(
 )
 
 
-def as_digits(text: str) -> str:
+def replace_number_words(text: str) -> str:
     """A lower-case text with its number words as digits: "twenty-one" to "21", "two and a half" to "2.5", "三" to "3".
 
     Words that count nothing stay: "the left one", "second", "一共".
     """
     if re.search("[零〇一二两三四五六七八九十百半壹贰叁]", text):
         text = text.replace("半米", "0.5米")
-        text = _CHINESE.sub(lambda match: _chinese(match["numeral"]) + (".5" if match["half"] else ""), text)
+        text = _CHINESE.sub(lambda match: _write_chinese(match["numeral"]) + (".5" if match["half"] else ""), text)
     if not re.search(r"[a-z]", text):
         return text
     if "half" in text or "quarter" in text:
         text = _UNIT_AND_A_HALF.sub(r"1.5 \g<unit>", text)
         text = _DIGITS_AND_A_HALF.sub(lambda match: match["number"] + (".25" if match["quarter"] else ".5"), text)
     if "dozen" in text:
-        text = _DOZEN.sub(_dozen, text)
+        text = _DOZEN.sub(_write_dozens, text)
     if any(part in text for part in _PARTS):
-        text = _PART.sub(_part, text)
+        text = _PART.sub(_write_part, text)
     if "single" in text:
         text = _SINGLE.sub("1", text)
     text = _ONE_UNIT.sub("1 ", text)
@@ -78,21 +78,21 @@ def as_digits(text: str) -> str:
         kept: list[str] = []
         start = 0
         for pronoun in _PRONOUN.finditer(text):
-            kept += [_ENGLISH.sub(_english, text[start : pronoun.start()]), pronoun.group()]
+            kept += [_ENGLISH.sub(_write_english, text[start : pronoun.start()]), pronoun.group()]
             start = pronoun.end()
-        text = "".join([*kept, _ENGLISH.sub(_english, text[start:])])
+        text = "".join([*kept, _ENGLISH.sub(_write_english, text[start:])])
     return _MINUS.sub("-", text) if "minus" in text or "negative" in text else text
 
 
-def _dozen(match: re.Match[str]) -> str:
+def _write_dozens(match: re.Match[str]) -> str:
     return "6" if match["half"] else "24" if match["two"] else "36" if match["three"] else "12"
 
 
-def _part(match: re.Match[str]) -> str:
+def _write_part(match: re.Match[str]) -> str:
     return f"{_COUNTS.get(match['count'] or '', 1) / _PARTS[match['part']]:.6g} "
 
 
-def _english(match: re.Match[str]) -> str:
+def _write_english(match: re.Match[str]) -> str:
     total = current = 0
     last = 1000
     for word in re.findall(r"[a-z]+", match["words"]):
@@ -118,7 +118,7 @@ def _english(match: re.Match[str]) -> str:
     return f"{total + current}.{digits}" if digits else str(total + current)
 
 
-def _chinese(numeral: str) -> str:
+def _write_chinese(numeral: str) -> str:
     whole, _, fraction = numeral.partition("点")
     digits = "".join(str(_CHINESE_DIGITS.get(c, 0)) for c in fraction)
     if not any(c in _CHINESE_SCALES for c in whole):

@@ -8,24 +8,24 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, Reading, ok
-from vgbench_gen.evaluation.answers.places import after_revision
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, as_answer
+from vgbench_gen.evaluation.answers.places import text_after_revision
 from vgbench_gen.evaluation.answers.quantities import (
     NUMBER,
     Quantity,
-    arithmetic,
-    prepared,
-    quantities,
+    evaluate_sum,
+    find_quantities,
+    is_precision,
+    prepare_text,
     result_of_sum,
-    says_precision,
 )
 from vgbench_gen.evaluation.answers.units import Kind, Unit
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
 
 _UNNAMED = re.sub(r"\?P<[a-z]+>", "?:", NUMBER)
 _RANGED = rf"(?P<n>{_UNNAMED}(?:\s*(?:-|~|to|or|到|至)\s*{_UNNAMED})?)"
 _TOTALS = [
-    compiled(
+    compile_pattern(
         pattern.replace("{n}", _RANGED)
         if not pattern.startswith("{n}")
         else rf"(?<![0-9A-Za-z.,]){pattern.replace('{n}', _RANGED)}"
@@ -33,15 +33,15 @@ _TOTALS = [
     for pattern in words("totals", "counts")
 ]
 # "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
-_OPENING = compiled(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
-_NONE = compiled(rf"\A\W*{either(words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
-_NO_THINGS = compiled(rf"(?:^|\b){either(words('no_things', 'counts'))}")
-_BOUNDS = compiled(rf"{either(words('bounds', 'counts'))}\s*\Z")
+_OPENING = compile_pattern(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
+_NONE = compile_pattern(rf"\A\W*{any_of(words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
+_NO_THINGS = compile_pattern(rf"(?:^|\b){any_of(words('no_things', 'counts'))}")
+_BOUNDS = compile_pattern(rf"{any_of(words('bounds', 'counts'))}\s*\Z")
 # A noun at most stands between a number and the end of its sentence ("make that 5 chairs").
 _NOTHING_BEHIND = re.compile(r"(?:\s+[a-z]+)?\W*")
 _SENTENCES = re.compile(r"[\n。!?;]|\.(?=\s|$)")
 # A length behind these is that of a thing whose size is known, by which another is judged.
-_REFERENCE = compiled(rf"\b{either(words('references', 'lengths'))}\b[^.;,\n0-9]{{0,40}}\Z")
+_REFERENCE = compile_pattern(rf"\b{any_of(words('references', 'lengths'))}\b[^.;,\n0-9]{{0,40}}\Z")
 _SCALAR = re.compile(
     r"\\?scalar[\"']?\s*[:=]?\s*(?:\{\s*(?P<in>[^{}]{1,80}?)\s*\}|(?P<out>-?[0-9][^\s{}\\]{0,40}))\s*[)\]]?\s*[,;:]?\s*[(\[\"']?\s*"
     r"(?:\\?distance[\s_]{0,2}unit[\"']?\s*[:=]?\s*[\"']?(?:\{\s*(?P<unit>[^{}]{1,40}?)\s*\}|(?P<bare>[A-Za-z\u4e00-\u9fff]{1,20}))|(?P<after>[A-Za-z\u4e00-\u9fff'\"]{1,20}))?",
@@ -52,46 +52,46 @@ _SCALAR = re.compile(
 class _NumeralReader(abc.ABC):
     """What counts, numbers and lengths share."""
 
-    def marked(self, text: str) -> Reading:
+    def read_notation(self, text: str) -> ParsedAnswer:
         """The number at the end of the first sentence after "wait" or "actually"."""
-        tail = prepared(_SENTENCES.split(after_revision(text), maxsplit=1)[0])
-        found = quantities(tail)
+        tail = prepare_text(_SENTENCES.split(text_after_revision(text), maxsplit=1)[0])
+        found = find_quantities(tail)
         return self.value(found[-1]) if found and _NOTHING_BEHIND.fullmatch(tail, found[-1].end) else NOTHING
 
-    def segment(self, text: str) -> Reading:
+    def read_segment(self, text: str) -> ParsedAnswer:
         return self._pick(text, first=True)
 
-    def leading(self, text: str) -> Reading:
+    def read_opening(self, text: str) -> ParsedAnswer:
         first, _, rest = text.strip().partition("\n")
-        return self._alone(first) if rest or len(first) < 60 else NOTHING
+        return self._read_alone(first) if rest or len(first) < 60 else NOTHING
 
-    def free(self, text: str) -> Reading:
+    def read_anywhere(self, text: str) -> ParsedAnswer:
         return self._pick(text, first=False)
 
-    def _alone(self, line: str) -> Reading:
+    def _read_alone(self, line: str) -> ParsedAnswer:
         """A line that holds one number and nothing else."""
-        line = prepared(line.strip())
-        found = quantities(line)
+        line = prepare_text(line.strip())
+        found = find_quantities(line)
         if len(found) != 1:
             return NOTHING
         around = line[: found[0].start] + line[found[0].end :]
         return self.value(found[0]) if not re.search(r"\w", around) else NOTHING
 
     @abc.abstractmethod
-    def _pick(self, text: str, first: bool) -> Reading:
+    def _pick(self, text: str, first: bool) -> ParsedAnswer:
         """The one of several quantities that is the answer: the first, or the last."""
 
     @abc.abstractmethod
-    def value(self, found: Quantity) -> Reading:
+    def value(self, found: Quantity) -> ParsedAnswer:
         """A quantity as an answer of this type."""
 
-    def _sum(self, text: str) -> Reading:
+    def _sum(self, text: str) -> ParsedAnswer:
         """The value of a reply that is a sum, such as "2 + 3"."""
-        computed = arithmetic(prepared(text).strip(" ≈~:"))
+        computed = evaluate_sum(prepare_text(text).strip(" ≈~:"))
         if computed is None:
             return NOTHING
         value, rest = computed
-        found = quantities(f"1 {rest.strip()}") if rest.strip() else []
+        found = find_quantities(f"1 {rest.strip()}") if rest.strip() else []
         if re.search(r"[A-Za-z0-9=]", rest) and not (found and found[0].unit and len(rest.strip()) < 20):
             return NOTHING
         return self.value(Quantity(abs(value), found[0].unit if found else None, 0, 0, value < 0))
@@ -109,65 +109,69 @@ class CountReader(_NumeralReader):
     def __init__(self, real: bool = False, unit: Unit | None = None) -> None:
         self.real, self.unit = real, unit
 
-    def value(self, found: Quantity) -> Reading:
+    def value(self, found: Quantity) -> ParsedAnswer:
         """The number, in the unit asked for."""
         if found.kind != "one" and not (self.real and found.kind == "range"):
             return AMBIGUOUS
         if found.unit is not None and found.unit.kind not in ("length", "area"):
             return NOTHING
         if self.unit and found.unit and found.unit.kind == self.unit.kind:
-            return ok(found.base / self.unit.scale)
-        return ok(found.signed)
+            return as_answer(found.base / self.unit.scale)
+        return as_answer(found.signed)
 
-    def leading(self, text: str) -> Reading:
+    def read_opening(self, text: str) -> ParsedAnswer:
         """A stated total, none at all, or a first line that is only a number."""
         if _NONE.search(text.lower()) or _NONE.search(text.lower().strip().partition("\n")[0].partition(",")[0]):
-            return ok(0.0)
-        opening = _OPENING.match(prepared(text))
-        sizes = quantities(opening["n"]) if opening else ()
-        return self.value(sizes[0]) if sizes else super().leading(text)
+            return as_answer(0.0)
+        opening = _OPENING.match(prepare_text(text))
+        sizes = find_quantities(opening["n"]) if opening else ()
+        return self.value(sizes[0]) if sizes else super().read_opening(text)
 
-    def free(self, text: str) -> Reading:
+    def read_anywhere(self, text: str) -> ParsedAnswer:
         """A stated total, then the only number, then the number of the last sentence."""
-        ready = prepared(text)
+        ready = prepare_text(text)
         totals = [match for pattern in _TOTALS for match in pattern.finditer(ready)]
         if totals:
             last = max(totals, key=lambda match: match.start("n"))
-            sizes = quantities(last["n"])
+            sizes = find_quantities(last["n"])
             if sizes:
                 return self.value(sizes[0])
         found = self._pick(text, first=False)
         if found.status == "no_answer" and _NO_THINGS.search(text.lower()):
-            return ok(0.0)
+            return as_answer(0.0)
         return found
 
-    def _pick(self, text: str, first: bool) -> Reading:
+    def _pick(self, text: str, first: bool) -> ParsedAnswer:
         if _NONE.search(text.lower()):
-            return ok(0.0)
+            return as_answer(0.0)
         computed = self._sum(text)
         if computed.found:
             return computed
-        ready = prepared(text)
-        found = [one for one in self._usable(quantities(ready)) if one.unit is None or not says_precision(one, ready)]
+        ready = prepare_text(text)
+        found = [
+            one
+            for one in self._select_usable(find_quantities(ready))
+            if one.unit is None or not is_precision(one, ready)
+        ]
         if not found and first and _NO_THINGS.search(text.lower()):
-            return ok(0.0)
+            return as_answer(0.0)
         values = {(one.signed, one.unit, one.kind) for one in found}
         if not found:
             return NOTHING
         if len(values) == 1:
-            return self._bounded(ready, found[-1])
-        sentences = [part for part in _SENTENCES.split(ready) if self._usable(quantities(part))]
-        last = self._usable(quantities(result_of_sum(sentences[-1]))) if sentences else found
+            return self._read_bounded(ready, found[-1])
+        sentences = [part for part in _SENTENCES.split(ready) if self._select_usable(find_quantities(part))]
+        last = self._select_usable(find_quantities(result_of_sum(sentences[-1]))) if sentences else found
         if first or self.real:
             return self.value(last[0] if first and not self.real else last[-1])
         return self.value(last[0]) if len({one.signed for one in last}) == 1 else AMBIGUOUS
 
-    def _bounded(self, text: str, found: Quantity) -> Reading:
+    def _read_bounded(self, text: str, found: Quantity) -> ParsedAnswer:
         if not self.real and _BOUNDS.search(text[: found.start]):
             return AMBIGUOUS
         return self.value(found)
 
-    def _usable(self, found: Iterable[Quantity]) -> list[Quantity]:
+    def _select_usable(self, found: Iterable[Quantity]) -> list[Quantity]:
         """Without percentages, angles and, for whole things, lengths."""
         return [one for one in found if one.unit is None or (self.real and one.unit.kind in ("length", "area"))]
 
@@ -183,17 +187,17 @@ class MeasureReader(_NumeralReader):
     def __init__(self, unit: Unit | None = None, kind: Kind = "length") -> None:
         self.unit, self.kind = unit, kind
 
-    def value(self, found: Quantity) -> Reading:
+    def value(self, found: Quantity) -> ParsedAnswer:
         """The measure in its base unit; nothing for a negative one or without a unit."""
         unit = found.unit or self.unit
         if unit is None or unit.kind != self.kind or found.negative:
             return NOTHING
-        return ok(found.value * unit.scale)
+        return as_answer(found.value * unit.scale)
 
-    def marked(self, text: str) -> Reading:
+    def read_notation(self, text: str) -> ParsedAnswer:
         r"""`\scalar{…} \distance_unit{…}` in any of its notations, the last one; the mean of the numbers inside."""
         for match in reversed(list(_SCALAR.finditer(text)) if "calar" in text.lower() else []):
-            numbers = quantities(prepared(match["in"] or match["out"]))
+            numbers = find_quantities(prepare_text(match["in"] or match["out"]))
             written = match["unit"] or match["bare"] or match["after"] or ""
             unit = units.unit_of(written.strip(". "))
             inside = next((one.unit for one in numbers if one.unit), None)
@@ -203,27 +207,27 @@ class MeasureReader(_NumeralReader):
             found = self.value(Quantity(abs(mean), unit or inside, 0, 0, mean < 0))
             if found.found:
                 return found
-        return super().marked(text)
+        return super().read_notation(text)
 
-    def _pick(self, text: str, first: bool) -> Reading:
+    def _pick(self, text: str, first: bool) -> ParsedAnswer:
         computed = self._sum(text)
         if computed.found:
             return computed
-        ready = prepared(text)
+        ready = prepare_text(text)
         part = result_of_sum(ready) if first else ready
-        pairs = [one for one in self._of_kind(quantities(part)) if not says_precision(one, part)]
+        pairs = [one for one in self._select_kind(find_quantities(part)) if not is_precision(one, part)]
         pairs = [one for one in pairs if not _REFERENCE.search(part[: one.start])] or pairs
         if pairs:
             return self.value(pairs[0 if first else -1])
         unit = units.named_unit(text, (self.kind,)) or self.unit
         if unit is None:
             return NOTHING
-        found = [replace(one, unit=unit) for one in quantities(ready) if one.unit is None]
+        found = [replace(one, unit=unit) for one in find_quantities(ready) if one.unit is None]
         if len({one.signed for one in found}) > 1:
-            sentences = [part for part in _SENTENCES.split(ready) if quantities(part)]
-            found = [one for one in quantities(result_of_sum(sentences[-1])) if one.unit is None]
+            sentences = [part for part in _SENTENCES.split(ready) if find_quantities(part)]
+            found = [one for one in find_quantities(result_of_sum(sentences[-1])) if one.unit is None]
             found = [replace(one, unit=unit) for one in found]
         return self.value(found[0 if first else -1]) if found else NOTHING
 
-    def _of_kind(self, found: Iterable[Quantity]) -> list[Quantity]:
+    def _select_kind(self, found: Iterable[Quantity]) -> list[Quantity]:
         return [one for one in found if one.unit is not None and one.unit.kind == self.kind]

@@ -71,7 +71,7 @@ VSI_SOURCE = "VSI-Bench_8"
 
 
 @dataclass(frozen=True, slots=True)
-class Official:
+class OfficialScore:
     """What a published function makes of a reply.
 
     extracted: as it compares it; None where it finds nothing or fails. error: why it would have raised, "" otherwise.
@@ -82,7 +82,7 @@ class Official:
     error: str = ""
 
 
-def spatialscore(response: str | None, truth: str, question_type: str, source: str) -> Official:
+def score_spatialscore(response: str | None, truth: str, question_type: str, source: str) -> OfficialScore:
     """The script's verdict.
 
     Args:
@@ -92,34 +92,34 @@ def spatialscore(response: str | None, truth: str, question_type: str, source: s
         source: the source column; decides about words (RealWorldQA) and graded numbers (VSI-Bench_8).
     """
     if response is None:
-        return Official(None, 0.0, "the reply is None")
+        return OfficialScore(None, 0.0, "the reply is None")
     reply = response[:_MAX_CHARS].strip()
     if question_type == "multi-choice":
-        letter = option(reply)
-        return Official(letter, float(letter.upper() == option(truth).upper()))
+        letter = find_letter(reply)
+        return OfficialScore(letter, float(letter.upper() == find_letter(truth).upper()))
     if question_type == "judgment":
-        said = yes_no(reply)
-        return Official(said, float(said.lower() == yes_no(truth).lower()))
+        said = find_yes_no(reply)
+        return OfficialScore(said, float(said.lower() == find_yes_no(truth).lower()))
     if any(sign in truth.lower() for sign in _LENGTH_SIGNS):
-        return _length(reply, truth)
+        return _score_length(reply, truth)
     if source == "RealWorldQA":
-        return Official(reply, float(reply.lower() == truth.lower()))
-    return _number(reply, truth, graded=source == VSI_SOURCE)
+        return OfficialScore(reply, float(reply.lower() == truth.lower()))
+    return _score_number(reply, truth, graded=source == VSI_SOURCE)
 
 
-def option(text: str) -> str:
+def find_letter(text: str) -> str:
     """The letter, upper case; the text without tags where it has no letter from a to f at all."""
     text = text.strip()
     if re.fullmatch(rf"{_LETTER}\.?", text):
         return text[0].upper()
-    said = _ASSISTANT.search(text) or next(_concluded_letters(text), None)
+    said = _ASSISTANT.search(text) or next(_find_concluded(text), None)
     for pattern in _OPTION_PATTERNS:
         said = said or pattern.search(text)
     said = said or re.search(_LETTER, text)
     return said.group(1).upper() if said else _TAGS.sub("", text).strip()
 
 
-def yes_no(text: str) -> str:
+def find_yes_no(text: str) -> str:
     """ "Yes" or "No", else the text without tags; a letter after "ASSISTANT:" comes before everything."""
     text = text.strip()
     if text.lower() in ("yes", "no"):
@@ -135,7 +135,7 @@ def yes_no(text: str) -> str:
     return "Yes" if _SAYS_YES.search(lower) else "No" if _SAYS_NO.search(lower) else stripped
 
 
-def number(text: str) -> str:
+def find_number(text: str) -> str:
     """The first digits of a text, else a number word by the script's order, else the text without tags."""
     text = text.strip()
     if text.isdigit():
@@ -164,7 +164,7 @@ def centimetres(unit: str) -> float:
     return _CENTIMETRES.get(unit, 1)
 
 
-def _concluded_letters(text: str) -> Iterator[re.Match[str]]:
+def _find_concluded(text: str) -> Iterator[re.Match[str]]:
     """A letter in conclusion tags: in brackets with anything behind it on the line, else alone."""
     openings = list(_CONCLUDED.finditer(text))
     for opening in openings:
@@ -179,39 +179,39 @@ def _concluded_letters(text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _number(reply: str, truth: str, graded: bool) -> Official:
+def _score_number(reply: str, truth: str, graded: bool) -> OfficialScore:
     try:
-        value = float(number(reply))
+        value = float(find_number(reply))
     except ValueError:
         value = 0.0
     try:
-        expected = float(number(truth))
+        expected = float(find_number(truth))
     except ValueError as error:
-        return Official(value, 0.0, str(error)[:200])
+        return OfficialScore(value, 0.0, str(error)[:200])
     if not graded:
-        return Official(value, float(value == expected))
+        return OfficialScore(value, float(value == expected))
     if value == 0:
-        return Official(value, float(expected == 0))
-    return Official(value, mean_relative_accuracy(value, expected))
+        return OfficialScore(value, float(expected == 0))
+    return OfficialScore(value, mean_relative_accuracy(value, expected))
 
 
-def _length(reply: str, truth: str) -> Official:
+def _score_length(reply: str, truth: str) -> OfficialScore:
     text = _TAGS.sub("", reply).strip()
     valued = next((match for pattern in _VALUES if (match := pattern.search(text))), None)
     with_unit = next((match for pattern in _UNITS if (match := pattern.search(text))), None)
     first = _FIRST_VALUE.search(valued.group(1)) if valued else None
     if first is None or with_unit is None:
-        return Official(None, 0.0)
+        return OfficialScore(None, 0.0)
     value, unit = float(first.group()), with_unit.group(1).lower().strip()
     extracted = f"{value:g} {unit}"[:100]
     expected = _TRUTH.search(truth)
     if expected is None:
-        return Official(extracted, 0.0)
+        return OfficialScore(extracted, 0.0)
     wanted, wanted_unit = float(expected.group(1)), expected.group(2).lower()
     if value == 0 or wanted == 0:
-        return Official(extracted, float(value == wanted == 0))
+        return OfficialScore(extracted, float(value == wanted == 0))
     value, wanted = value * centimetres(unit), wanted * centimetres(wanted_unit)
     try:
-        return Official(extracted, float(max(value / wanted, wanted / value) < 2.0))
+        return OfficialScore(extracted, float(max(value / wanted, wanted / value) < 2.0))
     except ZeroDivisionError:
-        return Official(extracted, 0.0)
+        return OfficialScore(extracted, 0.0)

@@ -4,7 +4,7 @@ Source: `docs/protocols.md#other-benchmarks`.
 
 Sources of the rules: vision-x-nyu/thinking-in-space, `lmms_eval/tasks/vsibench/utils.py`; the regular expressions of
 MMSI-Bench's README (OpenRobotLab/MMSI-Bench; EvolvingLMMs-Lab/lmms-eval runs them in
-`lmms_eval/tasks/unig2u/mmsi/utils.py`, while its `mmsi_bench` takes E, F and small letters as well);
+`lmms_eval/tasks/unig2u/mmsi/utils.py`, while its `score_mmsi_bench` takes E, F and small letters as well);
 zeyofu/BLINK_Benchmark, `eval/test_benchmark.py`; andrewliao11/Q-Spatial-Bench-code,
 `examples/evaluate_success_rate.ipynb`.
 """
@@ -17,7 +17,7 @@ import re
 import numpy as np
 
 from vgbench_gen.evaluation.answers import official as released
-from vgbench_gen.evaluation.answers.official import Official
+from vgbench_gen.evaluation.answers.official import OfficialScore
 from vgbench_gen.evaluation.metrics import mean_relative_accuracy
 
 _SPANS = (re.compile("``([^`]*)``"), re.compile("`([^`]*)`"), re.compile(r"\{([^}]*)\}"))
@@ -30,37 +30,37 @@ _TRUTH = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(.*?)\s*", re.DOTALL)
 _MAX_CHARS = 200_000
 
 
-def vsi_bench(response: str | None, truth: str, question_type: str) -> Official:
+def score_vsi_bench(response: str | None, truth: str, question_type: str) -> OfficialScore:
     """The first word of the reply, compared as a letter or as a number by mean relative accuracy."""
     if response is None:
-        return Official(None, 0.0, "the reply is None")
+        return OfficialScore(None, 0.0, "the reply is None")
     word = response.split(" ", 1)[0].rstrip(".").strip()
     if question_type == "multi-choice":
-        return Official(word, float(word.lower() == truth.lower()))
-    value, expected = _float(word), _float(truth)
+        return OfficialScore(word, float(word.lower() == truth.lower()))
+    value, expected = _parse_float(word), _parse_float(truth)
     if value is None or expected is None:
-        return Official(None, 0.0)
+        return OfficialScore(None, 0.0)
     if expected == 0:
-        return Official(value, 0.0, "float division by zero")
-    return Official(value, mean_relative_accuracy(value, expected))
+        return OfficialScore(value, 0.0, "float division by zero")
+    return OfficialScore(value, mean_relative_accuracy(value, expected))
 
 
-def mmsi_bench(response: str | None, truth: str) -> Official:
+def score_mmsi_bench(response: str | None, truth: str) -> OfficialScore:
     """The first letter in backticks or braces, else the first that stands alone and before no word."""
     if response is None:
-        return Official(None, 0.0)
+        return OfficialScore(None, 0.0)
     text = response
     for span in _SPANS:
         found = span.search(text)
         text = found.group(1) if found else text
     letter = _LETTER.search(text)
     if letter is None:
-        return Official(None, 0.0)
+        return OfficialScore(None, 0.0)
     said = letter.group()
-    return Official(said, float(said == truth.strip().upper()))
+    return OfficialScore(said, float(said == truth.strip().upper()))
 
 
-def blink(response: str | None, truth: str, options: int) -> Official:
+def score_blink(response: str | None, truth: str, options: int) -> OfficialScore:
     """The only bracketed letter that stands alone in the reply, or in its last paragraph; "(B)" and "B" as a whole.
 
     Where that finds nothing or several, BLINK's script asks gpt-3.5-turbo. Here, as there without a connection, the
@@ -72,7 +72,7 @@ def blink(response: str | None, truth: str, options: int) -> Official:
         options: how many the question has; the script knows of five.
     """
     if response is None:
-        return Official(None, 0.0, "the reply is None")
+        return OfficialScore(None, 0.0, "the reply is None")
     wanted = f"({truth.strip().strip('()').upper()})"
     known = {f"({letter})" for letter in _BLINK_LETTERS[:options]}
     reply = response[:_MAX_CHARS]
@@ -86,38 +86,38 @@ def blink(response: str | None, truth: str, options: int) -> Official:
     elif len(everywhere) == 1:
         (said,) = everywhere
     else:
-        return Official("(Z)", 0.0, "the script asks a language model here")
-    return Official(said, float(said == wanted))
+        return OfficialScore("(Z)", 0.0, "the script asks a language model here")
+    return OfficialScore(said, float(said == wanted))
 
 
-def q_spatial(response: str | None, truth: str) -> Official:
+def score_q_spatial(response: str | None, truth: str) -> OfficialScore:
     """The mean of the numbers in the last scalar braces with the unit in the last unit braces, within a factor of 2.
 
     An unknown unit is centimetres. Without braces the script ends in an IndexError.
     """
     if response is None:
-        return Official(None, 0.0, "the reply is None")
+        return OfficialScore(None, 0.0, "the reply is None")
     reply = response[:_MAX_CHARS]
     # Braces that are never closed match nothing; without them the search takes no longer than the text.
     reply = reply[: reply.rfind("}") + 1]
     scalars, in_units = _SCALAR.findall(reply), _UNIT.findall(reply)
     if not scalars or not in_units:
-        return Official(None, 0.0, "list index out of range")
+        return OfficialScore(None, 0.0, "list index out of range")
     numbers = [float(number) for number in _DIGITS.findall(scalars[-1])]
     expected = _TRUTH.fullmatch(truth)
-    value = _float(expected[1]) if expected else None
+    value = _parse_float(expected[1]) if expected else None
     if expected is None or value is None:
-        return Official(None, 0.0, f"the truth is {truth[:60]!r}")
+        return OfficialScore(None, 0.0, f"the truth is {truth[:60]!r}")
     with np.errstate(over="ignore"):
         said = float(np.mean(numbers)) if numbers else math.nan
     extracted = f"{said:g} {in_units[-1]}"[:100]
     said, wanted = said * released.centimetres(in_units[-1].lower()), value * released.centimetres(expected[2].lower())
     if not said > 0 or not wanted > 0:
-        return Official(extracted, 0.0)
-    return Official(extracted, float(max(said / wanted, wanted / said) < 2))
+        return OfficialScore(extracted, 0.0)
+    return OfficialScore(extracted, float(max(said / wanted, wanted / said) < 2))
 
 
-def _float(text: str) -> float | None:
+def _parse_float(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:

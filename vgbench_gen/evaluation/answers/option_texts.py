@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.clean import plain
-from vgbench_gen.evaluation.answers.vocabulary import either, words
+from vgbench_gen.evaluation.answers.clean import simplify_text
+from vgbench_gen.evaluation.answers.vocabulary import any_of, words
 
 # "a" is the end of a name in "region A", and in "region A is closer".
-_ARTICLES = re.compile(rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{either(words('after_letter', 'letters'))}\b)\w)")
+_ARTICLES = re.compile(rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{any_of(words('after_letter', 'letters'))}\b)\w)")
 _NOT_TEXT = re.compile(r"[\s,;:!?\"'()\[\]{}<>*_/|-]+")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
@@ -19,7 +19,7 @@ _REJECTED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of|\bneither|\bnor
 _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
 
 
-def parse(question: str) -> dict[str, str]:
+def split_options(question: str) -> dict[str, str]:
     """Options inside a question's text, letter to text; empty where there are not two or more, from A on, in order.
 
     Reads every notation of `docs/protocols.md#answer-and-option-formats`: `(A) …`, `(a) …`, `A: …`, `A. …`, one per
@@ -39,11 +39,11 @@ def parse(question: str) -> dict[str, str]:
     texts = {letter: question[end : starts[number + 1][0]] for number, (letter, (_, end)) in enumerate(best.items())}
     if texts:
         last = list(texts)[-1]
-        texts[last] = _without_instruction(texts[last], several_lines="\n" in "".join(list(texts.values())[:-1]))
+        texts[last] = _remove_instruction(texts[last], several_lines="\n" in "".join(list(texts.values())[:-1]))
     return {letter: text.strip().rstrip(",;").strip() for letter, text in texts.items()}
 
 
-def _without_instruction(text: str, several_lines: bool) -> str:
+def _remove_instruction(text: str, several_lines: bool) -> str:
     """The last option without the request that follows it on a line of its own."""
     first, _, rest = text.partition("\n")
     if rest and (several_lines or re.match(r"\s*(?:please|answer|respond|select|choose)\b", rest, re.IGNORECASE)):
@@ -59,18 +59,18 @@ def _without_instruction(text: str, several_lines: bool) -> str:
     return text
 
 
-def bare(text: str) -> str:
+def normalize_text(text: str) -> str:
     """A text for comparison: lower case, without articles, hyphens, punctuation at its ends and extra spaces.
 
     Numbers lose zeros at their end and units have one spelling, so that "2.50 meters" is "2.5 m".
     """
     text = _NOT_TEXT.sub(" ", _ARTICLES.sub(" ", text.casefold()))
     if re.search("[0-9]", text):
-        text = _WRITTEN_UNIT.sub(_one_spelling, _ZEROS.sub(r"\1\2", text))
+        text = _WRITTEN_UNIT.sub(_write_unit, _ZEROS.sub(r"\1\2", text))
     return text.strip(" .。")
 
 
-def _one_spelling(match: re.Match[str]) -> str:
+def _write_unit(match: re.Match[str]) -> str:
     unit = units.unit_of(match.group(1))
     return f" {unit.name}" if unit else match.group()
 
@@ -79,8 +79,8 @@ class OptionTexts:
     """The texts of one question's options. Texts that two options share are never matched."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self._plain = {letter: plain(text) for letter, text in options.items()}
-        bared = {letter: bare(text) for letter, text in self._plain.items()}
+        self._plain = {letter: simplify_text(text) for letter, text in options.items()}
+        bared = {letter: normalize_text(text) for letter, text in self._plain.items()}
         shared = list(bared.values())
         self._bare = {letter: text for letter, text in bared.items() if text and shared.count(text) == 1}
         # A longer text first, so that "left" is not found in "front left".
@@ -94,9 +94,9 @@ class OptionTexts:
         }
         self.hold_letters = any(re.search(r"\b[A-Z]\b", text) for text in self._plain.values())
 
-    def equal_to(self, text: str) -> str:
+    def find_equal(self, text: str) -> str:
         """The letter whose text a reply is, "" where there is none; a reply of one letter is a letter, not a text."""
-        wanted = bare(text)
+        wanted = normalize_text(text)
         if not wanted or (len(wanted) == 1 and wanted.isalpha()):
             return ""
         equal = next((letter for letter, own in self._bare.items() if own == wanted), "")
@@ -104,25 +104,27 @@ class OptionTexts:
 
     def is_text(self, letter: str, text: str) -> bool:
         """Whether a text is that of one option, with or without its unit where it is a measure."""
-        wanted = bare(text)
-        return bool(wanted) and (bare(self._plain.get(letter, "")) == wanted or self._numbers.get(wanted) == letter)
+        wanted = normalize_text(text)
+        return bool(wanted) and (
+            normalize_text(self._plain.get(letter, "")) == wanted or self._numbers.get(wanted) == letter
+        )
 
-    def only_one_in(self, text: str) -> str:
+    def find_only_one(self, text: str) -> str:
         """The letter of the one option whose text stands in a reply, unless it is rejected there; "" otherwise."""
-        found = self._found(text)
+        found = self._find_all(text)
         return found.pop() if len(found) == 1 else ""
 
-    def said_of_first(self, clause: str) -> str:
+    def text_behind_first(self, clause: str) -> str:
         """What follows the option's text that opens a clause, "" where none opens it or nothing follows."""
-        said = bare(clause)
+        said = normalize_text(clause)
         own = next((self._bare[letter] for letter in self._order if said.startswith(self._bare[letter] + " ")), "")
         return said[len(own) :].strip() if own else ""
 
     def count_in(self, text: str) -> int:
         """How many options' texts stand in a reply."""
-        return len(self._found(text))
+        return len(self._find_all(text))
 
-    def restated_until(self, letter: str, text: str, start: int, end: int) -> int | None:
+    def find_restatement_end(self, letter: str, text: str, start: int, end: int) -> int | None:
         """Where an option repeated at `start` ends, None where what stands there is no repetition.
 
         Without known texts, a repeated option ends with its line, or where the next letter begins.
@@ -140,10 +142,10 @@ class OptionTexts:
             return start + lead + len(own) if said is None or not re.search(r"[A-Za-z]", said.group()) else None
         return None
 
-    def _found(self, text: str) -> set[str]:
+    def _find_all(self, text: str) -> set[str]:
         if not self._bare:
             return set()
-        rest = f" {bare(text)} "
+        rest = f" {normalize_text(text)} "
         rest = re.sub(r"(?<![0-9])\.|\.(?![0-9])", " ", rest)
         found = set()
         for letter in self._order:
@@ -151,7 +153,7 @@ class OptionTexts:
             place = rest.find(own)
             while place >= 0:
                 end = place + len(own)
-                if not _touches(rest, place, end):
+                if not _is_part_of_word(rest, place, end):
                     if not _REJECTED.search(rest[:place].rstrip()[-20:] + " "):
                         found.add(letter)
                     rest = rest[:place] + "\x00" * len(own) + rest[end:]
@@ -160,7 +162,7 @@ class OptionTexts:
         return found
 
 
-def _touches(text: str, start: int, end: int) -> bool:
+def _is_part_of_word(text: str, start: int, end: int) -> bool:
     """Whether the span continues as a word or a number on either side (Chinese has no spaces and may touch)."""
     before, after = text[start - 1 : start], text[end : end + 1]
     if (before.isascii() and before.isalnum() and text[start].isascii() and text[start].isalnum()) or (

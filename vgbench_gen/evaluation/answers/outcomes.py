@@ -21,7 +21,7 @@ _OUTCOMES: dict[Status, Outcome] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedAnswer:
     """What a reply says.
 
     value: a letter, "Yes" or "No", a number, metres, or a text, by the reader; None unless status is "ok".
@@ -36,46 +36,46 @@ class Reading:
         return self.status == "ok"
 
 
-NOTHING = Reading(None, "no_answer")
-AMBIGUOUS = Reading(None, "ambiguous")
-REFUSAL = Reading(None, "refusal")
-TRUNCATED = Reading(None, "truncated")
-API_ERROR = Reading(None, "api_error")
+NOTHING = ParsedAnswer(None, "no_answer")
+AMBIGUOUS = ParsedAnswer(None, "ambiguous")
+REFUSAL = ParsedAnswer(None, "refusal")
+TRUNCATED = ParsedAnswer(None, "truncated")
+API_ERROR = ParsedAnswer(None, "api_error")
 
 
-def ok(value: str | float) -> Reading:
+def as_answer(value: str | float) -> ParsedAnswer:
     """A value that was read."""
-    return Reading(value, "ok")
+    return ParsedAnswer(value, "ok")
 
 
-def outcome_of(reading: Reading, score: float) -> Outcome:
+def outcome_of(reading: ParsedAnswer, score: float) -> Outcome:
     """A graded score is right only at 1."""
     if reading.status == "ok":
         return "right" if score >= 1 else "wrong"
     return _OUTCOMES[reading.status]
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """Rules of one answer type; every method looks at cleaned text and never raises on it."""
 
-    def marked(self, text: str) -> Reading:
+    def read_notation(self, text: str) -> ParsedAnswer:
         """Notations that only this type has; they go before everything else."""
         ...
 
-    def segment(self, text: str) -> Reading:
+    def read_segment(self, text: str) -> ParsedAnswer:
         """What stands in a container or after a phrase such as "the answer is"."""
         ...
 
-    def leading(self, text: str) -> Reading:
+    def read_opening(self, text: str) -> ParsedAnswer:
         """A value that opens the reply on its own."""
         ...
 
-    def free(self, text: str) -> Reading:
+    def read_anywhere(self, text: str) -> ParsedAnswer:
         """A value anywhere in the text."""
         ...
 
 
-def plain(value: str | float | None) -> str | float | None:
+def to_json_value(value: str | float | None) -> str | float | None:
     """A value that was read, as it is written: numbers without rounding debris, whole ones without a point; what JSON
     cannot hold as a text."""
     if isinstance(value, str):

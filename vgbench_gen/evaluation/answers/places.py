@@ -7,53 +7,55 @@ from collections.abc import Iterator
 from itertools import chain
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.clean import clean
+from vgbench_gen.evaluation.answers.clean import clean_reply
 from vgbench_gen.evaluation.answers.outcomes import (
     API_ERROR,
     NOTHING,
     REFUSAL,
     TRUNCATED,
-    Reader,
-    Reading,
+    AnswerReader,
+    ParsedAnswer,
 )
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
 
 _MAX_PLACES = 50  # the last ones count; a reply that repeats itself thousands of times is read as quickly
 
 _TAGGED = re.compile(
-    rf"<\s*({either(words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
+    rf"<\s*({any_of(words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z])boxed\{")
 _KEYED = re.compile(
-    rf"[\"']{either(words('answer_keys'))}[\"']\s*:\s*"
+    rf"[\"']{any_of(words('answer_keys'))}[\"']\s*:\s*"
     r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|(-?[0-9][^,}\n]{0,60}|true|false|null)|\[\s*[\"']([^\"'\n]{0,200})[\"']\s*\])",
     re.IGNORECASE,
 )
-_LINKS = either(words("answer_links"))
-_PHRASE = compiled(
-    rf"(?<![a-z]){either(words('answer_nouns'))}\s*(?:\([^()\n]{{0,30}}\)\s*)?(?:(?:,\s*therefore,?|,\s*then,?)\s*)?"
+_LINKS = any_of(words("answer_links"))
+_PHRASE = compile_pattern(
+    rf"(?<![a-z]){any_of(words('answer_nouns'))}\s*(?:\([^()\n]{{0,30}}\)\s*)?(?:(?:,\s*therefore,?|,\s*then,?)\s*)?"
     rf"(?:{_LINKS}\b\s*:?|:|=|-+>|→|—|-(?=\s))\s*"
-    rf"|\b{either(words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
-    rf"|{either(words('answer_chinese'))}\s*"
+    rf"|\b{any_of(words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
+    rf"|{any_of(words('answer_chinese'))}\s*"
     rf"|^[ \t]*(?:the\s)?(?:(?:final|correct|best|my)\s)?answer[ \t]*$"
 )
-_DENIED = compiled(rf"{either(words('denials'))}\s+(?:{_LINKS})\s+(?:[^\n.,;:!?。]|\.(?=[0-9])){{1,60}}")
+_DENIED = compile_pattern(rf"{any_of(words('denials'))}\s+(?:{_LINKS})\s+(?:[^\n.,;:!?。]|\.(?=[0-9])){{1,60}}")
 _UNIT = re.compile(rf"[\s,~\\]*(?P<unit>{units.PATTERN})")
 _SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
 _ABBREVIATION = re.compile(r"\b(approx|ca|e\.g|i\.e|vs|fig|est|resp)\.", re.IGNORECASE)
-_API_ERROR = compiled(rf"\A\W{{0,3}}{either(words('api_errors'))}")
-_PLACEHOLDER = compiled(rf"\A\W*{either(words('placeholders'))}\W*\Z")
-_REFUSAL = compiled("|".join(words("refusals")))
+_API_ERROR = compile_pattern(rf"\A\W{{0,3}}{any_of(words('api_errors'))}")
+_PLACEHOLDER = compile_pattern(rf"\A\W*{any_of(words('placeholders'))}\W*\Z")
+_REFUSAL = compile_pattern("|".join(words("refusals")))
 _ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(words("answer_signs")), tuple(words("refusal_signs"))
-_HEDGE = compiled("|".join(words("hedges")))
-_REVISION = compiled(rf"(?:\A|[.!?;:,\n—(…。-])\s*{either(words('revisions'))}(?![a-z])[\s,:.!—…-]*")
+_HEDGE = compile_pattern("|".join(words("hedges")))
+_REVISION = compile_pattern(rf"(?:\A|[.!?;:,\n—(…。-])\s*{any_of(words('revisions'))}(?![a-z])[\s,:.!—…-]*")
 _NO = re.compile(r"[.!?;:,\n—…-]\s*no,\s*")
 _REVISION_SIGNS = tuple(words("revision_signs"))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
 
-def read(reply: str | None, reader: Reader, none_is_a_value: bool = False, empty: Reading = NOTHING) -> Reading:
+def extract_answer(
+    reply: str | None, reader: AnswerReader, none_is_a_value: bool = False, empty: ParsedAnswer = NOTHING
+) -> ParsedAnswer:
     """Read one reply by the rules of one answer type.
 
     Args:
@@ -66,8 +68,8 @@ def read(reply: str | None, reader: Reader, none_is_a_value: bool = False, empty
         return NOTHING
     if _API_ERROR.match(reply[:400].lower()):
         return API_ERROR
-    cleaned = clean(reply)
-    text = _without_denied(_ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text))
+    cleaned = clean_reply(reply)
+    text = _remove_denied(_ABBREVIATION.sub(lambda match: match.group(1).replace(".", ""), cleaned.text))
     whole = text.strip().lower()
     says_none = none_is_a_value and whole.strip(".!") in ("none", "[]", "{}")
     if len(whole) < 12 and _PLACEHOLDER.match(whole) and not says_none:
@@ -78,24 +80,24 @@ def read(reply: str | None, reader: Reader, none_is_a_value: bool = False, empty
     return TRUNCATED if cleaned.cut and not found.found else found
 
 
-def _read_clean(text: str, reader: Reader) -> Reading:
-    found = reader.marked(text)
+def _read_clean(text: str, reader: AnswerReader) -> ParsedAnswer:
+    found = reader.read_notation(text)
     if found.status != "no_answer":
         return found
-    for place in chain(containers(text), phrases(text)):
-        found = reader.segment(place)
+    for place in chain(find_containers(text), find_announced(text)):
+        found = reader.read_segment(place)
         if found.status == "no_answer" and is_refusal(place):
             found = REFUSAL
         if found.status != "no_answer":
             return found
-    refused = _refusal(text)
+    refused = _find_refusal(text)
     if refused is None:
-        found = reader.leading(text)
-        return reader.free(text) if found.status == "no_answer" else found
-    return _around_refusal(text, refused, reader)
+        found = reader.read_opening(text)
+        return reader.read_anywhere(text) if found.status == "no_answer" else found
+    return _read_around_refusal(text, refused, reader)
 
 
-def _without_denied(text: str) -> str:
+def _remove_denied(text: str) -> str:
     """The text without clauses such as "I don't think the answer is A" (S8)."""
     low = text.lower()
     if not any(sign in low for sign in ("answer", "option", "choice")) or len(low) != len(text):
@@ -105,12 +107,12 @@ def _without_denied(text: str) -> str:
     return text
 
 
-def _around_refusal(text: str, refused: re.Match[str], reader: Reader) -> Reading:
+def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader) -> ParsedAnswer:
     """A value before a refusal ("B, but I'm not sure") or after it ("I can't be certain, but probably B")."""
     before = text[: refused.start()].rstrip(" ,;-—(\n")
     before = re.sub(r"[\s,.;]*\b(?:but|though|although|however|i|it|we)\W*$", "", before, flags=re.IGNORECASE)
     if before:
-        found = reader.leading(before)
+        found = reader.read_opening(before)
         if found.found and len(before) < 80:
             return found
     rest = text[refused.end() :]
@@ -118,41 +120,41 @@ def _around_refusal(text: str, refused: re.Match[str], reader: Reader) -> Readin
     starts = [match.end() for match in (hedge, stop) if match is not None]
     if starts:
         later = rest[min(starts) :]
-        again = _refusal(later)
-        found = reader.leading(later)
+        again = _find_refusal(later)
+        found = reader.read_opening(later)
         if not found.found and again is None:
-            found = reader.free(later)
+            found = reader.read_anywhere(later)
         if found.found:
             return found
         if again is not None:
-            return _around_refusal(later, again, reader)
+            return _read_around_refusal(later, again, reader)
     return REFUSAL
 
 
 def is_refusal(text: str) -> bool:
     """Whether a text says that no answer will be given."""
-    return _refusal(text) is not None
+    return _find_refusal(text) is not None
 
 
-def _refusal(text: str) -> re.Match[str] | None:
+def _find_refusal(text: str) -> re.Match[str] | None:
     low = text.lower()
     return _REFUSAL.search(low) if any(sign in low for sign in _REFUSAL_SIGNS) else None
 
 
-def containers(text: str) -> Iterator[str]:
+def find_containers(text: str) -> Iterator[str]:
     """Contents of answer tags, boxes and JSON keys, the last one first."""
     found: list[tuple[int, str]] = []
     if "<" in text:
         found += [(match.start(), match.group(2) or match.group(3) or "") for match in _TAGGED.finditer(text)]
     if "boxed" in text or "fbox" in text:
-        found += [(match.start(), _boxed(text, match.end())) for match in list(_BOXED.finditer(text))[-_MAX_PLACES:]]
+        found += [(match.start(), _read_box(text, match.end())) for match in list(_BOXED.finditer(text))[-_MAX_PLACES:]]
     if ":" in text and ("'" in text or '"' in text):
         found += [(match.start(), next(filter(None, match.groups()), "")) for match in _KEYED.finditer(text)]
     for _, content in sorted(found, reverse=True)[:_MAX_PLACES]:
         yield content.strip()
 
 
-def phrases(text: str) -> Iterator[str]:
+def find_announced(text: str) -> Iterator[str]:
     """What follows "the answer is" and its like, up to the end of the sentence, the last one first."""
     low = text.lower()
     if not any(sign in low for sign in _ANSWER_SIGNS):
@@ -162,7 +164,7 @@ def phrases(text: str) -> Iterator[str]:
         yield segment_at(text, start)
 
 
-def after_revision(text: str, says_no: bool = False) -> str:
+def text_after_revision(text: str, says_no: bool = False) -> str:
     """What follows the last "wait", "actually" or "correction" of a reply; "" where it takes nothing back.
 
     A container decides by itself, and so does an answer that is announced after such a word: "" for these as well.
@@ -173,7 +175,7 @@ def after_revision(text: str, says_no: bool = False) -> str:
     if not says_no:
         starts += [match.end() for match in _NO.finditer(low)]
     tail = text[max(starts) :] if starts else ""
-    if any(True for _ in containers(text)) or any(True for _ in phrases(tail)):
+    if any(True for _ in find_containers(text)) or any(True for _ in find_announced(tail)):
         return ""
     return tail
 
@@ -186,14 +188,14 @@ def segment_at(text: str, start: int) -> str:
     return text[start : end.start() if end else len(text)].strip()
 
 
-def _boxed(text: str, start: int) -> str:
+def _read_box(text: str, start: int) -> str:
     """What a box holds, with the unit right behind it."""
-    content = _braced(text, start)
+    content = _read_braces(text, start)
     unit = _UNIT.match(text[start + len(content) + 1 :][:40].lower()) if content[-1:].isdigit() else None
     return f"{content} {unit['unit']}" if unit else content
 
 
-def _braced(text: str, start: int) -> str:
+def _read_braces(text: str, start: int) -> str:
     """The text up to the brace that closes the one before `start`, or to the end where it was cut off."""
     depth = 1
     for place in range(start, min(len(text), start + 2000)):

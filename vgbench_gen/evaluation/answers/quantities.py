@@ -12,9 +12,9 @@ from functools import lru_cache
 from simpleeval import SimpleEval  # type: ignore[import-untyped]
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.number_words import as_digits
+from vgbench_gen.evaluation.answers.number_words import replace_number_words
 from vgbench_gen.evaluation.answers.units import Unit
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, words
+from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
 
 _MAX_EXPRESSION = 60
 _LARGEST = 1e15
@@ -37,25 +37,25 @@ _AND = re.compile(r"\s*(?:and|和|与)\s*")
 _PLUS_MINUS = re.compile(r"\s*\(?(?:±|\+/-|\+-|,?\s?(?:plus or (?:minus|-)|plus/minus|give or take))\s*")
 _UNIT_IN_BRACKETS = re.compile(rf"(?<=[0-9])\s?[(\[]\s?(?:in\s)?(?P<unit>{units.PATTERN})\s?[)\]]")
 # A length beside these says how well another one is known.
-_PRECISION = either(words("precision", "lengths"))
-_PRECISION_AFTER = compiled(rf"\s*(?:-|\b)\s*(?:[a-z]+\s+)?{_PRECISION}\b")
-_PRECISION_BEFORE = compiled(
+_PRECISION = any_of(words("precision", "lengths"))
+_PRECISION_AFTER = compile_pattern(rf"\s*(?:-|\b)\s*(?:[a-z]+\s+)?{_PRECISION}\b")
+_PRECISION_BEFORE = compile_pattern(
     rf"(?:\b{_PRECISION}(?:\s*(?:\b(?:of|is|was|within|about|around|approximately|up to)\b|大?约|[:=~≈±<(]))*"
-    rf"|{either(words('precision_before', 'lengths'))})\s*\Z"
+    rf"|{any_of(words('precision_before', 'lengths'))})\s*\Z"
 )
 _JOINED = re.compile(r"\s*(?:,|\band\b|又|零)?\s*")
 _LIST_MARKER = re.compile(r"^[ \t]*\(?([0-9]{1,2})[.)][ \t]+(?=\S)", re.MULTILINE)
-_LABELS = compiled(
-    rf"(?<![A-Za-z0-9])(?:{either(words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
+_LABELS = compile_pattern(
+    rf"(?<![A-Za-z0-9])(?:{any_of(words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
     r"(?:\s*(?:-|to|and|,|/)\s*[0-9]{1,4}(?![0-9]))?\)?"
 )
-_OF_MEDIA = compiled(rf"\b[0-9]{{1,3}}\s*(?:{either(words('things_of_media', 'counts'))})(?![A-Za-z])")
+_OF_MEDIA = compile_pattern(rf"\b[0-9]{{1,3}}\s*(?:{any_of(words('things_of_media', 'counts'))})(?![A-Za-z])")
 _TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
 _NAMED = re.compile(
     r"\b[xyzuvwhft][0-9]?\s*=\s*-?[0-9.]{1,20}(?!\s*(?:m|cm|mm|ft|met|cent|feet|inch)\b)|\b[0-9]{1,2}:[0-9]{2}\b"
 )
 # "3, not 4"
-_DENIED = compiled(
+_DENIED = compile_pattern(
     r"(?:,\s*)?\b(?:not|rather than|instead of)\s+(?:just\s+)?[0-9]{1,9}(?:[.,][0-9]{1,9})?(?![0-9/-])"
     rf"(?:\s*(?:{units.PATTERN}))?"
 )
@@ -90,12 +90,12 @@ class Quantity:
 
 
 @lru_cache(maxsize=256)
-def prepared(text: str) -> str:
+def prepare_text(text: str) -> str:
     """The text in lower case, with number words as digits, without numbers that name or count other things.
 
     Those are list markers, steps, images and frames, tuples of coordinates, times and named coordinates.
     """
-    text = as_digits(text.lower())
+    text = replace_number_words(text.lower())
     markers = list(_LIST_MARKER.finditer(text))
     if len(markers) > 1 or (markers and markers[0].group(1) == "1"):
         text = _LIST_MARKER.sub("", text)
@@ -107,14 +107,14 @@ def prepared(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def quantities(text: str) -> tuple[Quantity, ...]:
+def find_quantities(text: str) -> tuple[Quantity, ...]:
     """All numbers of a prepared text in order, with ranges and compound lengths merged."""
     found: list[Quantity] = []
     for match in _QUANTITY.finditer(text):
-        one = _quantity(match, text)
+        one = _read_quantity(match, text)
         if one is None:
             continue
-        merged = _merged(found[-1], one, text) if found else None
+        merged = _merge(found[-1], one, text) if found else None
         if merged is None:
             found.append(one)
         else:
@@ -122,7 +122,7 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-def says_precision(found: Quantity, text: str) -> bool:
+def is_precision(found: Quantity, text: str) -> bool:
     """Whether a quantity of a prepared text only says how well another is known: "at 10 m resolution"."""
     return bool(
         _PRECISION_AFTER.match(text, found.end)
@@ -136,7 +136,7 @@ def result_of_sum(text: str) -> str:
     return tail if sign and re.search("[0-9]", tail) and re.search("[0-9]", head) else text
 
 
-def arithmetic(text: str) -> tuple[float, str] | None:
+def evaluate_sum(text: str) -> tuple[float, str] | None:
     """Value and the rest of the text where it opens with a sum or product such as "(1.2 + 0.3) m"; None otherwise."""
     match = _EXPRESSION.match(text)
     if match is None or not _MULTI.search(match.group()) or "**" in match.group() or "//" in match.group():
@@ -159,8 +159,8 @@ def arithmetic(text: str) -> tuple[float, str] | None:
     return float(value), rest
 
 
-def _quantity(match: re.Match[str], text: str) -> Quantity | None:
-    value = _value(match)
+def _read_quantity(match: re.Match[str], text: str) -> Quantity | None:
+    value = _parse_value(match)
     if value is None:
         return None
     written = match["unit"]
@@ -179,7 +179,7 @@ def _quantity(match: re.Match[str], text: str) -> Quantity | None:
     return Quantity(value, unit, start, end, negative=signed)
 
 
-def _value(match: re.Match[str]) -> float | None:
+def _parse_value(match: re.Match[str]) -> float | None:
     try:
         if match["whole"]:
             value = int(match["whole"]) + int(match["top"]) / int(match["bottom"])
@@ -188,13 +188,13 @@ def _value(match: re.Match[str]) -> float | None:
         elif match["tens"]:
             value = 10.0 ** int(match["tens"])
         else:
-            value = float(_decimal(match["digits"])) * 10.0 ** int(match["power"] or match["exponent"] or 0)
+            value = float(_write_decimal(match["digits"])) * 10.0 ** int(match["power"] or match["exponent"] or 0)
     except (ZeroDivisionError, OverflowError, ValueError):
         return None
     return value if value < _LARGEST else None
 
 
-def _decimal(digits: str) -> str:
+def _write_decimal(digits: str) -> str:
     """Digits with "." as the decimal point: "1,234" is a thousand, "1,25" and "0,125" are not, "1.234,5" is again."""
     if "," not in digits:
         return digits
@@ -208,13 +208,13 @@ def _decimal(digits: str) -> str:
     return digits.replace(",", "")
 
 
-def _merged(first: Quantity, second: Quantity, text: str) -> Quantity | None:
+def _merge(first: Quantity, second: Quantity, text: str) -> Quantity | None:
     gap = text[first.end : second.start]
     if len(gap) > 20:
         return None
     if _PLUS_MINUS.fullmatch(gap):
         return replace(first, unit=first.unit or second.unit, end=second.end)
-    joined = _compound(first, second, gap)
+    joined = _sum_compound(first, second, gap)
     if joined is not None:
         return replace(first, value=joined, end=second.end)
     kind = ""
@@ -231,7 +231,7 @@ def _merged(first: Quantity, second: Quantity, text: str) -> Quantity | None:
     return Quantity((low + second.value) / 2, unit, first.start, second.end, first.negative, kind)
 
 
-def _compound(first: Quantity, second: Quantity, gap: str) -> float | None:
+def _sum_compound(first: Quantity, second: Quantity, gap: str) -> float | None:
     """The sum of "5 ft 4 in" in the first unit, None where the two do not belong together."""
     large, small = first.unit, second.unit
     feet = large is units.FOOT and gap == "-" and small in (None, units.INCH)

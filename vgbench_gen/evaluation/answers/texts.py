@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from vgbench_gen.evaluation.answers.option_texts import bare
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
+from vgbench_gen.evaluation.answers.option_texts import normalize_text
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, as_answer
 
 _LONGEST = 200
 _LEAD = re.compile(r"\A\W*(?:(?:it|this|that|they|there)(?:'s| is| are) )?(?:(?:in|on|at|to) )?", re.IGNORECASE)
@@ -14,19 +14,19 @@ _LEAD = re.compile(r"\A\W*(?:(?:it|this|that|they|there)(?:'s| is| are) )?(?:(?:
 class TextReader:
     """Reads a short text, without articles and punctuation, in lower case."""
 
-    def marked(self, text: str) -> Reading:
+    def read_notation(self, text: str) -> ParsedAnswer:
         """Nothing: words have no notation of their own."""
         return NOTHING
 
-    def segment(self, text: str) -> Reading:
+    def read_segment(self, text: str) -> ParsedAnswer:
         """The text after a phrase or in a container."""
-        return self.leading(text)
+        return self.read_opening(text)
 
-    def leading(self, text: str) -> Reading:
+    def read_opening(self, text: str) -> ParsedAnswer:
         """The first line."""
-        line = bare(_LEAD.sub("", text.strip().partition("\n")[0][:_LONGEST]))
-        return ok(line) if line else NOTHING
+        line = normalize_text(_LEAD.sub("", text.strip().partition("\n")[0][:_LONGEST]))
+        return as_answer(line) if line else NOTHING
 
-    def free(self, text: str) -> Reading:
+    def read_anywhere(self, text: str) -> ParsedAnswer:
         """Nothing beyond the first line."""
         return NOTHING

@@ -62,7 +62,7 @@ _OTHERS = {
 }
 
 
-def _spellings() -> dict[str, Unit]:
+def _list_spellings() -> dict[str, Unit]:
     found = {text: unit for table in (_LENGTHS, _AREAS, _OTHERS) for unit, texts in table.items() for text in texts}
     lengths = {unit.name: texts for unit, texts in _LENGTHS.items()}
     for area in _AREAS:
@@ -76,7 +76,7 @@ def _spellings() -> dict[str, Unit]:
     return found
 
 
-SPELLINGS = _spellings()
+SPELLINGS = _list_spellings()
 METRE = SPELLINGS["m"]
 FOOT, INCH = SPELLINGS["ft"], SPELLINGS["in"]
 

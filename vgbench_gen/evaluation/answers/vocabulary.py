@@ -21,13 +21,13 @@ def words(key: str, name: str = "") -> list[str]:
     return [str(word) for word in table(name)[key]]
 
 
-def either(*lists: list[str]) -> str:
+def any_of(*lists: list[str]) -> str:
     """A group that matches any entry; longer entries first, so that "不是" is not read as "不"."""
     entries = sorted((word for entries in lists for word in entries), key=len, reverse=True)
     return f"(?:{'|'.join(entries)})"
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """A pattern over lower-case text, with `^` and `$` at line ends.
 
     Case-insensitive patterns would try every branch at every place, which takes several times as long.

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vgbench_gen.evaluation.answers.official_others import mmsi_bench
+from vgbench_gen.evaluation.answers.official_others import score_mmsi_bench
 from vgbench_gen.evaluation.benchmarks.mmsi.questions import category
 from vgbench_gen.evaluation.visual_cot import combined
 
@@ -52,7 +52,7 @@ def msr_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[
     """
     given = str(doc["question_type"])
     kind = category(given)
-    said = mmsi_bench(None if results[0] is None else str(results[0]), str(doc["answer"]))
+    said = score_mmsi_bench(None if results[0] is None else str(results[0]), str(doc["answer"]))
     told: dict[str, Any] = {"question_id": doc.get("id"), "l2_category": kind, "score": said.score}
     if said.extracted is None:
         told["note"] = "can not find anwser"  # as published, so that logs compare

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vgbench_gen.evaluation.answers.official import Official
-from vgbench_gen.evaluation.answers.official_others import mmsi_bench
+from vgbench_gen.evaluation.answers.official import OfficialScore
+from vgbench_gen.evaluation.answers.official_others import score_mmsi_bench
 from vgbench_gen.evaluation.scoring import Case, ScoringRules
 
 
@@ -12,8 +12,8 @@ class MMSIRules(ScoringRules):
 
     names = ("MMSI-Bench",)
 
-    def official(self, case: Case, response: str | None) -> Official:
+    def official(self, case: Case, response: str | None) -> OfficialScore:
         """See `ScoringRules.official`."""
         if case.question_type == "multi-choice":
-            return mmsi_bench(response, case.truth)
+            return score_mmsi_bench(response, case.truth)
         return super().official(case, response)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vgbench_gen.evaluation.answers.outcomes import plain
+from vgbench_gen.evaluation.answers.outcomes import to_json_value
 from vgbench_gen.evaluation.benchmarks.rover import judge_replies
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
@@ -69,7 +69,7 @@ def line_out(name: str | int, question_type: str, response: str | None, think_ou
 def _writable(value: str | float | None) -> str | float | None:
     if isinstance(value, int | float) and not abs(value) < _MOST:
         return None
-    return value if isinstance(value, int) else plain(value)
+    return value if isinstance(value, int) else to_json_value(value)
 
 
 def _raw(response: str | None) -> dict[str, int | None]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.evaluation.answers.clean import clean
-from vgbench_gen.evaluation.answers.official import Official
+from vgbench_gen.evaluation.answers.clean import clean_reply
+from vgbench_gen.evaluation.answers.official import OfficialScore
 
 LOW, HIGH = 1, 5
 MAX_CHARS = 100_000
@@ -51,7 +51,7 @@ def read(reply: str | None, key: str) -> Judged:
     """
     if reply is None or not reply.strip():
         return Judged(None)
-    cleaned = clean(reply[-MAX_CHARS:])
+    cleaned = clean_reply(reply[-MAX_CHARS:])
     text = cleaned.text
     if cleaned.cut and not text.strip():
         return Judged(None)
@@ -183,10 +183,10 @@ def _reasoning(text: str) -> str:
 # --- as released
 
 
-def released(reply: str | None, key: str) -> Official:
+def released(reply: str | None, key: str) -> OfficialScore:
     """What the released parser makes of a reply; it may be a number out of range, or a text."""
     if reply is None or not reply.strip():
-        return Official(None, 0.0)
+        return OfficialScore(None, 0.0)
     text, state = reply.strip(), _State()
     spoken = key.replace("_", " ")
     for step in (_whole_reply, _double_braces, _first_braces):
@@ -239,7 +239,7 @@ def _first_braces(text: str, key: str, state: _State) -> int | None:
     return None if state.value is None else int(state.value)
 
 
-def _official(value: Any) -> Official:
+def _official(value: Any) -> OfficialScore:
     if isinstance(value, bool):
         value = int(value)
     extracted = value if isinstance(value, int | float | str) or value is None else str(value)
@@ -247,4 +247,4 @@ def _official(value: Any) -> Official:
         number = float(value) if isinstance(value, int | float) else 0.0
     except OverflowError:  # a whole number of hundreds of digits
         number = 0.0
-    return Official(extracted, number)
+    return OfficialScore(extracted, number)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
-from vgbench_gen.evaluation.answers.vocabulary import either, words
+from vgbench_gen.evaluation.answers.vocabulary import any_of, words
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ MAX_SAMPLES_BYTES = 1 << 30
 _TASK_ID = re.compile(r"(?P<dimension>common_sense|[a-z]+)_(?P<reasoning>[a-z]+)_(?P<n>[0-9A-Za-z-]+)")
 _NAMES = {"humanity": "culture", "math": "mathematical", "commonsense": "common_sense"}
 _PNG = b"\x89PNG\r\n\x1a\n"
-_TAGS = re.compile(rf"<\s*/?\s*{either(words('reasoning_tags'))}\b[^<>]{{0,200}}>|◁/?think▷|\[/?THINK\]", re.IGNORECASE)
+_TAGS = re.compile(rf"<\s*/?\s*{any_of(words('reasoning_tags'))}\b[^<>]{{0,200}}>|◁/?think▷|\[/?THINK\]", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _MAX_PLACEHOLDER = 200  # characters
 _NOUN = r"(?:think|thinking|thinkoutput|reasoning|thoughts?|output|text|explanation|process|trace|content)"

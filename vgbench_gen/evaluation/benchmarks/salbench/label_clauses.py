@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, table, words
+from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, table, words
 
 Says = Literal["same", "differ"]
 _OPPOSITE: dict[Says, Says] = {"same": "differ", "differ": "same"}
 
 
 def _any(key: str) -> str:
-    return either(words(key, "labels"))
+    return any_of(words(key, "labels"))
 
 
 _FEW_WORDS = re.compile(r"(?:\s+(?!and\b|or\b)[a-z']+){1,3}\s+")
@@ -71,7 +71,7 @@ class Clauses:
     def __init__(self, label: re.Pattern[str]) -> None:
         self._label = label
         kinds = "|".join(f"(?P<_{name}>{pattern})" for name, pattern in _KINDS)
-        self._token = compiled(rf"{label.pattern}|{kinds}")
+        self._token = compile_pattern(rf"{label.pattern}|{kinds}")
         self._verb: Says = "differ"  # of the predicate that was read last, whether denied or not
 
     def asserted(self, sentence: str) -> set[str]:

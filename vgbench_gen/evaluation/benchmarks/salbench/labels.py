@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from vgbench_gen.evaluation.answers.official import Official
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, Reading, ok
-from vgbench_gen.evaluation.answers.places import after_revision
-from vgbench_gen.evaluation.answers.vocabulary import compiled, either, table, words
+from vgbench_gen.evaluation.answers.official import OfficialScore
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, as_answer
+from vgbench_gen.evaluation.answers.places import text_after_revision
+from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, table, words
 from vgbench_gen.evaluation.benchmarks.salbench.label_clauses import Clauses
 
 P3 = ("orientation", "color", "size")
@@ -25,19 +25,19 @@ MEASURES = ("precision", "recall", "f1", "exact_match")
 
 _JOINT = ", "
 _CHINESE: Mapping[str, str] = table("labels")["chinese"]
-EMPTY = ok("")  # what a reply says that names no label
+EMPTY = as_answer("")  # what a reply says that names no label
 _SENTENCE = re.compile(r"[\n;!?。]|\.(?=\s|$)")
 _DASH = re.compile(r"\s+-+\s+|\s*[\u2014\u2013]\s*")
 _FRAME = str.maketrans(dict.fromkeys('"“”{}[]', " "))
-_EMPTY = compiled(rf"\A\W*{either(words('empty', 'labels'))}\W*\Z")
-_DIFFER, _ASKS = (compiled(rf"\b{either(words(key, 'labels'))}\b") for key in ("differ", "asks"))
-_LEFT_OPEN = compiled(rf"\W+{either(words('turns', 'labels'))}\b[\w' ]*\Z")
-_GIVEN = compiled(either(words("given", "labels")))
-_YES, _NO = either(words("verdicts_yes", "labels")), either(words("verdicts_no", "labels"))
-_SHORT_YES, _SHORT_NO = either(words("short_yes", "labels")), either(words("short_no", "labels"))
-_MARK_YES, _MARK_NO = either(words("marks_yes", "labels")), either(words("marks_no", "labels"))
-_ANNOUNCED = compiled(
-    rf"{either(words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
+_EMPTY = compile_pattern(rf"\A\W*{any_of(words('empty', 'labels'))}\W*\Z")
+_DIFFER, _ASKS = (compile_pattern(rf"\b{any_of(words(key, 'labels'))}\b") for key in ("differ", "asks"))
+_LEFT_OPEN = compile_pattern(rf"\W+{any_of(words('turns', 'labels'))}\b[\w' ]*\Z")
+_GIVEN = compile_pattern(any_of(words("given", "labels")))
+_YES, _NO = any_of(words("verdicts_yes", "labels")), any_of(words("verdicts_no", "labels"))
+_SHORT_YES, _SHORT_NO = any_of(words("short_yes", "labels")), any_of(words("short_no", "labels"))
+_MARK_YES, _MARK_NO = any_of(words("marks_yes", "labels")), any_of(words("marks_no", "labels"))
+_ANNOUNCED = compile_pattern(
+    rf"{any_of(words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
     r"|\banswers?\s*(?:is|are|:|=)+[ \t]*"
 )
 _FILLING = re.compile(r"\b(?:and|the|an?|features?|difference|in|[0-9]{1,2})\b|[^a-z]")
@@ -55,7 +55,7 @@ def _pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
 def _verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     """A label and what a table says of it: "size: no", "size (yes)", '"size": false', "size ✓"."""
     either_way = rf"(?:{_YES}|(?P<{{0}}>{_NO}))"
-    alike = either(words("all_alike", "labels"))
+    alike = any_of(words("all_alike", "labels"))
     forms = (
         rf"\s*(?:[:=|?]|-+>?|→)\s*[\"']?{either_way.format('no1')}(?![a-z])",
         rf"\s*\(\s*{either_way.format('no2')}(?![a-z])[^()\n]*\)",
@@ -63,13 +63,13 @@ def _verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
         rf"\s*:?\s*(?:{_MARK_YES}|(?P<no4>{_MARK_NO}))",
         rf"\s*:\s*(?P<no5>{alike})",
     )
-    return compiled(rf"[\"']?(?P<of>{_pattern(vocabulary).pattern})[\"']?(?:{'|'.join(forms)})")
+    return compile_pattern(rf"[\"']?(?P<of>{_pattern(vocabulary).pattern})[\"']?(?:{'|'.join(forms)})")
 
 
 @lru_cache(maxsize=8)
 def _ticked(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     """A label behind its mark: "✗ size"."""
-    return compiled(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_pattern(vocabulary).pattern})")
+    return compile_pattern(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_pattern(vocabulary).pattern})")
 
 
 class LabelReader:
@@ -86,9 +86,9 @@ class LabelReader:
         self._list = re.compile(rf"{one}(?:[\s,;/&|]+(?:and\s+|or\s+)?{one}){{{len(self.vocabulary) - 1},}}")
         self._verdict, self._ticked = _verdict(self.vocabulary), _ticked(self.vocabulary)
 
-    def marked(self, text: str) -> Reading:
+    def read_notation(self, text: str) -> ParsedAnswer:
         """What follows "wait" or "actually", else a list over several lines after the last "answer:"."""
-        revised = self.free(after_revision(text))
+        revised = self.read_anywhere(text_after_revision(text))
         if revised.found:
             return revised
         text = text.lower()
@@ -104,22 +104,22 @@ class LabelReader:
         # One line beside the announcement is left to the rules for phrases.
         return _reading(found, NOTHING) if lines > 1 or (starts and starts[-1]["below"]) else NOTHING
 
-    def segment(self, text: str) -> Reading:
+    def read_segment(self, text: str) -> ParsedAnswer:
         """The labels in a container or after a phrase."""
         found = self._asserted(text.lower())
         if found:
             return _reading(found)
         return EMPTY if _EMPTY.match(text.lower()) else NOTHING
 
-    def leading(self, text: str) -> Reading:
+    def read_opening(self, text: str) -> ParsedAnswer:
         """What opens a reply that then gives up ("color, but I cannot tell more"); else as anywhere."""
         low = _LEFT_OPEN.sub("", text.lower())
         listed = not _FILLING.sub("", self._label.sub(" ", low))
         if not listed and (_ASKS.search(low) or not _DIFFER.search(low)):
             return NOTHING
-        return self.free(text)
+        return self.read_anywhere(text)
 
-    def free(self, text: str) -> Reading:
+    def read_anywhere(self, text: str) -> ParsedAnswer:
         """The labels that the text asserts anywhere, those of a sentence that repeats the whole list aside."""
         parts = self._sentences(text.lower())
         some = [part for part in parts if part and len(part) < len(self.vocabulary)]
@@ -157,8 +157,8 @@ class LabelReader:
         return [clauses.asserted(sentence) for sentence in _SENTENCE.split(text)]
 
 
-def _reading(labels: set[str], otherwise: Reading = EMPTY) -> Reading:
-    return ok(_JOINT.join(sorted(labels))) if labels else otherwise
+def _reading(labels: set[str], otherwise: ParsedAnswer = EMPTY) -> ParsedAnswer:
+    return as_answer(_JOINT.join(sorted(labels))) if labels else otherwise
 
 
 def as_set(value: str | float | None) -> frozenset[str]:
@@ -173,10 +173,10 @@ def truth(text: str, vocabulary: Sequence[str]) -> str | None:
     return None if rest or not named else _JOINT.join(sorted(named))
 
 
-def strict(line: str, vocabulary: Sequence[str]) -> Reading:
+def strict(line: str, vocabulary: Sequence[str]) -> ParsedAnswer:
     """The labels of a line that holds nothing else."""
     value = truth(line, vocabulary)
-    return NOTHING if value is None else ok(value)
+    return NOTHING if value is None else as_answer(value)
 
 
 def out_of_vocabulary(text: str, vocabulary: Sequence[str]) -> int:
@@ -195,7 +195,7 @@ def measures(said: frozenset[str], true: frozenset[str]) -> dict[str, float]:
     return {"precision": precision, "recall": recall, "f1": f1, "exact_match": float(said == true)}
 
 
-def released(response: str | None, true: str, vocabulary: Sequence[str]) -> Official:
+def released(response: str | None, true: str, vocabulary: Sequence[str]) -> OfficialScore:
     """What the released parser makes of a reply: per part between separators the first label found in it as a piece of
     text.
 
@@ -203,7 +203,7 @@ def released(response: str | None, true: str, vocabulary: Sequence[str]) -> Offi
     order in which the prompt names them.
     """
     if response is None:
-        return Official(None, 0.0)
+        return OfficialScore(None, 0.0)
     text = response.lower().strip()
     for separator in (";", " and ", "\n", "|"):
         text = text.replace(separator, ",")
@@ -213,4 +213,4 @@ def released(response: str | None, true: str, vocabulary: Sequence[str]) -> Offi
         part = re.sub(r"\s*(feature|difference|differs?|aspect)s?\s*$", "", part)
         found.update([label for label in vocabulary if label in part][:1])
     value = _JOINT.join(sorted(found))
-    return Official(value, measures(frozenset(found), as_set(true))["exact_match"])
+    return OfficialScore(value, measures(frozenset(found), as_set(true))["exact_match"])

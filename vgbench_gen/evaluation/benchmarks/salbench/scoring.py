@@ -10,9 +10,9 @@ import numpy as np
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answer_keys import AnswerKey, Case, CaseError
 from vgbench_gen.evaluation.answers.final_line import last_line
-from vgbench_gen.evaluation.answers.official import Official
-from vgbench_gen.evaluation.answers.outcomes import Reading
-from vgbench_gen.evaluation.answers.places import read
+from vgbench_gen.evaluation.answers.official import OfficialScore
+from vgbench_gen.evaluation.answers.outcomes import ParsedAnswer
+from vgbench_gen.evaluation.answers.places import extract_answer
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.scoring import QUESTION_TYPES, ScoringRules, plain_name
 
@@ -28,21 +28,21 @@ class LabelKey(AnswerKey):
     vocabulary: tuple[str, ...] = ()
     """The labels that there are."""
 
-    def read(self, response: str | None) -> Reading:
-        """See `AnswerKey.read`."""
-        return read(response, self.reader, none_is_a_value=True, empty=labels.EMPTY)
+    def read(self, response: str | None) -> ParsedAnswer:
+        """See `AnswerKey.extract_answer`."""
+        return extract_answer(response, self.reader, none_is_a_value=True, empty=labels.EMPTY)
 
-    def read_final_line(self, response: str) -> Reading:
+    def read_final_line(self, response: str) -> ParsedAnswer:
         """See `AnswerKey.read_final_line`."""
         return labels.strict(last_line(response), self.vocabulary)
 
-    def measures(self, reading: Reading, response: str) -> dict[str, float]:
+    def measures(self, reading: ParsedAnswer, response: str) -> dict[str, float]:
         """Return precision, recall, F1 and exact match, and how many labels of the other split the reply names."""
         return self._measures_of(reading.value) | {
             "n_out_of_vocabulary": float(labels.out_of_vocabulary(response, self.vocabulary))
         }
 
-    def official_measures(self, published: Official) -> dict[str, float]:
+    def official_measures(self, published: OfficialScore) -> dict[str, float]:
         """Return the same of what the published parser read."""
         return self._measures_of(published.extracted)
 
@@ -77,7 +77,7 @@ class SalBenchRules(ScoringRules):
             raise CaseError(f"ground_truth: found {case.truth[:60]!r}; expected labels among {', '.join(known)}")
         return LabelKey(KIND, labels.LabelReader(known), value, vocabulary=known)
 
-    def official(self, case: Case, response: str | None) -> Official:
+    def official(self, case: Case, response: str | None) -> OfficialScore:
         """See `ScoringRules.official`."""
         if case.question_type != MULTI_LABEL:
             return super().official(case, response)

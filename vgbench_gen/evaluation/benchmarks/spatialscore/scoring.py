@@ -12,7 +12,7 @@ from vgbench_gen.evaluation import answer_keys as keys
 from vgbench_gen.evaluation.answer_keys import AnswerKey, Case
 from vgbench_gen.evaluation.answers import official as released
 from vgbench_gen.evaluation.answers import official_others
-from vgbench_gen.evaluation.answers.official import Official
+from vgbench_gen.evaluation.answers.official import OfficialScore
 from vgbench_gen.evaluation.scoring import ScoringRules, plain_name
 
 _FAMILY, _VSI, _REAL_WORLD = "SpatialScore", "VSI-Bench", "RealWorldQA"
@@ -46,18 +46,18 @@ class SpatialScoreRules(ScoringRules):
         """See `ScoringRules.open_key`."""
         return keys.open_key(case, truth, whole_numbers_are_graded=_VSI in split_name(case.benchmark))
 
-    def official(self, case: Case, response: str | None) -> Official:
+    def official(self, case: Case, response: str | None) -> OfficialScore:
         """See `ScoringRules.official`."""
         family, source = split_name(case.benchmark)
         if family == _VSI:
-            return official_others.vsi_bench(response, case.truth, case.question_type)
+            return official_others.score_vsi_bench(response, case.truth, case.question_type)
         if family.casefold() == "blink" and case.question_type == "multi-choice":
             options = len(case.options or keys.parse_options(case.question)) or 5
-            return official_others.blink(response, case.truth, options)
+            return official_others.score_blink(response, case.truth, options)
         if family.casefold().startswith(_Q_SPATIAL):
-            return official_others.q_spatial(response, case.truth)
+            return official_others.score_q_spatial(response, case.truth)
         graded = source == _VSI or case.question_type == "numerical-answer"
-        return released.spatialscore(
+        return released.score_spatialscore(
             response, case.truth, case.question_type, released.VSI_SOURCE if graded else source
         )
 
