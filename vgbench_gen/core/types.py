@@ -29,16 +29,16 @@ class Camera:
     Camera frame: x right, y down, z forward. Pixel (0, 0) is the *centre* of the top-left pixel, so the image
     covers [-0.5, width - 0.5) x [-0.5, height - 0.5).
 
-    K: (3, 3) float64, pixels, for exactly this resolution and orientation.
-    width, height: pixels.
-
     Raises:
         ValueError: K is not an upper-triangular pinhole matrix without skew, or the size is not positive.
     """
 
     K: FloatArray
+    """Intrinsics, (3, 3) float64, pixels, for exactly this resolution and orientation."""
     width: int
+    """Width of the image, pixels."""
     height: int
+    """Height of the image, pixels."""
 
     def __post_init__(self) -> None:
         K = np.array(self.K, dtype=np.float64, order="C")  # a copy: the caller's own array stays writable
@@ -84,72 +84,76 @@ class Camera:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrientedBox:
-    """Cuboid in a named frame.
-
-    center_m: (3,) float64, metres, in `frame`.
-    size_m: (3,) float64, full side lengths along the columns of `rotation`, metres.
-    rotation: (3, 3) float64, `frame_from_box`: columns are the box axes in `frame`.
-    frame: "world" or "camera".
-    """
+    """Cuboid in a named frame."""
 
     center_m: FloatArray
+    """Centre, (3,) float64, metres, in `frame`."""
     size_m: FloatArray
+    """Full side lengths along the columns of `rotation`, (3,) float64, metres."""
     rotation: FloatArray
+    """`frame_from_box`, (3, 3) float64: its columns are the axes of the box in `frame`."""
     frame: str = "world"
+    """The frame, "world" or "camera"."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """One value that could have been asked about, with what must be shown for it.
-
-    key: stable name within the fact, e.g. "region:212,96,64,64" or "frames:120-134".
-    value: float64 array in the task's unit; shape is the task's.
-    frame_ids: frames shown because of this candidate (empty where the fact's own frames suffice).
-    show: JSON-ready drawing and wording inputs (integer pixels, crops, labels), the task's own keys.
-    evidence: JSON-ready numbers behind the value.
-    """
+    """One value that could have been asked about, with what must be shown for it."""
 
     key: str
+    """A stable name within the fact, such as "region:212,96,64,64" or "frames:120-134"."""
     value: FloatArray
+    """The value, float64 in the task's unit and shape."""
     frame_ids: tuple[str, ...] = ()
+    """The frames that are shown because of this candidate; empty where the fact's own frames suffice."""
     show: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-ready inputs of drawing and wording, such as integer pixels, crops and labels, under the task's own keys."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-ready numbers behind the value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fact:
-    """One geometric truth, no words, with evidence and everything COMPOSE needs.
+    """One geometric truth without words, with its evidence and everything that composing needs.
 
-    `candidates[truth]` is what is asked. Where the images follow the truth, `truth` was drawn in proportion to
-    the number of valid option sets it belongs to, so that a set drawn uniformly among those containing it makes
-    all four members equally likely (`design: set first`). Where the image fixes the truth, the pool may hold
-    only the truth and options come from a ladder.
-
-    ask: sub-kind of the task ("fx", "deepest", …), "" where there is one kind only.
-    key: stable name within (task, scene); unique.
-    frame_ids: frames always shown, in order.
-    second_value: the answer by the second route, same shape as the truth's value.
-    margin: smallest margin of any gate over its requirement (>= 1), for difficulty.
-    pictures: frame id -> name of the base image in the media store ("<digest>.<ext>").
-    cameras: frame id -> {"K": 9 numbers row-major, "width": px, "height": px} of the base image.
+    `candidates[truth]` is what is asked. Where the images follow the truth, `truth` was drawn in proportion to the
+    number of valid option sets it belongs to, so that a set drawn uniformly among those containing it makes all four
+    members equally likely (`docs/validity.md#exchangeable-by-construction`). Where the image fixes the truth, the pool
+    may hold only the truth, and options come from a ladder.
     """
 
     task: str
+    """The name of the task."""
     task_version: int
+    """The version of the task that measured it."""
     ask: str
+    """The kind of question within the task, such as "fx" or "deepest"; "" where there is one kind only."""
     dataset: str
+    """The dataset of the scan."""
     scene_id: str
+    """The id of the scene."""
     split: str
+    """The official split of the scene."""
     key: str
+    """A stable name that is unique within task and scene."""
     frame_ids: tuple[str, ...]
+    """The frames that are always shown, in order."""
     candidates: tuple[Candidate, ...]
+    """The values that could have been asked about, the truth among them."""
     truth: int
+    """The place of the truth among the candidates."""
     second_value: FloatArray
+    """The answer by the second route, in the shape of the truth's value."""
     margin: float
+    """The smallest margin of any gate over its requirement, at least 1; difficulty follows from it."""
     evidence: Mapping[str, Any]
+    """JSON-ready numbers behind the answer."""
     licence: str
+    """The id of the licence of the scan."""
     pictures: Mapping[str, str] = field(default_factory=dict)
+    """For each frame id the name of its base image in the media store, "<digest>.<ext>"."""
     cameras: Mapping[str, Any] = field(default_factory=dict)
+    """For each frame id {"K": 9 numbers row by row, "width": pixels, "height": pixels} of its base image."""
 
     @property
     def truth_candidate(self) -> Candidate:
@@ -165,79 +169,113 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rejected:
-    """A draft that was not good enough.
-
-    reason: machine-readable, e.g. "region_spread". value and limit: the measured number and the bar it missed
-    (NaN where there is none). detail: one line for a person.
-    """
+    """A draft that was not good enough."""
 
     task: str
+    """The name of the task."""
     dataset: str
+    """The dataset of the scan."""
     scene_id: str
+    """The id of the scene."""
     key: str
+    """A stable name of the draft within task and scene."""
     reason: str
+    """The machine-readable reason, such as "region_spread"."""
     value: float = float("nan")
+    """The measured number, NaN where there is none."""
     limit: float = float("nan")
+    """The bar that the number missed, NaN where there is none."""
     detail: str = ""
+    """One line for a person."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Distractor:
-    """How one wrong option was made.
-
-    strategy: name of the strategy that made it. key: candidate it shows, "" where it was computed.
-    separation: distance from the truth over the required one (>= 1 passes), in the task's own metric.
-    """
+    """How one wrong option was made."""
 
     strategy: str
+    """The name of the strategy that made it."""
     key: str
+    """The candidate that it shows, "" where it was computed."""
     separation: float
+    """The distance from the truth over the required one in the task's own metric; it passes from 1 on."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """One question as a row of the dataset; `vgbench_gen.store.schema` describes every column.
-
-    images: names ("<digest>.jpg") in the media store, in the order shown.
-    options: texts without letters, in the order of the letters; empty unless multi-choice.
-    answer: letter, "Yes"/"No", or the number with its unit. answer_value: the true value as printed, flattened.
-    convention, evidence: JSON-ready.
-    """
+    """One question as a row of the dataset. The data dictionary describes every column."""
 
     id: str
+    """The hash of everything that makes the question; a changed question has another id."""
     index: int
+    """The position in the dataset, from 0."""
     group_id: str
+    """The hash of the fact, which the forms of one truth share."""
     twin_id: str
+    """A name that the two halves of a judgment pair share, "" elsewhere."""
     pair_id: str
+    """A name that two items share which ask one truth from two sides, "" elsewhere."""
     benchmark: str
+    """The benchmark, which selects prompts and scorer."""
     task: str
+    """The name of the task."""
     ask: str
+    """The kind of question within the task, "" where there is one kind only."""
     question_type: QuestionType
+    """The question type."""
     category: str
+    """SpatialScore's category."""
     subcategory: str
+    """SpatialScore's subcategory."""
     category_origin: str
+    """The category in the benchmark that the item came from."""
     index_origin: int
+    """The index in the benchmark that the item came from, -1 where there is none."""
     input_modality: str
+    """What is shown, such as "multi-images"."""
     source: str
+    """The dataset of the scan."""
     scene_id: str
+    """The id of the scene."""
     frame_ids: tuple[str, ...]
+    """The frames behind the images."""
     split: str
+    """The official split of the scene."""
     question: str
+    """The question line."""
     context: str
+    """What the reader must know first: image size, conventions and units."""
     options: tuple[str, ...]
+    """The texts of the options in the order of their letters, without letters; empty unless multi-choice."""
     answer: str
+    """A letter, "Yes" or "No", or the number with its unit."""
     answer_value: tuple[float, ...]
+    """The true value as printed, flattened row by row."""
     answer_shape: tuple[int, ...]
+    """The shape of `answer_value`, empty for a scalar."""
     unit: str
+    """The unit of `answer_value`."""
     tolerance: float
+    """How far a number may be off and still be right."""
     images: tuple[str, ...]
+    """Names in the media store, "<digest>.jpg", in the order in which they are shown."""
     convention: Mapping[str, Any]
+    """Frame, axes and units in words that a program can read; JSON-ready."""
     distractors: tuple[Distractor, ...]
+    """How each wrong option was made."""
     evidence: Mapping[str, Any]
+    """JSON-ready cameras, poses, numbers of both routes, margins and results of checks."""
     template_id: str
+    """The wording that was used."""
     paraphrase: str
+    """The model that reworded it, "" where none did."""
     strategy: str
+    """The strategy that made the options."""
     distractor_seed: int
+    """The seed of the options."""
     difficulty: str
+    """The tercile of the smallest margin over the required one."""
     licence: str
+    """The id of the licence of the scan."""
     schema_version: int
+    """The version of the schema of rows."""

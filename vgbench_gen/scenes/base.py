@@ -23,76 +23,84 @@ Split = Literal["train", "val", "test", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class SceneRef:
-    """A scene that was found but not opened.
-
-    scene_id: as `docs/architecture.md#small-ones-fixed-so-that-nobody-decides-twice` has it ("scene0000_00",
-    "7c9be0a21f/iphone", "42898570", "box/scenes_000"). path: the file or folder `open` needs. size_bytes: for
-    scheduling the largest first.
-    """
+    """A scene that was found but not opened."""
 
     dataset: str
+    """The name of the dataset."""
     scene_id: str
+    """The id of the scene, in the form that `docs/architecture.md#small-ones-fixed-so-that-nobody-decides-twice` fixes:
+    "scene0000_00", "7c9be0a21f/iphone", "42898570", "box/scenes_000"."""
     path: Path
+    """The file or folder that `open` needs."""
     variant: str = ""
+    """Which of the loader's layouts it is, "" where there is one only."""
     split: str = "unknown"
+    """The official split, "unknown" where none is known."""
     size_bytes: int = 0
+    """The size on disk, by which the largest scenes are scheduled first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SceneObject:
-    """An annotated object.
-
-    instance_id: as the dataset writes it. label: the dataset's own word, lower case, stripped.
-    box: gravity-aligned where gravity is known; frame "world".
-    points_m: (N, 3) float64 surface points in the world frame where a mesh gives them, else None.
-    box_source: "annotated" where the dataset says how large the object is, "surface" where the box was fitted to the
-    part of its surface that was scanned.
-    """
+    """An annotated object."""
 
     instance_id: str
+    """The id, as the dataset writes it."""
     label: str
+    """The dataset's own word, in lower case and stripped."""
     box: OrientedBox
+    """The box in the frame "world", aligned with gravity where that is known."""
     points_m: FloatArray | None = None
+    """Points of its surface in the world frame, (N, 3) float64, metres, where a mesh gives them, else None."""
     box_source: BoxSource = "annotated"
+    """"annotated" where the dataset says how large the object is, "surface" where the box was fitted to the part of its
+    surface that was scanned."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameObject:
-    """An annotated object as one frame's own list has it (CA-1M).
-
-    box: frame "camera". rendered_px, projected_px: (x1, y1, x2, y2) in pixels of `color()`, or None.
-    """
+    """An annotated object as one frame's own list has it (CA-1M)."""
 
     instance_id: str
+    """The id, as the dataset writes it."""
     label: str
+    """The dataset's own word, in lower case and stripped."""
     box: OrientedBox
+    """The box in the frame "camera"."""
     rendered_px: tuple[float, float, float, float] | None = None
+    """The rectangle of the visible part, (x1, y1, x2, y2) in pixels of `color()`, or None."""
     projected_px: tuple[float, float, float, float] | None = None
+    """The rectangle of the whole box, (x1, y1, x2, y2) in pixels of `color()`, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """Something wrong that did not cost the scene. frame_id is "" for the scene as a whole."""
+    """Something wrong that did not cost the scene."""
 
     frame_id: str
+    """The frame, "" for the scene as a whole."""
     reason: str
+    """The machine-readable reason."""
     detail: str
+    """One line for a person."""
 
 
 class Frame(abc.ABC):
-    """One image with its pose and depth. Pixels are lazy: nothing is decoded until asked, nothing is kept.
-
-    id: as the dataset writes it. timestamp_s: seconds, or None.
-    camera: of `color()`. depth_camera: of `depth_m()`; same centre and axes as `camera`.
-    world_from_camera: (4, 4) float64 rigid. pose_deviation: max |R^T R - I| before it was repaired.
-    """
+    """One image with its pose and depth. Pixels are lazy: nothing is decoded until it is asked for, and nothing is
+    kept."""
 
     id: str
+    """The id, as the dataset writes it."""
     timestamp_s: float | None
+    """The time of capture in seconds, or None."""
     camera: Camera
+    """The camera of `color()`."""
     depth_camera: Camera
+    """The camera of `depth_m()`, with the centre and the axes of `camera`."""
     world_from_camera: FloatArray
+    """The pose, a rigid (4, 4) float64 matrix, metres."""
     pose_deviation: float
+    """The largest entry of |R^T R - I| before the rotation was repaired."""
 
     @abc.abstractmethod
     def color(self) -> ColorArray:
@@ -128,27 +136,30 @@ class Frame(abc.ABC):
 
 
 class Scene(abc.ABC):
-    """One capture.
-
-    frames: usable frames in order of capture, poses checked; opening decoded no pixels.
-    objects: world-frame objects; may be empty.
-    up_world: (3,) float64 unit vector against gravity in the world frame, or None when unknown.
-    depth_kind: "sensor" or "laser" decides tolerances and range.
-    issues: what was dropped or repaired and why (frames dropped for bad poses among them).
-    source_digest: digest of names, sizes and headers of the input files (not of all their bytes).
-    """
+    """One capture."""
 
     dataset: str
+    """The name of the dataset."""
     id: str
+    """The id of the scene."""
     split: str
+    """The official split."""
     frames: Sequence[Frame]
+    """The usable frames in order of capture, with checked poses; opening decoded no pixels."""
     objects: Sequence[SceneObject]
+    """The objects in the world frame; there may be none."""
     up_world: FloatArray | None
+    """The unit vector against gravity in the world frame, (3,) float64, or None where it is unknown."""
     depth_kind: DepthKind
+    """"sensor" or "laser", which decides tolerances and range."""
     licence: str
+    """The id of the licence."""
     source_digest: str
+    """A digest of names, sizes and headers of the input files, not of all their bytes."""
     issues: list[Issue]
+    """What was dropped or repaired and why, frames with bad poses among them."""
     total_frames: int
+    """All frames of the capture, the dropped ones included."""
 
     def close(self) -> None:  # noqa: B027 - most scenes hold nothing open
         """Release files. The scene cannot be used afterwards."""
