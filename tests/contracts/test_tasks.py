@@ -12,7 +12,7 @@ import pytest
 
 import vgbench_gen
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.evaluation.layouts import VGBENCH
+from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.tasks.base import Task, require_declarations, tasks
 from vgbench_gen.tasks.solving import NoSolver, Solver

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, row
 from tests.store.examples import make_item
 from vgbench_gen.evaluation import floors
+from vgbench_gen.evaluation.benchmarks.spatialscore.tables import SOURCES, SPATIALSCORE
+from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 from vgbench_gen.evaluation.board import Board, ScoreRow, confusion, content_of
 from vgbench_gen.evaluation.cells import Cell, Cells
-from vgbench_gen.evaluation.layouts import SOURCES, SPATIALSCORE, VGBENCH, paper_layouts
+from vgbench_gen.evaluation.layouts import paper_layouts
 from vgbench_gen.evaluation.tables import Comparison, Table, comparison
 from vgbench_gen.report.scores_files import BESIDE, grouped
 

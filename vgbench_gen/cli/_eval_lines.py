@@ -175,9 +175,10 @@ def lines(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path | No
             yield f"  stopped with {run.total - run.done} not asked: {run.stopped}"
     if not runs:
         return
-    if benchmark == "rover":  # a judge grades what was made
-        made = runs[0].path.with_suffix("")
-        yield f"next: vgbench judge rover --data {dataset} --generated {made} --out FILE"
+    from vgbench_gen.evaluation.base import DEFAULT_BENCHMARK, benchmarks
+
+    if step := benchmarks[benchmark].next_step(dataset, runs[0].path.with_suffix("")):
+        yield f"next: {step}"
         return
-    kind = "" if benchmark == "vgbench" else f" --benchmark {benchmark}"
+    kind = "" if benchmark == DEFAULT_BENCHMARK else f" --benchmark {benchmark}"
     yield f"next: vgbench score {dataset}{kind}" + ("" if replies is None else f" --replies {replies}")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
 from vgbench_gen.cli._verbs import add_verb
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.base import Judge
 
 _EXAMPLE = "vgbench judge rover --samples samples.jsonl --out scores.jsonl --model openai:gpt-4o"
 
@@ -86,27 +89,26 @@ def judge(
     is missing.
     """
     from vgbench_gen.core.errors import ConfigError
-    from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, default_judge
+    from vgbench_gen.evaluation.base import benchmarks
 
-    if benchmark != "rover":
-        raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected rover.")
-    judged, tasks = _samples(samples, data, generated)
-    wanted = metrics or None
+    rubrics = {name: one for name in benchmarks if (one := benchmarks[name].judge) is not None}
+    if benchmark not in rubrics:
+        raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected {' or '.join(rubrics)}.")
+    rubric = rubrics[benchmark]
+    judged, tasks = _samples(rubric, benchmark, samples, data, generated)
     sent = sent.model_copy(update={"concurrency": workers})
     runs: dict[str, list[dict[str, Any]]] = {}
     told: dict[str, Any] = {}
-    names = [(spec, repeat) for spec in model or [default_judge()] for repeat in range(repeats)]
+    names = [(spec, repeat) for spec in model or [rubric.default_spec()] for repeat in range(repeats)]
     for spec, repeat in names:
-        evaluator = ROVEREvaluator(wanted, askings, spec, sent, repeat)
+        evaluator = rubric.evaluator(spec, metrics, askings, sent, repeat)
         path = out if len(names) == 1 else _beside(out, spec, repeat, repeats)
         with _bar(path.name) as progress:
             results = evaluator.evaluate_batch(judged, workers, path, progress)
         name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
         runs[name] = results
         told[name] = {"file": str(path), **evaluator.compute_average_scores(results)}
-    from vgbench_gen.evaluation.benchmarks.rover.tables import agreement
-
-    found = agreement(runs) if len(runs) > 1 else {}
+    found = rubric.agreement(runs) if len(runs) > 1 else {}
     if as_json:
         without = {"tasks": tasks, "without_image": tasks - len(judged)}
         print(json.dumps({**without, "judges": told, "agreement": found}, indent=2, ensure_ascii=False))
@@ -121,25 +123,24 @@ def judge(
         raise typer.Exit(1)
 
 
-def _samples(samples: Path | None, data: Path | None, generated: Path | None) -> tuple[list[Any], int]:
-    """(samples, how many tasks they were taken from)."""
+def _samples(
+    rubric: Judge, benchmark: str, samples: Path | None, data: Path | None, generated: Path | None
+) -> tuple[Sequence[Any], int]:
+    """Return the samples, and how many tasks they were taken from."""
     from vgbench_gen.core.errors import ConfigError
-    from vgbench_gen.evaluation.benchmarks.rover import Rover
-    from vgbench_gen.evaluation.benchmarks.rover.samples import read_samples
     from vgbench_gen.store.files import dataset_error
 
     if (samples is None) == (data is None) or (data is None) != (generated is None):
         raise ConfigError("found neither or both; expected --samples FILE, or --data FOLDER with --generated FOLDER.")
     if samples is not None:
-        found = list(read_samples(samples))
+        found = rubric.read_samples(samples)
         tasks = len(found)
     else:
         assert data is not None
         assert generated is not None
-        source = Rover().open(data)
-        found, tasks = list(source.samples(generated)), len(source.items)
+        found, tasks = rubric.generated_samples(data, generated)
     if not found:
-        remedy = "Let a model answer first: vgbench eval DATA --benchmark rover --model SPEC."
+        remedy = f"Let a model answer first: vgbench eval DATA --benchmark {benchmark} --model SPEC."
         raise dataset_error(samples or generated or ".", "no sample", "at least one", remedy)
     return found, tasks
 

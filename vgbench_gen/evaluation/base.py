@@ -6,7 +6,7 @@ Rules: `docs/protocols.md#reading-a-reply`.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -16,7 +16,11 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.scoring import ScoringRules
 
 if TYPE_CHECKING:
+    from vgbench_gen.backends.spec import BackendOptions
+    from vgbench_gen.evaluation.board import Board, Run
     from vgbench_gen.evaluation.cases import ScoredCase
+    from vgbench_gen.evaluation.layouts import Layout
+    from vgbench_gen.evaluation.tables import Table, TableMaker
 
 
 class Row(NamedTuple):
@@ -102,6 +106,49 @@ class Keeps(Protocol):
         ...
 
 
+class Evaluator(Protocol):
+    """One judge with the metrics that it is asked for."""
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        """The metrics, each with a `<metric>_score` in every result."""
+        ...
+
+    def evaluate_batch(
+        self, samples: Iterable[Any], num_workers: int, output_path: Path, progress: Callable[[int, int], None]
+    ) -> list[dict[str, Any]]:
+        """Judge samples and return one result each, in their order; the file keeps what was judged."""
+        ...
+
+    def compute_average_scores(self, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the averages over results, by metric and group."""
+        ...
+
+
+class Judge(Protocol):
+    """How a model grades what no rule can score (`vgbench judge`)."""
+
+    def default_spec(self) -> str:
+        """Return the judge that is asked where the user names none."""
+        ...
+
+    def read_samples(self, path: Path) -> Sequence[Any]:
+        """Read samples from a file of JSON lines."""
+        ...
+
+    def generated_samples(self, data: Path, generated: Path) -> tuple[Sequence[Any], int]:
+        """Return what a model made of the benchmark's own tasks, and how many tasks there are."""
+        ...
+
+    def evaluator(self, spec: str, metrics: str, askings: int, options: BackendOptions, repeat: int) -> Evaluator:
+        """Make the evaluator of one judge; an empty text of metrics stands for the usual ones."""
+        ...
+
+    def agreement(self, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+        """Return how far several judges agree, by metric."""
+        ...
+
+
 class Benchmark(abc.ABC):
     """A plug-in that owns everything about one benchmark: questions, prompts, scoring, tables, and what is its alone.
 
@@ -120,6 +167,8 @@ class Benchmark(abc.ABC):
     """Other names of tasks, likewise."""
     scoring: ClassVar[ScoringRules] = ScoringRules()
     """How replies are read, compared, and judged by the published script; it says which `Item.benchmark` it owns."""
+    judge: ClassVar[Judge | None] = None
+    """How a model grades its replies, where no rule can."""
 
     @abc.abstractmethod
     def open(self, path: Path, images: Path | None = None) -> Source:
@@ -132,6 +181,32 @@ class Benchmark(abc.ABC):
         Raises:
             DatasetError: nothing there that it can read.
         """
+
+    def next_step(self, dataset: Path, made: Path) -> str:
+        """Return the command that follows `vgbench eval` where it is not `vgbench score`, else "".
+
+        Args:
+            dataset: as the user named it.
+            made: the folder with what the model made besides words.
+        """
+        return ""
+
+    @property
+    def layouts(self) -> Sequence[Layout]:
+        """The tables of its paper, as far as a column is the mean score over some of the questions."""
+        return ()
+
+    def tables(self, maker: TableMaker) -> Sequence[Table]:
+        """Make the tables that are no `layouts`; none for a board without questions of this benchmark."""
+        return ()
+
+    def summary_note(self, board: Board) -> str:
+        """Return what the caption of the summary must add for questions of this benchmark, "" for nothing."""
+        return ""
+
+    def files(self, board: Board, runs: Sequence[Run]) -> Mapping[str, str]:
+        """Return further files of `vgbench compare` by name, such as a table in the form of the paper's own code."""
+        return {}
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
         """Score one case of a file for `vgbench score --cases`.

@@ -15,7 +15,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import floors, metrics, stats
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES, Outcome
 from vgbench_gen.evaluation.board import Board, Entry, Run
-from vgbench_gen.evaluation.layouts import Column, flip_name, pair_name
+from vgbench_gen.evaluation.layouts import Column
 from vgbench_gen.quality.intervals import Clusters
 
 Mark = Literal["", "best", "second"]
@@ -198,3 +198,16 @@ def by_part(values: FloatArray, places: Sequence[int], parts: Sequence[str]) -> 
 def _median(ordered: FloatArray) -> float:
     low, high = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
     return low if low == high else (low + high) / 2
+
+
+def pair_name(entry: Entry) -> str:
+    """The pair an item of MMVP is in: numbered from 1, two and two."""
+    try:
+        return f"{entry.dataset}/{(int(entry.origin_id) + 1) // 2}"
+    except ValueError:
+        return f"{entry.dataset}/{entry.origin_id}"
+
+
+def flip_name(entry: Entry) -> str:
+    """The id of a 3DSRBench question without the mark of its mirror image."""
+    return f"{entry.dataset}/{entry.origin_id.replace('-flip', '')}"

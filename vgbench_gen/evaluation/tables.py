@@ -12,7 +12,7 @@ import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import floors, metrics, stats
-from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell, Cells, by_part
 from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts
@@ -94,16 +94,17 @@ def comparison(board: Board, seed: int = 0) -> Comparison:
         board: with at least one question.
         seed: of the bootstrap.
     """
-    maker = _Maker(board, seed)
+    maker = TableMaker(board, seed)
     papers = [maker.table(layout, "score", unread=True) for layout in paper_layouts(board)]
     if any(entry.rule == "delta" for entry in board.questions) and papers:
         headline = maker.table(paper_layouts(board)[0], "headline", unread=True)
         papers.insert(1, replace(headline, key=f"{headline.key}-1.25", title=f"{headline.title}, delta = 1.25"))
         papers[0] = replace(papers[0], title=f"{papers[0].title}, delta = 2 as in the paper")
+    own = [table for benchmark in benchmarks.values() for table in benchmark.tables(maker)]
     return Comparison(
         summary=maker.summary(),
         replies=maker.replies(),
-        papers=(*maker.labels(), *papers, *maker.drawn()),
+        papers=(*own, *papers, *maker.drawn()),
         open_ended=maker.open_ended(),
         parts=tuple(maker.table(layout, "score") for layout in breakdowns(board)),
         pairs=maker.pairs(),
@@ -124,27 +125,39 @@ def parted(board: Board) -> tuple[list[Run], list[Run]]:
     return models, [run for run in board.runs.values() if run not in models]
 
 
-class _Maker:
+class TableMaker:
+    """Makes the tables of one board; benchmarks make theirs with it (`Benchmark.tables`).
+
+    Args:
+        board: with at least one question.
+        seed: of the bootstrap.
+    """
+
     def __init__(self, board: Board, seed: int) -> None:
         self.board, self.seed, self.cells = board, seed, Cells(board, seed)
         self.models, self.floors = parted(board)
         groups = {run.name: sizes().group(run.model)[1] for run in self.models}
         self.groups = groups if len(set(groups.values())) > 1 else {}
 
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs in the order of the rows: models by size, then what stands beside them."""
+        return (*self.models, *self.floors)
+
     def table(self, layout: Layout, measure: str, unread: bool = False) -> Table:
         """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
         masks = [self.board.mask(column.wanted) for column in layout.columns]
         whole = self.board.mask(layout.wanted)
         heads = [Head(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
-        rows = [self._row(run, layout, masks, measure) for run in (*self.models, *self.floors)]
+        rows = [self._row(run, layout, masks, measure) for run in self.runs]
         for place, (column, mask) in enumerate(zip(layout.columns, masks, strict=True)):
             if column.how == "micro":
                 self._mark(rows[: len(self.models)], place, mask, measure)
         if unread:
             heads.append(Head(UNREADABLE))
-            for run, cells in zip((*self.models, *self.floors), rows, strict=True):
+            for run, cells in zip(self.runs, rows, strict=True):
                 cells.append(self.cells.rate(run, "unreadable", whole))
-        lines = [self.line(run, cells) for run, cells in zip((*self.models, *self.floors), rows, strict=True)]
+        lines = [self.line(run, cells) for run, cells in zip(self.runs, rows, strict=True)]
         constants = [floors.constant(self.board, mask, measure) for mask in masks]
         for name, credits in ((floors.CONSTANT, constants), (floors.CHANCE, [floors.chance(self.board)] * len(masks))):
             plain = self._plain(layout, masks, credits)
@@ -165,45 +178,6 @@ class _Maker:
             lines.append(self.line(run, cells))
         told = "Questions for which no image could be drawn were asked without; they are in the first column."
         return [Table("visual-cot", "Visual chain of thought", told, heads, tuple(lines))]
-
-    def labels(self) -> list[Table]:
-        """SalBench's leaderboards, one per split; a column per figure and task."""
-        found = []
-        for split in label_tables.splits(self.board):
-            masks = {task: label_tables.task_mask(self.board, split, task) for task in label_tables.TASKS}
-            masks = {task: mask for task, mask in masks.items() if mask.any()}
-            kinds = [(head, task, figure) for head, figure in label_tables.columns(split) for task in masks]
-            heads = [Head(f"{head} {label_tables.TASKS[task]}", "%", int(masks[task].sum())) for head, task, _ in kinds]
-            lines = [
-                self.line(run, [label_tables.cell(self.board, run, masks[task], split, figure, self.seed)
-                                for _, task, figure in kinds])
-                for run in (*self.models, *self.floors)
-            ]  # fmt: skip
-            told = (
-                "EM: all labels right and no other. macro F1: mean of the labels' F1 over all labels of the split. "
-                "D: detection, R: referring, VR: visual referring. Failed requests count as having named nothing."
-            )
-            name = {"synthetic": "P3, synthetic", "natural": "O3, natural"}[split]
-            found.append(Table(f"salbench-{split}", f"SalBench ({name})", told, tuple(heads), tuple(lines)))
-            found += self._labels_by_difficulty(split, name)
-        return found
-
-    def _labels_by_difficulty(self, split: str, name: str) -> list[Table]:
-        """Exact match and macro F1 per difficulty as SalBench's rows name it; nothing where they name less than two."""
-        masks = {one: label_tables.difficulty_mask(self.board, split, one)
-                 for one in label_tables.difficulties(self.board, split)}  # fmt: skip
-        if not masks:
-            return []
-        figures = (("EM", label_tables.exact_match), ("macro F1", label_tables.macro_f1))
-        kinds = [(head, one, figure) for head, figure in figures for one in masks]
-        lines = [
-            self.line(run, [label_tables.cell(self.board, run, masks[one], split, figure, self.seed)
-                            for _, one, figure in kinds])
-            for run in (*self.models, *self.floors)
-        ]  # fmt: skip
-        told = "Difficulty as the rows name it, all tasks together. Failed requests count as having named nothing."
-        heads = tuple(Head(f"{head} {one}", "%", int(masks[one].sum())) for head, one, _ in kinds)
-        return [Table(f"salbench-{split}-difficulty", f"SalBench ({name}) by difficulty", told, heads, tuple(lines))]
 
     def _row(self, run: Run, layout: Layout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
         values = run.values(measure)
@@ -244,8 +218,7 @@ class _Maker:
 
     def replies(self) -> Table:
         """How replies were read, by whom, and what they cost."""
-        runs = (*self.models, *self.floors)
-        lines = [self.line(run, [make(self.cells, run) for _, _, make in REPLIES]) for run in runs]
+        lines = [self.line(run, [make(self.cells, run) for _, _, make in REPLIES]) for run in self.runs]
         told = (
             "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
@@ -302,8 +275,7 @@ class _Maker:
             "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
             "out."
         )
-        if label_tables.splits(self.board):
-            told += " SalBench's own tables count a failed request as having named nothing, and so as missed."
+        told += "".join(benchmark.summary_note(self.board) for benchmark in benchmarks.values())
         return Table("summary", "Summary", told, heads, tuple(lines))
 
     def _constant_once(self) -> FloatArray:
@@ -326,7 +298,7 @@ class _Maker:
             for name, unit in OPEN
         ]  # fmt: skip
         lines = []
-        for run in (*self.models, *self.floors):
+        for run in self.runs:
             cells: list[Cell] = []
             for mask in masks.values():
                 cells += [self.cells.mean(run, mask, values) for values in (run.delta_2, run.delta_125, run.mra)]

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from vgbench_gen.evaluation import floors
-from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.saved import Saved
@@ -68,9 +68,10 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
     write_bytes(folder / "tables.csv", as_csv(report.comparison).encode())
     write_bytes(folder / "tables.md", as_markdown(report.comparison, f"Scores on {report.title}").encode())
     write_bytes(folder / "tables.tex", as_latex(report.comparison).encode())
-    if label_tables.splits(report.board):
-        runs = [*parted(report.board)[0], *parted(report.board)[1]]
-        write_bytes(folder / "salbench.csv", label_tables.macro_csv(report.board, runs).encode())
+    runs = [run for part in parted(report.board) for run in part]
+    for benchmark in benchmarks.values():
+        for name, text in benchmark.files(report.board, runs).items():
+            write_bytes(folder / name, text.encode())
     models, _ = parted(report.board)
     wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title)
     write_bytes(folder / "index.html", page(report, folder, wrong).encode())

@@ -10,9 +10,9 @@ The functions with `msr_` in their names are those that task files of lmms-eval 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
@@ -25,6 +25,10 @@ from vgbench_gen.evaluation.benchmarks.mmsi.lmms_tasks import (
 )
 from vgbench_gen.evaluation.benchmarks.mmsi.questions import REPOSITORY, TYPES, open_questions, task_of
 from vgbench_gen.evaluation.benchmarks.mmsi.scoring import MMSIRules
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.layouts import Layout
+
 
 __all__ = [
     "MMSI",
@@ -55,3 +59,10 @@ class MMSI(Benchmark):
     def open(self, path: Path, images: Path | None = None) -> ParquetSource:
         """As `Benchmark.open`."""
         return open_questions(path)
+
+    @property
+    def layouts(self) -> Sequence[Layout]:
+        """See `Benchmark.layouts`."""
+        from vgbench_gen.evaluation.benchmarks.mmsi.tables import MMSI as layout
+
+        return (layout,)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, evaluate_batch, evaluate_single_sample
 from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS
+from vgbench_gen.evaluation.benchmarks.rover.judging import RoverJudge
 from vgbench_gen.evaluation.benchmarks.rover.questions import Tasks, open_tasks
 from vgbench_gen.evaluation.benchmarks.rover.samples import DIMENSIONS, REASONING_TYPES, EvaluationSample
 from vgbench_gen.evaluation.benchmarks.rover.scoring import RoverRules
@@ -42,11 +43,16 @@ class Rover(Benchmark):
     """ROVER's image generation tasks from their parquet files."""
 
     scoring = RoverRules()
+    judge = RoverJudge()
     prompt_set = "rover"
 
     def open(self, path: Path, images: Path | None = None) -> Tasks:
         """As `Benchmark.open`."""
         return open_tasks(path)
+
+    def next_step(self, dataset: Path, made: Path) -> str:
+        """See `Benchmark.next_step`: a judge grades what was made."""
+        return f"vgbench judge rover --data {dataset} --generated {made} --out FILE"
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
         """See `Benchmark.score_case`; cases are replies of a judge."""

@@ -11,9 +11,9 @@ the benchmark's authors, and how many rows O3 has is only known once it is there
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
@@ -22,6 +22,10 @@ from vgbench_gen.evaluation.benchmarks.salbench.questions import SHORT, open_que
 from vgbench_gen.evaluation.benchmarks.salbench.scoring import SalBenchRules
 from vgbench_gen.evaluation.cases import ScoredCase, line_out, read_case, text_of
 from vgbench_gen.evaluation.scoring import score
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.board import Board, Run
+    from vgbench_gen.evaluation.tables import Table, TableMaker
 
 
 @benchmarks.register("salbench")
@@ -35,6 +39,24 @@ class SalBench(Benchmark):
     def open(self, path: Path, images: Path | None = None) -> ParquetSource:
         """As `Benchmark.open`."""
         return open_questions(path)
+
+    def tables(self, maker: TableMaker) -> Sequence[Table]:
+        """See `Benchmark.tables`: its leaderboards."""
+        from vgbench_gen.evaluation.benchmarks.salbench.tables import leaderboards
+
+        return leaderboards(maker)
+
+    def summary_note(self, board: Board) -> str:
+        """See `Benchmark.summary_note`."""
+        from vgbench_gen.evaluation.benchmarks.salbench.tables import summary_note
+
+        return summary_note(board)
+
+    def files(self, board: Board, runs: Sequence[Run]) -> Mapping[str, str]:
+        """See `Benchmark.files`: macro F1 as SalBench's own table has it."""
+        from vgbench_gen.evaluation.benchmarks.salbench.tables import macro_csv, splits
+
+        return {"salbench.csv": macro_csv(board, runs)} if splits(board) else {}
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
         """See `Benchmark.score_case`; the split may stand apart, labels come as lists and scores by name."""

@@ -18,9 +18,11 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.salbench import labels
+from vgbench_gen.evaluation.benchmarks.salbench.scoring import KIND
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.options import SHOTS
+from vgbench_gen.evaluation.tables import Head, Table, TableMaker
 
 TASKS = {"detection": "D", "referring": "R", "visual_referring": "VR"}
 # Columns of a leaderboard after the two overall ones, in its order.
@@ -108,7 +110,7 @@ def columns(split: str) -> list[tuple[str, Figure]]:
 
 def splits(board: Board) -> list[str]:
     """The splits that a board has questions of."""
-    return [split for split in ORDER if any(e.kind == "labels" and e.scans == split for e in board.questions)]
+    return [split for split in ORDER if any(e.kind == KIND and e.scans == split for e in board.questions)]
 
 
 def cell(board: Board, run: Run, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
@@ -122,9 +124,51 @@ def cell(board: Board, run: Run, mask: BoolArray, split: str, figure: Figure, se
     return Cell(found.value, found.low, found.high, len(places), len(places), found.value)
 
 
+def leaderboards(maker: TableMaker) -> list[Table]:
+    """Make SalBench's leaderboards, one per split of the board; a column per figure and task."""
+    found = []
+    for split in splits(maker.board):
+        masks = {task: task_mask(maker.board, split, task) for task in TASKS}
+        masks = {task: mask for task, mask in masks.items() if mask.any()}
+        kinds = [(f"{head} {TASKS[task]}", masks[task], figure) for head, figure in columns(split) for task in masks]
+        caption = (
+            "EM: all labels right and no other. macro F1: mean of the labels' F1 over all labels of the split. "
+            "D: detection, R: referring, VR: visual referring. Failed requests count as having named nothing."
+        )
+        name = {"synthetic": "P3, synthetic", "natural": "O3, natural"}[split]
+        found.append(_table_of(maker, f"salbench-{split}", f"SalBench ({name})", caption, split, kinds))
+        masks = {one: difficulty_mask(maker.board, split, one) for one in difficulties(maker.board, split)}
+        if masks:
+            figures: tuple[tuple[str, Figure], ...] = (("EM", exact_match), ("macro F1", macro_f1))
+            kinds = [(f"{head} {one}", masks[one], figure) for head, figure in figures for one in masks]
+            caption = (
+                "Difficulty as the rows name it, all tasks together. Failed requests count as having named nothing."
+            )
+            title = f"SalBench ({name}) by difficulty"
+            found.append(_table_of(maker, f"salbench-{split}-difficulty", title, caption, split, kinds))
+    return found
+
+
+def _table_of(
+    maker: TableMaker, key: str, title: str, caption: str, split: str, kinds: Sequence[tuple[str, BoolArray, Figure]]
+) -> Table:
+    heads = tuple(Head(head, "%", int(mask.sum())) for head, mask, _ in kinds)
+    lines = [
+        maker.line(run, [cell(maker.board, run, mask, split, figure, maker.seed) for _, mask, figure in kinds])
+        for run in maker.runs
+    ]
+    return Table(key, title, caption, heads, tuple(lines))
+
+
+def summary_note(board: Board) -> str:
+    """Return what the caption of the summary adds, where the board has questions of SalBench."""
+    told = " SalBench's own tables count a failed request as having named nothing, and so as missed."
+    return told if splits(board) else ""
+
+
 def task_mask(board: Board, split: str, task: str) -> BoolArray:
     """Questions of one task of a split."""
-    return board.mask(lambda entry: entry.kind == "labels" and entry.scans == split and entry.task == task)
+    return board.mask(lambda entry: entry.kind == KIND and entry.scans == split and entry.task == task)
 
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -132,14 +176,14 @@ DIFFICULTIES = ("easy", "medium", "hard")
 
 def difficulties(board: Board, split: str) -> list[str]:
     """The difficulties that a split names, known ones first; none where all its questions have the same."""
-    found = {e.difficulty for e in board.questions if e.kind == "labels" and e.scans == split} - {""}
+    found = {e.difficulty for e in board.questions if e.kind == KIND and e.scans == split} - {""}
     known = [name for name in DIFFICULTIES if name in found]
     return [*known, *sorted(found - set(known))] if len(found) > 1 else []
 
 
 def difficulty_mask(board: Board, split: str, difficulty: str) -> BoolArray:
     """Questions of one difficulty of a split, over all tasks."""
-    return board.mask(lambda e: e.kind == "labels" and e.scans == split and e.difficulty == difficulty)
+    return board.mask(lambda e: e.kind == KIND and e.scans == split and e.difficulty == difficulty)
 
 
 def macro_csv(board: Board, runs: Sequence[Run]) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.benchmarks.vgbench.scoring import VGBenchRules
+
+if TYPE_CHECKING:
+    from vgbench_gen.evaluation.layouts import Layout
 
 
 @benchmarks.register("vgbench")
@@ -23,3 +28,10 @@ class VGBench(Benchmark):
                 f"--images {images}: found it with a built dataset, which holds its images. Leave it out."
             )
         return Built(path)
+
+    @property
+    def layouts(self) -> Sequence[Layout]:
+        """See `Benchmark.layouts`."""
+        from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
+
+        return (VGBENCH,)

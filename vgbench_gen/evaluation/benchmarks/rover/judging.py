@@ -1,0 +1,38 @@
+"""What `vgbench judge rover` does: samples from files, a judge for them, averages and agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vgbench_gen.backends.spec import BackendOptions
+from vgbench_gen.evaluation.benchmarks.rover import tables
+from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, default_judge
+from vgbench_gen.evaluation.benchmarks.rover.questions import open_tasks
+from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, read_samples
+
+
+class RoverJudge:
+    """See `evaluation.base.Judge`."""
+
+    def default_spec(self) -> str:
+        """See `Judge.default_spec`."""
+        return default_judge()
+
+    def read_samples(self, path: Path) -> Sequence[EvaluationSample]:
+        """See `Judge.read_samples`."""
+        return list(read_samples(path))
+
+    def generated_samples(self, data: Path, generated: Path) -> tuple[Sequence[EvaluationSample], int]:
+        """See `Judge.generated_samples`; tasks without an image are left out."""
+        source = open_tasks(data)
+        return list(source.samples(generated)), len(source.items)
+
+    def evaluator(self, spec: str, metrics: str, askings: int, options: BackendOptions, repeat: int) -> ROVEREvaluator:
+        """See `Judge.evaluator`."""
+        return ROVEREvaluator(metrics or None, askings, spec, options, repeat)
+
+    def agreement(self, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
+        """See `Judge.agreement`."""
+        return tables.agreement(runs)
