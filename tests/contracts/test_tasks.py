@@ -22,7 +22,7 @@ PACKAGE = Path(vgbench_gen.__file__).parent
 EVERY = tasks.names()
 # Other benchmarks call some of their own questions as we call ours; these words are theirs.
 THEIR_WORDS = {
-    "evaluation/layouts.py": {"point_tracking", "relative_depth"},
+    "evaluation/benchmarks/spatialscore/tables.py": {"point_tracking", "relative_depth"},
     "importers/mmiu.py": {"point_tracking"},
 }
 
