@@ -20,6 +20,7 @@ import pydantic
 import pytest
 
 from vgbench_gen.core.gates import Gates
+from vgbench_gen.tasks.base import tasks
 
 ROOT = Path(__file__).resolve().parents[1]
 READ = {".py", ".md", ".toml", ".sh", ".yaml", ".yml", ".txt", ".cfg", ".cff", ".j2", ".html", ".js", ".css", ""}
@@ -159,6 +160,10 @@ def gates(model: pydantic.BaseModel, prefix: str = "") -> dict[str, Any]:
             found.update(gates(value, f"{prefix}{name}."))
         else:
             found[prefix + name] = value
+    if isinstance(model, Gates):
+        tasks.names()  # imports each task, and with it its gates
+        for name, section in model.sections().items():
+            found.update(gates(section(), f"{name}."))
     return found
 
 

@@ -35,7 +35,8 @@ from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, 
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.store.picture_cache import PictureCache
-from vgbench_gen.tasks.base import camera_record, tasks
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.records import camera_record
 
 # --- exchanged images and objects ----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.scene_factory import looking_at, room_scene
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.gates import CameraGates, Gates
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, strategies, valid_sets
@@ -22,11 +22,12 @@ from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
-from vgbench_gen.tasks.base import camera_record
 from vgbench_gen.tasks.camera_parameters import CameraParameters
 from vgbench_gen.tasks.camera_parameters import task as module
 from vgbench_gen.tasks.camera_parameters.crops import crop_camera
+from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.camera_parameters.quantities import parameter
+from vgbench_gen.tasks.records import camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -151,7 +152,7 @@ def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
 
 def test_the_rank_of_the_truth_is_uniform(view: SceneView) -> None:
     # Every crop counts as deep: what is shown does not matter here, and counting lines takes long.
-    task = CameraParameters(Gates(camera=CameraGates(depth_spread_min=0.5)))
+    task = CameraParameters(Gates().with_section(CameraGates(depth_spread_min=0.5)))
     ranks = []
     for turn in range(60):
         rng = rng_for(turn, "rank")
@@ -329,9 +330,9 @@ def test_turns_limit_determinism_and_world(view: SceneView) -> None:
 
 
 def test_rejects_say_what_was_missing(view: SceneView) -> None:
-    plain = CameraParameters(Gates(camera=CameraGates(corners_min=10**6)))
-    flat = CameraParameters(Gates(camera=CameraGates(lines_min=10**6, depth_spread_min=1e3)))
-    narrow = CameraParameters(Gates(camera=CameraGates(zoom_max=1.2)))
+    plain = CameraParameters(Gates().with_section(CameraGates(corners_min=10**6)))
+    flat = CameraParameters(Gates().with_section(CameraGates(lines_min=10**6, depth_spread_min=1e3)))
+    narrow = CameraParameters(Gates().with_section(CameraGates(zoom_max=1.2)))
     for task, ask, reason in (
         (plain, "cx", "crops_corners"),
         (plain, "fx", "crops_corners"),

@@ -14,9 +14,9 @@ from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
-from vgbench_gen.tasks.base import camera_record
 from vgbench_gen.tasks.homography_to_image import HomographyToImage
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
+from vgbench_gen.tasks.records import camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from tests.scene_factory import room_scene
-from vgbench_gen.core.gates import Gates, HomographyGates
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
 from vgbench_gen.distractors.base import compatibility, draw_truth, strategies, valid_sets
@@ -20,9 +20,10 @@ from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks._homographies import task as _homographies
+from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._homographies.task import Components, component_moves_d, sample_pool, warped_correspondences
-from vgbench_gen.tasks.base import camera_record
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
+from vgbench_gen.tasks.records import camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -128,7 +129,7 @@ def test_sets_are_plentiful_and_no_rule_finds_the_truth() -> None:
     rng = rng_for(0, "rule")
     shares, hits = [], []
     for _ in range(120):
-        pool, _ = sample_pool(640, 480, 12, TASK.gates.homography, rng)
+        pool, _ = sample_pool(640, 480, 12, TASK.gates.section(HomographyGates), rng)
         fact = bare_fact(tuple(pool))
         table = compatibility(pool, fact, TASK)
         shares.append(len(valid_sets(table, 4)) / 495)
@@ -211,7 +212,7 @@ def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list
 
 
 def test_a_frame_without_corners_is_rejected_with_its_count(view: SceneView) -> None:
-    strict = HomographyToMatrix(Gates(homography=HomographyGates(keypoints_min=10**6)))
+    strict = HomographyToMatrix(Gates().with_section(HomographyGates(keypoints_min=10**6)))
     drafts = list(strict.drafts(view, rng_for(0, "r"), 10))
     assert len(drafts) == len(view.frames)
     for draft, frame in zip(sorted(drafts, key=lambda d: d.key), sorted(view.frames, key=lambda f: f.id), strict=True):

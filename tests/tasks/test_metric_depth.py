@@ -19,9 +19,9 @@ from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
 from vgbench_gen.tasks._regions import measure, propose_rects, regions
-from vgbench_gen.tasks._scalar import evidence_rect
-from vgbench_gen.tasks.base import camera_record
 from vgbench_gen.tasks.metric_depth import MetricDepth
+from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.scalar import evidence_rect
 
 TASK = MetricDepth()
 

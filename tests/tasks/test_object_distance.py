@@ -20,8 +20,10 @@ from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks.base import camera_record, tasks
+from vgbench_gen.tasks._distance_margins import DistanceMargins
+from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_distance import ObjectDistance
+from vgbench_gen.tasks.records import camera_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -175,7 +177,10 @@ def test_the_frames_own_list_is_an_independent_route() -> None:
 
 def usual(fact: Fact, rng: np.random.Generator, count: int) -> list[Fact]:
     """The fact with other answers, spread as the gates say of rectangles so far apart."""
-    gates, (a, b) = Gates().distance, (np.array(fact.truth_candidate.show[f"rect_{side}"]) for side in "ab")
+    gates, (a, b) = (
+        Gates().section(DistanceMargins),
+        (np.array(fact.truth_candidate.show[f"rect_{side}"]) for side in "ab"),
+    )
     apart = np.hypot(*((a - b)[:2] + (a - b)[2:]) / 2) / fact.cameras[fact.frame_ids[0]]["K"][0]
     scale = gates.guess_log_sd * (3 * apart) ** gates.guess_log_sd_power
     metres = gates.guess_depth_m * apart * np.exp(scale * rng.standard_t(gates.guess_freedom, count))

@@ -23,9 +23,11 @@ from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._object_routes import in_order
-from vgbench_gen.tasks.base import camera_record, tasks
+from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_location import ObjectLocation
+from vgbench_gen.tasks.records import camera_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -231,7 +233,7 @@ def test_boxes_too_large_for_a_ladder_are_rejected_with_their_overlap() -> None:
 
 def usual_depths(fact: Fact, rng: np.random.Generator, count: int, lower: float = 0.0) -> list[Fact]:
     """The box moved down, nearer and farther; depths and drops as the gates say (it stands upright)."""
-    gates, exact = Gates().box, np.array(fact.truth_candidate.evidence["corners_m"]) + [0, lower, 0]
+    gates, exact = Gates().section(BoxMargins), np.array(fact.truth_candidate.evidence["corners_m"]) + [0, lower, 0]
     depths = np.linspace(0.4, 5.0, 2000)
     drops = depths * exact[:, 1].max() / exact[:, 2].mean()
     stands = sum(share / sd * np.exp(-(((drops - mean) / sd) ** 2) / 2) for share, mean, sd in gates.drop_m)
@@ -374,5 +376,5 @@ def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
         for k, m in ((i, j), (j, i)):
             assert apart[k, m] == pytest.approx(TASK.separation(members[k], members[m], fact), rel=1e-9, abs=1e-12)
             assert ratios[k, m] == pytest.approx(TASK.spread(members[k], members[m], fact), rel=1e-9, abs=1e-12)
-        overlaps += 0 < apart[i, j] < 1 / (1 - TASK.gates.box.iou_max) - 1e-6
+        overlaps += 0 < apart[i, j] < 1 / (1 - TASK.gates.section(BoxMargins).iou_max) - 1e-6
     assert overlaps > 10

@@ -24,7 +24,7 @@ from tests.tasks.two_view_scenes import (
     with_truth_value,
 )
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
-from vgbench_gen.core.gates import Gates, TrackGates
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.distractors.base import set_problem
@@ -32,6 +32,7 @@ from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, track_odds, tracked
+from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 

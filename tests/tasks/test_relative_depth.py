@@ -16,9 +16,10 @@ from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _balance
-from vgbench_gen.tasks._scalar import evidence_rect
-from vgbench_gen.tasks.base import camera_record
+from vgbench_gen.tasks._depth_margins import DepthMargins
+from vgbench_gen.tasks.records import camera_record
 from vgbench_gen.tasks.relative_depth import RelativeDepth
+from vgbench_gen.tasks.scalar import evidence_rect
 
 TASK = RelativeDepth()
 
@@ -179,7 +180,7 @@ def test_another_world_frame_gives_equal_facts(facts: list[Fact]) -> None:
 
 def test_what_cannot_be_asked_says_why() -> None:
     gates = Gates()
-    strict = gates.model_copy(update={"depths": gates.depths.model_copy(update={"order_gap_min_m": 9.0})})
+    strict = gates.with_section(DepthMargins(order_gap_min_m=9.0))
     drafts = list(RelativeDepth(strict).drafts(small_view(), np.random.default_rng(0), 10))
     assert {d.reason for d in drafts if isinstance(d, Rejected)} == {"no_option_set"}
     assert not [d for d in drafts if isinstance(d, Fact)]

@@ -21,7 +21,7 @@ from tests.tasks.two_view_scenes import (
     with_pictures,
     with_truth_value,
 )
-from vgbench_gen.core.gates import Gates, PoseMargins
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.distractors.base import set_problem
@@ -31,6 +31,7 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
 from vgbench_gen.tasks._pairs import pair_table
+from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks.relative_pose import RelativePose
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -165,7 +166,7 @@ def test_matches_pass_the_ratio_test_both_ways() -> None:
 def test_a_pool_holds_gated_pairs_of_like_size_only() -> None:
     view, gates = room_view(), Gates()
     table = pair_table(view)
-    within = gates.pose.matched_within
+    within = gates.section(PoseMargins).matched_within
     ids = {frame.id: k for k, frame in enumerate(view.frames)}
     pools = [[[ids[i] for i in c.frame_ids] for c in fact.candidates] for fact in drawn(TASK, view)[0]]
     assert pools
@@ -300,7 +301,7 @@ def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_margins_come_from_the_gates() -> None:
     fact = drawn(TASK, room_view())[0][0]
-    loose = RelativePose(Gates(pose=PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
+    loose = RelativePose(Gates().with_section(PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
     a, b = next((a, b) for a, b in itertools.combinations(fact.candidates, 2) if 0.1 < TASK.separation(a, b, fact) < 3)
     assert loose.separation(a, b, fact) > TASK.separation(a, b, fact)
 

@@ -17,7 +17,8 @@ from vgbench_gen.core.types import Candidate, ColorArray, DepthArray, Fact, Floa
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks.base import Task, camera_record
+from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.records import camera_record
 
 MEDIA_NAME = "{:032x}.png"
 

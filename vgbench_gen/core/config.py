@@ -138,7 +138,9 @@ def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]
 
 
 def _fields(model: type[BaseModel]) -> dict[str, Any]:
-    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+    sections = getattr(model, "sections", None)  # tables that plug-ins bring
+    return fields if sections is None else fields | sections()
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

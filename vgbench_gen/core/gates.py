@@ -6,6 +6,14 @@ Source of the values: `docs/validity.md#gates` and `docs/validity.md#tasks`. `D%
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
+from pydantic_core import InitErrorDetails
+
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.noise import NoiseGates
 
@@ -96,122 +104,38 @@ class PairGates(Config):
     distinct_shift_m: float = 0.15
 
 
-class CameraGates(Config):
-    """camera_parameters."""
+class TaskGates(Config):
+    """Gates and margins of one task, or of several that share them; a task defines them where it stands.
 
-    zoom_max: float = 3.0  # a crop can only raise f/W
-    focal_ratio_min: float = 1.25  # best single-image solvers reach 59 % at 10 degrees of field of view
-    focal_ratio_max: float = 2.4
-    fov_gap_min_deg: float = 7.0
-    principal_gap_min: float = 0.12  # of the image width (height for cy); 8 % is 3 degrees of pitch, too little to see
-    principal_off_centre_min: float = 0.10  # otherwise half the image size answers it
-    lines_min: int = 30
-    depth_spread_min: float = 2.0  # p95 / p5
-    corners_min: int = 50  # in the crop at 640: a blank wall with a shadow passes the two above and shows nothing
-
-
-class DepthMargins(Config):
-    """metric_depth and relative_depth."""
-
-    ratio_min: float = 1.25
-    gap_min_m: float = 0.15
-    ratio_max: float = 3.0
-    order_ratio_min: float = 1.15
-    order_gap_min_m: float = 0.25
-    order_ratio_max: float = 4.0
-
-
-class DistanceMargins(Config):
-    """object_distance."""
-
-    min_m: float = 0.4
-    max_m: float = 5.0
-    rect_iou_max: float = 0.3
-    box_iou_max: float = 0.05
-    ratio_min: float = 1.30  # people and the best generators cannot tell less apart
-    gap_min_m: float = 0.15
-    ratio_max: float = 3.0
-    # What the text alone tells of the answer: u = pixels between the rectangles / fx, at a typical depth. The logarithm
-    # is off by a Student t, whose scale is guess_log_sd where u = 1/3 and falls with guess_log_sd_power of u. Options
-    # are balanced for a reader who knows this where a build has too few facts to say more (`tasks._known`). Fitted by
-    # likelihood to 769 facts of the sample scenes.
-    guess_depth_m: float = 3.1
-    guess_log_sd: float = 0.36
-    guess_log_sd_power: float = -0.35
-    guess_freedom: float = 8.0
-
-
-class HomographyGates(Config):
-    """Both homography tasks."""
-
-    denominator_min: float = 0.6
-    denominator_max: float = 1.67
-    kept_min: float = 0.60
-    component_min_d: float = 1.0  # D%: a component is either absent or visible
-    keypoints_min: int = 200
-    gap_min_d: float = 6.0
-    gap_max_d: float = 35.0
-
-
-class BoxMargins(Config):
-    """object_location."""
-
-    iou_max: float = 0.15  # the lowest overlap that detection benchmarks count as a hit
-    depth_ratio_max: float = 2.2
-    ladder_ratio_min: float = 1.20
-    ladder_ratio_max: float = 1.30  # three steps stay within the ceiling
-    # What is known of objects before looking; options are balanced for a reader who knows it where a build has too few
-    # facts to say more (`tasks._known`). Depth is log-normal, hardly changed by how large the object appears (slope
-    # -0.07). A box tells by its edges where down is, and most things stand on the floor or on a table: (share, mean,
-    # standard deviation) of metres from the camera down to the lowest corner. Fitted to 863 facts of the sample scenes.
-    depth_typical_m: float = 2.17
-    depth_log_sd: float = 0.44
-    drop_m: tuple[tuple[float, float, float], ...] = ((0.545, 1.45, 0.16), (0.377, 0.57, 0.28), (0.078, -0.44, 0.77))
-
-
-class PoseMargins(Config):
-    """relative_pose."""
-
-    rotation_gap_min_deg: float = 15.0
-    direction_gap_min_deg: float = 30.0
-    direction_norm_min_m: float = 0.2
-    reprojection_gap_min_d: float = 8.0
-    rotation_max_deg: float = 60.0
-    norm_max_m: float = 2.0
-    matched_within: float = 0.30  # angles and norms of one set
-    pnp_rotation_max_deg: float = 3.0
-    pnp_inliers_min: int = 60
-
-
-class ViewMargins(Config):
-    """view_after_motion.
-
-    Calibrated on real captures: with gaps of 12 degrees or 0.3 m and a spread of 15 points no capture gave a single
-    set of four, although many sets were more than 8 D% apart in the image, which is what an eye goes by. Pose noise
-    of a degree and 3 cm is an eighth of the gaps below. Set-first already puts the rule "most similar to the source"
-    at chance, whatever the spread; the ceiling keeps candidates that hardly overlap from being told by that alone.
+    A subclass is known to every recipe as the table `[gates.<section>]` as soon as its module is imported.
     """
 
-    motion_min_deg: float = 10.0
-    motion_min_m: float = 0.25
-    rotation_gap_min_deg: float = 8.0
-    shift_gap_min_m: float = 0.2
-    image_gap_min_d: float = 8.0
-    overlap_min: float = 0.30
-    overlap_spread_max: float = 0.30
+    section: ClassVar[str]
+    """Name of the table in a recipe."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        old = _SECTIONS.get(cls.section, cls)
+        if cls.section in Gates.model_fields or (old.__module__, old.__qualname__) != (
+            cls.__module__,
+            cls.__qualname__,
+        ):
+            raise TypeError(
+                f"{cls.__module__}.{cls.__qualname__}: gates.{cls.section} exists; choose another `section`"
+            )
+        _SECTIONS[cls.section] = cls
 
 
-class TrackGates(Config):
-    """point_tracking."""
-
-    gap_min_d: float = 6.0  # above TAP-Vid's loosest threshold
-    gap_min_m: float = 0.10
-    motion_min_d: float = 8.0
-    cycle_max_px_at_640: float = 1.0
+_SECTIONS: dict[str, type[TaskGates]] = {}
+SectionT = TypeVar("SectionT", bound=TaskGates)
 
 
 class Gates(Config):
-    """All gates and margins of a build."""
+    """All gates and margins of a build: those that many tasks share as fields, those of tasks by `section`."""
+
+    # What pydantic calls extra are the sections of tasks; nothing else is let in.
+    model_config = ConfigDict(extra="allow")
 
     frame: FrameGates = FrameGates()
     depth: DepthGates = DepthGates()
@@ -219,12 +143,57 @@ class Gates(Config):
     region: RegionGates = RegionGates()
     object: ObjectGates = ObjectGates()
     pair: PairGates = PairGates()
-    camera: CameraGates = CameraGates()
-    depths: DepthMargins = DepthMargins()
-    distance: DistanceMargins = DistanceMargins()
-    homography: HomographyGates = HomographyGates()
-    box: BoxMargins = BoxMargins()
-    pose: PoseMargins = PoseMargins()
-    view: ViewMargins = ViewMargins()
-    track: TrackGates = TrackGates()
     noise: NoiseGates = NoiseGates()
+
+    def section(self, kind: type[SectionT]) -> SectionT:
+        """The gates of a task: as given, else as shipped."""
+        found = (self.__pydantic_extra__ or {}).get(kind.section)
+        return found if isinstance(found, kind) else _shipped(kind)
+
+    def with_section(self, gates: TaskGates) -> Gates:
+        """The same gates with those of one task replaced."""
+        return self.model_copy(update={gates.section: gates})
+
+    @classmethod
+    def sections(cls) -> dict[str, type[Config]]:
+        """Section -> gates of every task imported so far."""
+        return dict(sorted(_SECTIONS.items()))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_sections(cls, data: Any) -> Any:
+        """Turn the tables of tasks into their own models, and refuse tables that no task has."""
+        if not isinstance(data, Mapping):
+            return data
+        read, problems = dict(data), list[InitErrorDetails]()
+        for name in sorted(set(data) - set(cls.model_fields)):
+            kind, given = _SECTIONS.get(name), data[name]
+            if kind is None:
+                problems.append(InitErrorDetails(type="extra_forbidden", loc=(name,), input=given))
+                continue
+            try:
+                # By way of JSON, as in `core.config`: a list may then fill a tuple.
+                read[name] = given if isinstance(given, kind) else kind.model_validate_json(json.dumps(given))
+            except ValidationError as error:
+                problems += [
+                    InitErrorDetails(type=e["type"], loc=(name, *e["loc"]), input=e["input"], ctx=e.get("ctx", {}))
+                    for e in error.errors(include_url=False)
+                ]
+            # What is as shipped is not kept, so that two sets of gates that mean the same are equal.
+            if name in read and read[name] == _shipped(kind):
+                del read[name]
+        if problems:
+            raise ValidationError.from_exception_data(cls.__name__, problems)
+        return read
+
+    @model_serializer(mode="wrap")
+    def _write_sections(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """With what is as shipped of our own tasks; other packages may be gone when a manifest is read again."""
+        written: dict[str, Any] = handler(self)
+        ours = {name: kind for name, kind in sorted(_SECTIONS.items()) if kind.__module__.startswith("vgbench_gen.")}
+        return {name: _shipped(kind).model_dump() for name, kind in ours.items()} | written
+
+
+@cache
+def _shipped(kind: type[SectionT]) -> SectionT:
+    return kind()

@@ -24,11 +24,11 @@ class Registry(Generic[T]):
     Args:
         kind: singular noun for messages, e.g. "task".
         package: dotted name of the folder that is scanned on first use.
-        require: raises where a plug-in lacks what the rest of the program relies on.
+        admit: called with each plug-in before it is kept; raises where it lacks what the rest of the program needs.
     """
 
-    def __init__(self, kind: str, package: str, require: Callable[[T], None] | None = None) -> None:
-        self.kind, self.package, self.require = kind, package, require
+    def __init__(self, kind: str, package: str, admit: Callable[[T], None] | None = None) -> None:
+        self.kind, self.package, self.admit = kind, package, admit
         self._entries: dict[str, T] = {}
         self._scanned = False
 
@@ -45,8 +45,8 @@ class Registry(Generic[T]):
             if (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise ValueError(f"two {self.kind} plug-ins are called {name!r}: {self._entries[name]!r} and {cls!r}")
             plug_in: T = cls()
-            if self.require is not None:
-                self.require(plug_in)
+            if self.admit is not None:
+                self.admit(plug_in)
             self._entries[name] = plug_in
             return cls
 

@@ -21,7 +21,8 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import code_version
 from vgbench_gen.store.schema import FACTS, REJECTS
 from vgbench_gen.store.shards import iter_rows, read_metadata, read_shard, write_shard
-from vgbench_gen.tasks.base import Task, camera_record, tasks
+from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.records import camera_record
 
 
 @dataclass(frozen=True, slots=True)

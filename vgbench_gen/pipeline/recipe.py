@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.scenes.base import loaders
+from vgbench_gen.tasks.base import tasks as registered_tasks
 from vgbench_gen.text.bank import MAX_PER_CELL, Status
 from vgbench_gen.text.render import Phrasing
 
@@ -130,7 +132,13 @@ class Recipe(Config):
     wording: Words = Words()
     limits: Limits = Limits()
     difficulty: Difficulty | None = None
-    gates: Gates = Gates()
+    gates: Gates = Field(default_factory=Gates)
+
+    @field_validator("gates", mode="before")
+    @classmethod
+    def _know_gates_of_tasks(cls, value: Any) -> Any:
+        registered_tasks.names()  # imports each task, and with it the gates that a recipe may name
+        return value
 
     @model_validator(mode="after")
     def _totals_fit(self) -> Self:
@@ -179,7 +187,9 @@ class Recipe(Config):
     @property
     def digest(self) -> str:
         """Of the settings that facts depend on."""
-        text = self.model_dump_json(include={"seed", "facts_per_scene", "gates"}, exclude={"gates": {"noise"}})
+        settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "gates"})
+        del settings["gates"]["noise"]
+        text = json.dumps(settings, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

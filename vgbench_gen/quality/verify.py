@@ -25,7 +25,8 @@ from vgbench_gen.quality.noise import noise_problems
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Task, camera_from_record, tasks
+from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.records import camera_from_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import word
 

@@ -9,6 +9,7 @@ import numpy as np
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import boxes
+from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._known import Clue
 from vgbench_gen.tasks._ladder import Prior
 
@@ -63,13 +64,13 @@ def box_clue(corners_m: FloatArray, gates: Gates, scene: str = "", key: str = ""
     drop = float((corners_m @ down).max()) / depth_m
     ends = np.log([gates.depth.near_m, gates.object.depth_max_m])
     usual = BoxPrior(
-        float(np.log(gates.box.depth_typical_m)),
-        gates.box.depth_log_sd,
+        float(np.log(gates.section(BoxMargins).depth_typical_m)),
+        gates.section(BoxMargins).depth_log_sd,
         float(ends[0]),
         float(ends[1]),
         # Rounded, so that weights of sets are found once for many facts.
         drop=round(drop, 2),
-        drop_m=gates.box.drop_m,
+        drop_m=gates.section(BoxMargins).drop_m,
     )
     sides = float(box.size_m[upright]) / depth_m, float(longer), float(shorter)
     return BoxClue(scene, key, float(np.log(depth_m)), usual, sides, drop, float(centre[1] / depth_m))

@@ -10,6 +10,7 @@ import numpy as np
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
+from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._known import Clue
 from vgbench_gen.tasks._ladder import Prior
 
@@ -52,7 +53,7 @@ def distance_clue(
     apart = apart_px / fx
     large = np.sort(np.log(np.sqrt((rects[:, 1] - rects[:, 0] + 1).prod(axis=1)) / fx))
     lower = np.sort((rects[:, 1, 1] - cy) / fx)
-    margins = gates.distance
+    margins = gates.section(DistanceMargins)
     scale = margins.guess_log_sd * (3 * apart) ** margins.guess_log_sd_power
     ends = np.log([margins.min_m, margins.max_m])
     # Rounded, so that weights of sets are found once for many facts.

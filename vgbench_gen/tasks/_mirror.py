@@ -16,7 +16,8 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.geometry import mirror
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Task, camera_from_record, camera_record
+from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.records import camera_from_record, camera_record
 
 MIRRORED = "mirrored"
 

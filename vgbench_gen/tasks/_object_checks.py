@@ -9,7 +9,8 @@ import numpy as np
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Fact
 from vgbench_gen.geometry import boxes
-from vgbench_gen.tasks.base import Problems, camera_from_record
+from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.records import camera_from_record
 
 RESIDUAL_M = 1e-3  # of stored corners, before they are rounded
 DRAWN_IOU = 0.9

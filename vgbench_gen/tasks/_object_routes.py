@@ -13,6 +13,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray, OrientedBox
 from vgbench_gen.geometry import boxes, projection
 from vgbench_gen.scenes.base import SceneObject
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks._box_margins import BoxMargins
 
 _SUPPORT_MIN = 0.6  # of the measured points in the box or in its ray-scaled neighbours
 _POINTS_MIN = 12
@@ -92,7 +93,7 @@ def support(frame: ViewFrame, view: SceneView, box: OrientedBox) -> tuple[float,
     near = _inside(box, cloud, view)
     if not near.any():
         return 0.0, 0
-    ratio = view.gates.box.ladder_ratio_max
+    ratio = view.gates.section(BoxMargins).ladder_ratio_max
     anywhere = near.copy()
     for scale in (ratio, 1 / ratio):
         anywhere |= _inside(boxes.scaled_about_camera(box, scale), cloud, view)

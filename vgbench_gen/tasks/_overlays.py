@@ -10,7 +10,8 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import boxes, homography, projection
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks.base import Mark, camera_from_record
+from vgbench_gen.tasks.base import Mark
+from vgbench_gen.tasks.records import camera_from_record
 
 _SHOWN = 8  # numbered points: enough to judge by eye, few enough to read
 _CLEAR = 0.08  # of the image height: two labels so far below one another do not touch

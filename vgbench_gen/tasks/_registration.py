@@ -18,6 +18,7 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.tasks._pairs import edges
+from vgbench_gen.tasks._pose_margins import PoseMargins
 
 RATIO_MAX = 0.8  # nearest over second nearest descriptor (Lowe 2004)
 INLIER_PX_AT_640 = 3.0
@@ -171,7 +172,8 @@ def second_route(first: ViewFrame, second: ViewFrame, view: SceneView) -> FloatA
     found = pnp_pose(first, second, view)
     if found is not None:
         pose, inliers, share = found
-        if inliers >= view.gates.pose.pnp_inliers_min or (inliers >= _PNP_INLIERS_MIN and share >= _PNP_SHARE_MIN):
+        enough = view.gates.section(PoseMargins).pnp_inliers_min
+        if inliers >= enough or (inliers >= _PNP_INLIERS_MIN and share >= _PNP_SHARE_MIN):
             return pose
     start = poses.relative_pose(first.world_from_camera, second.world_from_camera)
     return depth_pose(first, second, start, view)

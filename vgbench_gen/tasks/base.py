@@ -10,20 +10,22 @@ import abc
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.core.types import LETTERS, BoolArray, Camera, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import bring_task_file
 
 Problems = list[tuple[str, str]]
 """(name of a check, what is wrong in one line) of everything that does not hold in a row; empty where all holds."""
@@ -136,6 +138,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Classical programs that answer the questions from their pixels, or why there is none."""
     image_rules: ClassVar[tuple[ImageRule, ...]] = ()
     """Rules that understand nothing and must guess; see `rules_for`."""
+    templates: ClassVar[Path | None] = None
+    """Template file `<name>.toml` of a task from another package; ours stand in `templates/tasks/`."""
     paper_column: ClassVar[str] = ""
     """Heading of the task's column in the paper's Table 1; "" for a task that the paper does not have."""
     any_image_fits: ClassVar[bool] = False
@@ -342,20 +346,37 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return 0.25 if question_type == "open-ended" else 0.0
 
 
-def require_declarations(task: Task) -> None:
-    """Refuse a task that would be skipped in silence by `verify` or by `audit`.
+def admit(task: Task) -> None:
+    """Refuse a task that would be skipped in silence by `verify` or by `audit`; take in the templates that it brings.
 
     Raises:
         TypeError: the task declares no checks, or neither solvers nor the reason why it has none.
+        PhrasingError: the task brings templates and another file has its name.
     """
     where = f"task {task.name!r} ({type(task).__module__})"
     if not getattr(task, "checks", ()):
         raise TypeError(f"{where} declares no checks; name what `verify` must ask of a row in `checks`")
     if not getattr(task, "solvers", ()):
         raise TypeError(f"{where} declares no solver; name some in `solvers`, or NoSolver('why there is none')")
+    if task.templates is not None:
+        bring_task_file(task.templates)
 
 
-tasks: Registry[Task] = Registry("task", "vgbench_gen.tasks", require_declarations)
+tasks: Registry[Task] = Registry("task", "vgbench_gen.tasks", admit)
+
+
+def read_gates(data: Mapping[str, Any], where: str) -> Gates:
+    """Gates as a recipe or a manifest holds them, with the tables of every installed task.
+
+    Args:
+        data: the table `gates`.
+        where: file, for messages.
+
+    Raises:
+        ConfigError: a table or a key that no task has, or a value of another kind.
+    """
+    tasks.names()  # imports each task, and with it its gates
+    return parse_config(data, Gates, where)
 
 
 def reject(
@@ -370,37 +391,3 @@ def with_margins(fact: Fact, key: str, ratios: Mapping[str, float]) -> Fact:
     rounded = {name: round(float(ratio), 4) for name, ratio in ratios.items()}
     margin = min(rounded.values(), default=1.0)
     return replace(fact, key=key, margin=margin, evidence={**fact.evidence, "margins": rounded})
-
-
-def camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
-    """Slots width, height and, where asked, the integer intrinsics of a stored camera."""
-    slots = {f"width{suffix}": str(camera["width"]), f"height{suffix}": str(camera["height"])}
-    if intrinsics:
-        K = camera["K"]
-        for name, value in (("fx", K[0]), ("fy", K[4]), ("cx", K[2]), ("cy", K[5])):
-            slots[f"{name}{suffix}"] = f"{value:.0f}"
-    return slots
-
-
-def camera_record(camera: Camera) -> dict[str, Any]:
-    """A camera as evidence: K row-major (9 numbers), width and height in pixels."""
-    return {"K": camera.K.ravel().tolist(), "width": camera.width, "height": camera.height}
-
-
-def camera_from_record(record: Mapping[str, Any]) -> Camera:
-    """Inverse of `camera_record`."""
-    return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
-
-
-def stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
-    """(4, 4) world_from_camera of a frame, as evidence keeps it.
-
-    Raises:
-        KeyError: the evidence keeps no pose of that frame.
-    """
-    return np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
-
-
-def numbered(texts: Sequence[str], kind: str) -> str:
-    """ "region 1 [...], region 2 [...]": numbered regions or points in one line, by the words of `list.<kind>`."""
-    return word("list.separator").join(word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts))

@@ -15,7 +15,8 @@ from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _mirror, _overlays
 from vgbench_gen.tasks._homographies.solver import border_rule, homography_solvers, pair_images
 from vgbench_gen.tasks._homographies.task import Components, HomographyTask, corners_px, printed_matrix, warp_problem
-from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, tasks, with_margins
+from vgbench_gen.tasks.base import Mark, Presentation, tasks, with_margins
+from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -79,6 +80,6 @@ class HomographyToImage(HomographyTask):
             evidence["corners_px"] = corners_px(H, width, height).tolist()
             evidence["margins"] = {
                 **evidence["margins"],
-                **warp_problem(H, width, height, self.gates.homography)[1],
+                **warp_problem(H, width, height, self.limits)[1],
             }
         return replace(member, value=H, show=show, evidence=evidence)

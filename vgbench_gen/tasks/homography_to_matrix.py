@@ -27,7 +27,8 @@ from vgbench_gen.tasks._homographies.task import (
     warp_problem,
     warped_picture,
 )
-from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, tasks
+from vgbench_gen.tasks.base import Mark, Presentation, tasks
+from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -73,7 +74,7 @@ class HomographyToMatrix(HomographyTask):
         if "source_H" not in candidate.show:
             return super().valid(candidate, fact)
         width, height = fact.evidence["size"]
-        H, gates = candidate.value, self.gates.homography
+        H, gates = candidate.value, self.limits
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
         sampled = np.array(candidate.show["source_H"], dtype=np.float64).reshape(3, 3)

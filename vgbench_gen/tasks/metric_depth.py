@@ -27,6 +27,7 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
+from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._proposals import ranged
 from vgbench_gen.tasks._regions import (
@@ -41,8 +42,9 @@ from vgbench_gen.tasks._regions import (
     propose_rects,
     region_mark,
 )
-from vgbench_gen.tasks._scalar import FALSE_RATIO_MIN, ScalarTask, evidence_rect
-from vgbench_gen.tasks.base import Mark, Presentation, camera_slots, reject, tasks, with_margins
+from vgbench_gen.tasks.base import Mark, Presentation, reject, tasks, with_margins
+from vgbench_gen.tasks.records import camera_slots
+from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -70,6 +72,11 @@ class MetricDepth(ScalarTask):
     solvers = NoSolver("Classical vision has no metric depth from one image without learning; cues are reported.")
     paper_column = "Depth"
 
+    @property
+    def limits(self) -> DepthMargins:
+        """The task's own gates and margins."""
+        return self.gates.section(DepthMargins)
+
     def proposal(self, fact: Fact) -> Proposal:
         """Any depth that a region may have."""
         gates = self.gates.depth
@@ -80,15 +87,15 @@ class MetricDepth(ScalarTask):
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return self.gates.depths.ratio_min
+        return self.limits.ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return self.gates.depths.ratio_max
+        return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return self.gates.depths.gap_min_m
+        return self.limits.gap_min_m
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """At most two facts per frame: first about rectangles that several frames share, the others about
@@ -186,7 +193,7 @@ class MetricDepth(ScalarTask):
 
     def _holds_set(self, depths_m: FloatArray) -> bool:
         """Whether four of these depths keep the margins, by taking each next one as soon as it is far enough."""
-        gates, ordered = self.gates.depths, np.sort(depths_m).tolist()
+        gates, ordered = self.limits, np.sort(depths_m).tolist()
         for k, first in enumerate(ordered):
             last, count = first, 1
             for depth in ordered[k + 1 :]:

@@ -26,6 +26,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._distance_clue import DistanceClue, distance_clue
+from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._object_checks import check_boxes
@@ -33,18 +34,9 @@ from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
 from vgbench_gen.tasks._proposals import ranged
-from vgbench_gen.tasks._scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
-from vgbench_gen.tasks.base import (
-    Margins,
-    Mark,
-    Presentation,
-    Twins,
-    camera_from_record,
-    camera_slots,
-    reject,
-    tasks,
-    with_margins,
-)
+from vgbench_gen.tasks.base import Margins, Mark, Presentation, Twins, reject, tasks, with_margins
+from vgbench_gen.tasks.records import camera_from_record, camera_slots
+from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -100,21 +92,26 @@ class ObjectDistance(ScalarTask):
     solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
     paper_column = "Distance"
 
+    @property
+    def limits(self) -> DistanceMargins:
+        """The task's own gates and margins."""
+        return self.gates.section(DistanceMargins)
+
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return self.gates.distance.ratio_min
+        return self.limits.ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return self.gates.distance.ratio_max
+        return self.limits.ratio_max
 
     def gap_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return self.gates.distance.gap_min_m
+        return self.limits.gap_min_m
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A distance that could have been asked; so that every rung of a ladder may be the true one."""
-        gates = self.gates.distance
+        gates = self.limits
         return candidate.value.shape == (1,) and bool(gates.min_m <= candidate.value[0] <= gates.max_m)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
@@ -173,7 +170,7 @@ class ObjectDistance(ScalarTask):
         Raises:
             TooFewOptionsError: too few sets are possible in which the truth would not stand out.
         """
-        gates, truth = self.gates.distance, fact.truth_candidate
+        gates, truth = self.limits, fact.truth_candidate
         drawn = self._drawn_rungs(
             fact, _PRINT_SLACK * gates.ratio_min, (gates.ratio_max / _PRINT_SLACK) ** (1 / (count - 1)), count, rng
         )
@@ -189,7 +186,7 @@ class ObjectDistance(ScalarTask):
     def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
         clue = self._clue(fact)
         steps = float(np.log(low)), float(np.log(high))
-        gap = self.gates.distance.gap_min_m + 10.0**-self.decimals
+        gap = self.limits.gap_min_m + 10.0**-self.decimals
         odds = math.inf if self.again else 1.0
         return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, gap, odds)
 
@@ -201,7 +198,12 @@ class ObjectDistance(ScalarTask):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any distance that may be asked."""
-        return ranged("distance", self.gates.distance.min_m, self.gates.distance.max_m, self.decimals)
+        return ranged(
+            "distance",
+            self.limits.min_m,
+            self.limits.max_m,
+            self.decimals,
+        )
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's truth x (1 + u), u uniform in (-0.5, 0.5)."""
@@ -265,7 +267,7 @@ class ObjectDistance(ScalarTask):
     def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
         """As for every scalar; None where either number could not be a true one, which would give it away."""
         twins = super().twins(fact, rng)
-        gates = self.gates.distance
+        gates = self.limits
         if twins is None or twins.false.separation < 1:
             return None
         possible = all(gates.min_m <= claim.value[0] <= gates.max_m for claim in (twins.true, twins.false))
@@ -291,7 +293,7 @@ class ObjectDistance(ScalarTask):
         return float(fact.truth_candidate.value[0] * np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
 
     def _problem(self, pair: _Pair) -> tuple[str, float, float] | None:
-        gates, margins = self.gates.distance, pair.margins
+        gates, margins = self.limits, pair.margins
         overlap = boxes.rect_iou(pair.a.projected_px, pair.b.projected_px)
         if not margins.at_least("min", pair.distance_m, gates.min_m):
             return "distance_near", pair.distance_m, gates.min_m

@@ -26,6 +26,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _overlays
 from vgbench_gen.tasks._box_clue import BoxClue, box_clue
+from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import pose_errors
@@ -34,7 +35,6 @@ from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, sec
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
 from vgbench_gen.tasks._proposals import moved, ranged
-from vgbench_gen.tasks._scalar import evidence_rect
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
     Claim,
@@ -42,11 +42,12 @@ from vgbench_gen.tasks.base import (
     Presentation,
     Task,
     Twins,
-    camera_slots,
     reject,
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.records import camera_slots
+from vgbench_gen.tasks.scalar import evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -90,6 +91,11 @@ class ObjectLocation(Task):
     solvers = NoSolver("Classical vision has no metric box from one image without learning; cues are reported.")
     paper_column = "Obj-Pos."
 
+    @property
+    def limits(self) -> BoxMargins:
+        """The task's own gates and margins."""
+        return self.gates.section(BoxMargins)
+
     # --- measuring -------------------------------------------------------------------------------------------------
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
@@ -104,7 +110,7 @@ class ObjectLocation(Task):
             for found in objects.found:
                 needed = self.needed_ratio(found.box)
                 if needed is None:
-                    limit_iou = self.gates.box.iou_max
+                    limit_iou = self.limits.iou_max
                     overlap = boxes.iou_3d(found.box, boxes.scaled_about_camera(found.box, self.ratio_max))
                     refused.append((found.instance_id, "ladder_overlap", overlap, limit_iou))
                 else:
@@ -130,7 +136,7 @@ class ObjectLocation(Task):
     @property
     def ratio_max(self) -> float:
         """Largest ratio of neighbouring rungs of a ladder of four."""
-        gates = self.gates.box
+        gates = self.limits
         return min(gates.ladder_ratio_max, float((gates.depth_ratio_max * _PRINT_SLACK) ** (1 / 3)))
 
     def needed_ratio(self, box: OrientedBox) -> float | None:
@@ -138,7 +144,7 @@ class ObjectLocation(Task):
 
         The overlap depends on the ratio alone, not on which rung the box is.
         """
-        gates = self.gates.box
+        gates = self.limits
         limit = gates.iou_max * _PRINT_SLACK
 
         def overlap(ratio: float) -> float:
@@ -175,7 +181,7 @@ class ObjectLocation(Task):
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Mean distance of corners over a fifth of the smallest step between rungs."""
         truth = fact.truth_candidate.value
-        step = (self.gates.box.ladder_ratio_min - 1) * float(np.linalg.norm(truth.mean(axis=0)))
+        step = (self.limits.ladder_ratio_min - 1) * float(np.linalg.norm(truth.mean(axis=0)))
         return self.metric(truth, second, fact) / (SECOND_ROUTE_SHARE * step)
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
@@ -199,12 +205,12 @@ class ObjectLocation(Task):
             iou = boxes.iou_3d(boxes.from_corners(a.value), boxes.from_corners(b.value))
         except GeometryError:
             return 0.0
-        return (1 - iou) / (1 - self.gates.box.iou_max)
+        return (1 - iou) / (1 - self.limits.iou_max)
 
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of the depths of the centres over the ceiling."""
         near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
-        return float(np.log(far / near) / np.log(self.gates.box.depth_ratio_max)) if near > 0 else float("inf")
+        return float(np.log(far / near) / np.log(self.limits.depth_ratio_max)) if near > 0 else float("inf")
 
     def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `separation` and `spread`; an overlap is the same both ways round."""
@@ -213,8 +219,8 @@ class ObjectLocation(Task):
         for i, j in itertools.combinations(range(len(found)), 2):
             iou[i, j] = iou[j, i] = boxes.iou_3d(found[i], found[j])
         logs = np.log([float(candidate.value[:, 2].mean()) for candidate in candidates])
-        ratios = np.abs(logs[:, None] - logs) / np.log(self.gates.box.depth_ratio_max)
-        return (1 - iou) / (1 - self.gates.box.iou_max), ratios
+        ratios = np.abs(logs[:, None] - logs) / np.log(self.limits.depth_ratio_max)
+        return (1 - iou) / (1 - self.limits.iou_max), ratios
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A cuboid in front of the camera at a depth that could have been asked."""
@@ -241,7 +247,7 @@ class ObjectLocation(Task):
         """
         truth = fact.truth_candidate
         exact = np.array(truth.evidence["corners_m"])
-        low = max(truth.evidence["needed_ratio"], self.gates.box.ladder_ratio_min)
+        low = max(truth.evidence["needed_ratio"], self.limits.ladder_ratio_min)
         drawn = self._drawn_rungs(fact, low, self.ratio_max, count, rng)
         if drawn is None:
             raise TooFewOptionsError("unbalanced", f"{fact.key} at {exact[:, 2].mean():.2f} m: the depth would tell")
@@ -324,7 +330,7 @@ class ObjectLocation(Task):
         noisy = boxes.corners(
             OrientedBox(box.center_m + box.rotation @ (shift * box.size_m), box.size_m * (1 + grow), box.rotation)
         )
-        low, high = truth.evidence["needed_ratio"], self.gates.box.depth_ratio_max * _PRINT_SLACK
+        low, high = truth.evidence["needed_ratio"], self.limits.depth_ratio_max * _PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
         drawn = self._drawn_rungs(fact, 1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high, 2, rng)
         if drawn is None:
@@ -332,7 +338,7 @@ class ObjectLocation(Task):
         scale = float(np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
         claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
         off = [self.separation(truth, claim, fact) for claim in claims]
-        most = (1 - TRUE_IOU_MIN) / (1 - self.gates.box.iou_max)
+        most = (1 - TRUE_IOU_MIN) / (1 - self.limits.iou_max)
         if not all(self.valid(claim, fact) for claim in claims) or off[0] > most or off[1] < 1:
             return None
         true, false = (

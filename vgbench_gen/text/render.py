@@ -21,6 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from vgbench_gen.core.errors import ConfigError
+from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import QuestionType
 
 MAX_FILE_BYTES = 256 * 1024
@@ -28,6 +29,7 @@ MAX_TEMPLATE_CHARS = 4000
 MAX_SLOT_CHARS = 4000
 MIN_PHRASINGS = 6
 
+_BROUGHT: dict[str, Path] = {}  # task -> its template file, where a package from outside brings it
 _SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]{0,31}) \}\}")
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
 
@@ -153,7 +155,21 @@ def question_types(task: str) -> tuple[QuestionType, ...]:
 
 def task_names() -> tuple[str, ...]:
     """Names of all tasks that have a template file, sorted."""
-    return tuple(sorted(path.stem for path in (templates_root() / "tasks").glob("*.toml")))
+    shipped = (path.stem for path in (templates_root() / "tasks").glob("*.toml"))
+    return tuple(sorted({*shipped, *_BROUGHT}))
+
+
+def bring_task_file(path: Path) -> None:
+    """Let a package from outside bring the template file of a task, whose name is that of the file.
+
+    Raises:
+        PhrasingError: the task has another file already.
+    """
+    shipped = templates_root() / "tasks" / path.name
+    other = shipped if shipped.is_file() else _BROUGHT.get(path.stem, path)
+    if other != path:
+        raise PhrasingError(path, f"a second file for the task {path.stem!r}", f"{other} alone")
+    _BROUGHT[path.stem] = path
 
 
 def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
@@ -248,7 +264,9 @@ def load_words(path: Path) -> Mapping[str, str]:
 def template_version() -> str:
     """Hexadecimal digest over the names and bytes of all templates; a changed word gives another version."""
     root = templates_root()
-    return folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
+    shipped = folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
+    brought = [folder_digest(path.parent, [path]) for _, path in sorted(_BROUGHT.items())]
+    return stable_hash(shipped, *brought, size=16) if brought else shipped
 
 
 def folder_digest(root: Path, files: Iterable[Path]) -> str:
@@ -270,7 +288,7 @@ def _task_path(task: str) -> Path:
     known = task_names()
     if task not in known:  # also keeps a name such as "../x" from becoming a path
         raise PhrasingError(templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
-    return templates_root() / "tasks" / f"{task}.toml"
+    return _BROUGHT.get(task, templates_root() / "tasks" / f"{task}.toml")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

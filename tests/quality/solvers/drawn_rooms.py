@@ -16,7 +16,7 @@ from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.drawing import draw
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks.base import camera_record, camera_slots
+from vgbench_gen.tasks.records import camera_record, camera_slots
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import phrasings, render, word
 

@@ -15,7 +15,6 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
-from vgbench_gen.core.gates import HomographyGates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
@@ -24,6 +23,7 @@ from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies.checks import check_warps
+from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._proposals import moved
 from vgbench_gen.tasks.base import Margins, Task, reject, with_margins
 from vgbench_gen.text import lint, numbers
@@ -247,13 +247,18 @@ class HomographyTask(Task):
         "unit": "px",
     }
 
+    @property
+    def limits(self) -> HomographyGates:
+        """The task's own gates and margins."""
+        return self.gates.section(HomographyGates)
+
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Up to two facts per frame, each with a pool of its own."""
         made = 0
         for frame in view.distinct_frames(rng):
             if made >= limit:
                 return
-            needed = self.gates.homography.keypoints_min
+            needed = self.limits.keypoints_min
             if frame.corner_count < needed:
                 yield reject(self, view, frame.id, "keypoints", frame.corner_count, needed)
                 continue
@@ -269,7 +274,7 @@ class HomographyTask(Task):
         self, frame: ViewFrame, view: SceneView, key: str, used: list[Candidate], rng: np.random.Generator
     ) -> Fact | Rejected:
         width, height = frame.camera.size
-        gates = self.gates.homography
+        gates = self.limits
         pool, dropped = sample_pool(width, height, self.pool_size, gates, rng)
         if len(pool) < 4:
             most = max(dropped, key=lambda name: dropped[name])
@@ -313,11 +318,11 @@ class HomographyTask(Task):
 
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Corner error over the required share of the diagonal."""
-        return self._of_diagonal(a, b, fact) / self.gates.homography.gap_min_d
+        return self._of_diagonal(a, b, fact) / self.limits.gap_min_d
 
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Corner error over the allowed share of the diagonal."""
-        return self._of_diagonal(a, b, fact) / self.gates.homography.gap_max_d
+        return self._of_diagonal(a, b, fact) / self.limits.gap_max_d
 
     def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `separation` and `spread`."""
@@ -326,7 +331,7 @@ class HomographyTask(Task):
         apart = corners[:, None] - corners
         error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
         error_d[~np.isfinite(error_d)] = np.inf
-        return error_d / self.gates.homography.gap_min_d, error_d / self.gates.homography.gap_max_d
+        return error_d / self.limits.gap_min_d, error_d / self.gates.section(HomographyGates).gap_max_d
 
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
@@ -384,7 +389,7 @@ class HomographyTask(Task):
         H = candidate.value
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
-        return not warp_problem(H, width, height, self.gates.homography)[0]
+        return not warp_problem(H, width, height, self.limits)[0]
 
     def _of_diagonal(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         return 100 * self.metric(a.value, b.value, fact) / float(np.hypot(*fact.evidence["size"]))

@@ -22,10 +22,10 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks._proposals import moved, ranged
-from vgbench_gen.tasks._scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks, with_margins
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
 from vgbench_gen.tasks.camera_parameters.crops import Crop, ladder_crops, off_centre_crops, output_size
+from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
@@ -36,6 +36,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     rounded_as,
     shown_crop,
 )
+from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
@@ -69,6 +70,11 @@ class CameraParameters(ScalarTask):
     paper_column = "Camera"
     any_image_fits = True
 
+    @property
+    def limits(self) -> CameraGates:
+        """The task's own gates and margins."""
+        return self.gates.section(CameraGates)
+
     # --- measuring -------------------------------------------------------------------------------------------------
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
@@ -85,7 +91,7 @@ class CameraParameters(ScalarTask):
 
     def _draft(self, frame: ViewFrame, view: SceneView, ask: str, rng: np.random.Generator) -> Fact | Rejected:
         key = f"{frame.id}/{ask}"
-        gates, axis = self.gates.camera, ASK_AXIS[ask]
+        gates, axis = self.limits, ASK_AXIS[ask]
         if ask in CENTRES:
             crops, dropped = off_centre_crops(frame, self.pool_size, gates, rng, axis)
         else:
@@ -160,7 +166,7 @@ class CameraParameters(ScalarTask):
 
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
-        gates = self.gates.camera
+        gates = self.limits
         x, y = float(a.value[0]), float(b.value[0])
         if fact.ask in CENTRES:
             return float(abs(x - y) / (gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]))
@@ -170,7 +176,10 @@ class CameraParameters(ScalarTask):
 
     def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `separation` and `spread`."""
-        gates, values = self.gates.camera, np.array([float(candidate.value[0]) for candidate in candidates])
+        gates, values = (
+            self.limits,
+            np.array([float(candidate.value[0]) for candidate in candidates]),
+        )
         apart = np.abs(values[:, None] - values)
         if fact.ask in CENTRES:
             apart /= gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]
@@ -184,11 +193,11 @@ class CameraParameters(ScalarTask):
 
     def ratio_min(self, fact: Fact) -> float:
         """Of focal lengths."""
-        return self.gates.camera.focal_ratio_min
+        return self.limits.focal_ratio_min
 
     def ratio_max(self, fact: Fact) -> float:
         """Of focal lengths, whatever is asked."""
-        return self.gates.camera.focal_ratio_max
+        return self.limits.focal_ratio_max
 
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
@@ -322,7 +331,7 @@ class CameraParameters(ScalarTask):
                 return None
             if fact.ask in ANGLES:
                 # Of a wide angle, half the tolerance is more than half the margin: too far off to count as the same.
-                half = min(half, (self.gates.camera.fov_gap_min_deg / 2 - 0.05) / value)
+                half = min(half, (self.limits.fov_gap_min_deg / 2 - 0.05) / value)
             noise = float(rng.uniform(-half, half))
             return rounded_as(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
 

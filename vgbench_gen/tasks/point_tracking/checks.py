@@ -8,7 +8,9 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH
-from vgbench_gen.tasks.base import Problems, camera_from_record, stored_pose
+from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.point_tracking.gates import TrackGates
+from vgbench_gen.tasks.records import camera_from_record, stored_pose
 
 CYCLE_PX = 1.0  # at most, there and back
 ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the place it stands for
@@ -19,7 +21,7 @@ def check_tracks(fact: Fact, gates: Gates) -> Problems:
     back; a point and its pixel in image 2 where there is none in image 1."""
     first, second = (camera_from_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
     pose_1, pose_2 = (stored_pose(fact.evidence, frame_id) for frame_id in fact.frame_ids)
-    allowed_px = gates.track.cycle_max_px_at_640
+    allowed_px = gates.section(TrackGates).cycle_max_px_at_640
     found: Problems = []
     for option in fact.candidates:
         stored_m = np.array(option.evidence["point_2_m"], dtype=np.float64)

@@ -31,17 +31,16 @@ from vgbench_gen.tasks.base import (
     Presentation,
     Task,
     Twins,
-    camera_from_record,
-    camera_record,
-    camera_slots,
     reject,
     tasks,
     with_margins,
 )
 from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
+from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
+from vgbench_gen.tasks.records import camera_from_record, camera_record, camera_slots
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
 
@@ -87,6 +86,11 @@ class PointTracking(Task):
     solvers = SOLVERS
     image_rules = RULES
     paper_column = "Tracking"
+
+    @property
+    def limits(self) -> TrackGates:
+        """The task's own gates and margins."""
+        return self.gates.section(TrackGates)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
@@ -138,7 +142,7 @@ class PointTracking(Task):
             if problem is None and table.taken(i, j, used):
                 problem = ("pair_alike", float("nan"), float("nan"))
             if problem is None:
-                found = tracked.tracks(a, b, view, self.gates.track)
+                found = tracked.tracks(a, b, view, self.limits)
                 drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
                 rows = [k for k in drawn if self._confirmed(found, k, a, view)]
                 if len(rows) >= _CONFIRMED_MIN:
@@ -160,7 +164,7 @@ class PointTracking(Task):
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
-        gates = self.gates.track
+        gates = self.limits
         looked = motions.looked[pair.number]
         most: tuple[int, track_decoys.Wrong] | None = None
         for k in pair.rows:
@@ -188,8 +192,8 @@ class PointTracking(Task):
             candidates = (*candidates, same) if same is not None else candidates
         back = self._led_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
         margins = table.margins(i, j, self.gates)
-        margins.at_least("motion", found.motion_d[k], self.gates.track.motion_min_d)
-        margins.at_most("cycle", found.cycle_px_at_640[k], self.gates.track.cycle_max_px_at_640)
+        margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
+        margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
         poses_and_cameras = {
             "world_from_camera": pose_evidence(a, b),
             "camera_1": camera_record(a.camera),
@@ -218,7 +222,7 @@ class PointTracking(Task):
             back = self._second(b, a, truth.value, target, view)
         except GeometryError:
             return None
-        allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * a.camera.diagonal_px
+        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
         return back if np.linalg.norm(back - target) <= allowed_px else None
 
     def partner(self, fact: Fact) -> Fact | None:
@@ -257,7 +261,7 @@ class PointTracking(Task):
         return self._second(a, b, np.array(truth.show["query"], dtype=np.float64), truth.value, view)
 
     def _second(self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView) -> FloatArray:
-        allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * a.camera.diagonal_px
+        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
         seen = tracked.seen_from(b, a, target)
         where = f"{a.id}-{b.id}: pixel {target.tolist()}"
         if not np.linalg.norm(seen.uv_back - query) <= allowed_px:
@@ -273,7 +277,7 @@ class PointTracking(Task):
             second = self._second(a, tracks.second, tracks.uv_a[k], target, view)
         except GeometryError:
             return False
-        allowed_px = SECOND_ROUTE_SHARE * self.gates.track.gap_min_d / 100 * tracks.second.camera.diagonal_px
+        allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * tracks.second.camera.diagonal_px
         return bool(np.linalg.norm(second - target) <= allowed_px)
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
@@ -301,13 +305,13 @@ class PointTracking(Task):
 
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Apart in image 2 and in space, both over their margins."""
-        gates = self.gates.track
+        gates = self.limits
         gap_m = np.linalg.norm(np.subtract(a.evidence["point_2_m"], b.evidence["point_2_m"]))
         return min(self._gap(a.value, b.value, fact), float(gap_m) / gates.gap_min_m)
 
     def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `separation`; there is no ceiling between pairs."""
-        gates, diagonal_px = self.gates.track, float(fact.evidence["diagonal_px"])
+        gates, diagonal_px = self.limits, float(fact.evidence["diagonal_px"])
         uv_px = np.stack([candidate.value for candidate in candidates])
         points_m = np.array([candidate.evidence["point_2_m"] for candidate in candidates], dtype=np.float64)
         apart_px = np.linalg.norm(uv_px[:, None] - uv_px, axis=-1)
@@ -317,7 +321,7 @@ class PointTracking(Task):
 
     def _gap(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         gap_d = 100 * float(np.linalg.norm(a - b)) / float(fact.evidence["diagonal_px"])
-        return gap_d / self.gates.track.gap_min_d
+        return gap_d / self.limits.gap_min_d
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Pixels apart over a fifth of the margin."""

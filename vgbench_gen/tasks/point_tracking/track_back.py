@@ -15,7 +15,7 @@ from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks._mirror import invalid
-from vgbench_gen.tasks.base import camera_from_record
+from vgbench_gen.tasks.records import camera_from_record
 
 SECOND = "second_back_px"  # in a fact's evidence: where the second route, in its own direction, puts the way back
 

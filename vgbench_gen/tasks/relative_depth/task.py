@@ -21,6 +21,7 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntAr
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _balance, _mirror
+from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import nearest
 from vgbench_gen.tasks._regions import (
     Region,
@@ -30,9 +31,10 @@ from vgbench_gen.tasks._regions import (
     mirrored_region,
     region_mark,
 )
-from vgbench_gen.tasks._scalar import evidence_rect
-from vgbench_gen.tasks.base import Mark, Presentation, Task, camera_slots, numbered, reject, tasks, with_margins
+from vgbench_gen.tasks.base import Mark, Presentation, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.records import camera_slots, numbered
 from vgbench_gen.tasks.relative_depth.rules import depth_rules
+from vgbench_gen.tasks.scalar import evidence_rect
 from vgbench_gen.tasks.solving import ImageRule, NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -70,6 +72,11 @@ class RelativeDepth(Task):
     checks = (check_regions,)
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
+
+    @property
+    def limits(self) -> DepthMargins:
+        """The task's own gates and margins."""
+        return self.gates.section(DepthMargins)
 
     def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
         """What goes with far regions where the deepest is asked, otherwise what goes with near ones."""
@@ -179,11 +186,11 @@ class RelativeDepth(Task):
             far.quantiles_m[1] > near.quantiles_m[5]
             and far.median_m > near.median_m
             and self._order_separation(truth.median_m, other.median_m) >= 1
-            and far.median_m <= self.gates.depths.order_ratio_max * near.median_m
+            and far.median_m <= self.limits.order_ratio_max * near.median_m
         )
 
     def _order_separation(self, a_m: float, b_m: float) -> float:
-        gates = self.gates.depths
+        gates = self.limits
         by_ratio = abs(np.log(a_m / b_m)) / np.log(gates.order_ratio_min)
         return float(min(by_ratio, abs(a_m - b_m) / gates.order_gap_min_m))
 
@@ -233,7 +240,7 @@ class RelativeDepth(Task):
 
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio over the ceiling."""
-        return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.gates.depths.order_ratio_max))
+        return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.limits.order_ratio_max))
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """One of the fact's sets."""

@@ -6,7 +6,8 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Fact
 from vgbench_gen.geometry import poses
 from vgbench_gen.tasks._motion_checks import compare_with_way_back
-from vgbench_gen.tasks.base import Problems, stored_pose
+from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.records import stored_pose
 
 
 def check_motions(fact: Fact, gates: Gates) -> Problems:

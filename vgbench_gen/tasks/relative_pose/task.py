@@ -21,6 +21,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import mean_gaps_m, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
+from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import pose_of
 from vgbench_gen.tasks.base import (
     SECOND_ROUTE_SHARE,
@@ -29,12 +30,11 @@ from vgbench_gen.tasks.base import (
     Presentation,
     Task,
     Twins,
-    camera_record,
-    camera_slots,
     reject,
     tasks,
     with_margins,
 )
+from vgbench_gen.tasks.records import camera_record, camera_slots
 from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.text.numbers import fixed
@@ -69,6 +69,11 @@ class RelativePose(Task):
         "unit": "m",
     }
 
+    @property
+    def limits(self) -> PoseMargins:
+        """The task's own gates and margins."""
+        return self.gates.section(PoseMargins)
+
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair; every proposed pair is a fact or a reject."""
         table = pair_table(view)
@@ -91,7 +96,11 @@ class RelativePose(Task):
             yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
 
     def _problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
-        margins, turn, shift = self.gates.pose, float(table.rotation_deg[i, j]), float(table.baseline_m[i, j])
+        margins, turn, shift = (
+            self.limits,
+            float(table.rotation_deg[i, j]),
+            float(table.baseline_m[i, j]),
+        )
         if shift > margins.norm_max_m:
             return "translation_long", shift, margins.norm_max_m
         if turn > margins.rotation_max_deg:
@@ -103,7 +112,7 @@ class RelativePose(Task):
     ) -> list[tuple[int, int]]:
         """The seed and gated pairs (of `either_way`, (N, 2)) that turn and move about as much; one direction and its
         inverse may both be in. Pairs are measured one after the other, until there are enough."""
-        within = self.gates.pose.matched_within
+        within = self.limits.matched_within
         alike = ~(either_way == seed).all(axis=1)
         for sizes in (table.rotation_deg, table.baseline_m):
             size, own = sizes[either_way[:, 0], either_way[:, 1]], sizes[seed]
@@ -138,7 +147,7 @@ class RelativePose(Task):
         if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
-        gates, turn = self.gates.pose, table.relative[i, j, :3, :3]
+        gates, turn = self.limits, table.relative[i, j, :3, :3]
         found = _registration.essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
         if found is not None:
             off = float(poses.rotation_angle_deg(found[0] @ turn.T))
@@ -194,14 +203,14 @@ class RelativePose(Task):
 
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Clear in rotation or in direction of translation, and visible in the image, all over their margins."""
-        gates = self.gates.pose
+        gates = self.limits
         shift = self._shift_d(a, b.value) / gates.reprojection_gap_min_d
         turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         return min(max(turn, self._direction(a.value, b.value)), shift)
 
     def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `separation`; there is no ceiling between pairs."""
-        gates, values = self.gates.pose, np.stack([candidate.value for candidate in candidates])
+        gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
         turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
         directions = np.where(
@@ -220,7 +229,7 @@ class RelativePose(Task):
         return apart, np.zeros_like(apart)
 
     def _direction(self, a: FloatArray, b: FloatArray) -> float:
-        gates = self.gates.pose
+        gates = self.limits
         if min(np.linalg.norm(a[:, 3]), np.linalg.norm(b[:, 3])) < gates.direction_norm_min_m:
             return 0.0
         return _poses.direction_between_deg(a, b) / gates.direction_gap_min_deg
@@ -231,7 +240,7 @@ class RelativePose(Task):
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""
-        value, gates = candidate.value, self.gates.pose
+        value, gates = candidate.value, self.limits
         return (
             _poses.is_pose(value)
             and _poses.rotation_between_deg(value, np.eye(3, 4)) <= gates.rotation_max_deg
@@ -240,7 +249,7 @@ class RelativePose(Task):
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Rotation, translation and reprojection must each agree within a fifth of their margin."""
-        gates, truth = self.gates.pose, fact.truth_candidate
+        gates, truth = self.limits, fact.truth_candidate
         norm = float(np.linalg.norm(truth.value[:, 3]))
         chord = 2 * norm * np.sin(np.radians(gates.direction_gap_min_deg) / 2)
         allowed_m = max(SECOND_TRANSLATION_MIN_M, SECOND_ROUTE_SHARE * chord)
@@ -253,7 +262,7 @@ class RelativePose(Task):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Rotation vector and translation: numbers of which all are a pose, as those of a matrix are not."""
-        gates = self.gates.pose
+        gates = self.limits
         slots = {"high": f"{gates.rotation_max_deg:g}", "far": f"{gates.norm_max_m:g}"}
         return Proposal("pose", slots, 6, "pose")
 

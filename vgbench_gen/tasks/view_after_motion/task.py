@@ -20,20 +20,11 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import mean_gaps_m, nearest, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
-from vgbench_gen.tasks.base import (
-    SECOND_ROUTE_SHARE,
-    Margins,
-    Mark,
-    Presentation,
-    Task,
-    camera_record,
-    camera_slots,
-    reject,
-    tasks,
-    with_margins,
-)
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Margins, Mark, Presentation, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.records import camera_record, camera_slots
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
+from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
 from vgbench_gen.tasks.view_after_motion.solver import SOLVERS
 from vgbench_gen.text.render import word
 
@@ -65,6 +56,11 @@ class ViewAfterMotion(Task):
     solvers = SOLVERS
     image_rules = MOST_SIMILAR_IMAGE
     paper_column = "3D-Recon."
+
+    @property
+    def limits(self) -> ViewMargins:
+        """The task's own gates and margins."""
+        return self.gates.section(ViewMargins)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Sources in random order, at most `_ROUNDS` times each; the pool of one is a window of similar overlap."""
@@ -110,7 +106,7 @@ class ViewAfterMotion(Task):
         return kept, most
 
     def _problem(self, table: PairTable, source: int, j: int) -> Problem | None:
-        gates = self.gates.view
+        gates = self.limits
         turn, shift = float(table.rotation_deg[source, j]), float(table.baseline_m[source, j])
         if turn < gates.motion_min_deg and shift < gates.motion_min_m:
             return "motion_small", max(turn / gates.motion_min_deg, shift / gates.motion_min_m), 1.0
@@ -125,7 +121,7 @@ class ViewAfterMotion(Task):
         """A random frame and others whose overlap with the source is alike."""
         overlap = np.array([_overlap(table, source, j) for j in frames])
         seed = int(rng.integers(len(frames)))
-        alike = np.flatnonzero(np.abs(overlap - overlap[seed]) <= self.gates.view.overlap_spread_max)
+        alike = np.flatnonzero(np.abs(overlap - overlap[seed]) <= self.limits.overlap_spread_max)
         others = rng.permutation(alike[alike != seed])[: self.pool_size - 1]
         return [frames[seed], *(frames[int(k)] for k in others)]
 
@@ -161,7 +157,7 @@ class ViewAfterMotion(Task):
             return "no_option_set", float(len(pool)), 4.0
         target = pool[drawn.truth]
         used.append((source, target))
-        margins, gates = Margins(), self.gates.view
+        margins, gates = Margins(), self.limits
         margins.at_least("overlap", _overlap(table, source, target), gates.overlap_min)
         turn = float(table.rotation_deg[source, target]) / gates.motion_min_deg
         shift = float(table.baseline_m[source, target]) / gates.motion_min_m
@@ -203,14 +199,14 @@ class ViewAfterMotion(Task):
 
     def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Two views stand apart in turn or place of the camera, and in the image, all over their margins."""
-        gates = self.gates.view
+        gates = self.limits
         turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         place = _poses.centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
         return min(max(turn, place), self._shift_d(a, b.value, fact) / gates.image_gap_min_d)
 
     def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `separation` and `spread`."""
-        gates, values = self.gates.view, np.stack([candidate.value for candidate in candidates])
+        gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
         turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
         centres_m = np.einsum("nji,nj->ni", values[:, :, :3], values[:, :, 3])
         places = np.linalg.norm(centres_m[:, None] - centres_m, axis=-1) / gates.shift_gap_min_m
@@ -229,7 +225,7 @@ class ViewAfterMotion(Task):
     def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Difference in overlap with the source over what is allowed, so that overlap does not tell."""
         gap = abs(a.evidence["pair"]["overlap"] - b.evidence["pair"]["overlap"])
-        return float(gap / self.gates.view.overlap_spread_max)
+        return float(gap / self.limits.overlap_spread_max)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision."""
@@ -237,7 +233,7 @@ class ViewAfterMotion(Task):
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Turn, place and image shift must each agree within a fifth of their margin."""
-        gates, truth = self.gates.view, fact.truth_candidate
+        gates, truth = self.limits, fact.truth_candidate
         return (
             max(
                 _poses.rotation_between_deg(truth.value, second) / gates.rotation_gap_min_deg,

@@ -1,0 +1,45 @@
+"""Cameras and poses as evidence keeps them and as texts print them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.text.render import word
+
+
+def camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
+    """Slots width, height and, where asked, the integer intrinsics of a stored camera."""
+    slots = {f"width{suffix}": str(camera["width"]), f"height{suffix}": str(camera["height"])}
+    if intrinsics:
+        K = camera["K"]
+        for name, value in (("fx", K[0]), ("fy", K[4]), ("cx", K[2]), ("cy", K[5])):
+            slots[f"{name}{suffix}"] = f"{value:.0f}"
+    return slots
+
+
+def camera_record(camera: Camera) -> dict[str, Any]:
+    """A camera as evidence: K row-major (9 numbers), width and height in pixels."""
+    return {"K": camera.K.ravel().tolist(), "width": camera.width, "height": camera.height}
+
+
+def camera_from_record(record: Mapping[str, Any]) -> Camera:
+    """Inverse of `camera_record`."""
+    return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
+
+
+def stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
+    """(4, 4) world_from_camera of a frame, as evidence keeps it.
+
+    Raises:
+        KeyError: the evidence keeps no pose of that frame.
+    """
+    return np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
+
+
+def numbered(texts: Sequence[str], kind: str) -> str:
+    """ "region 1 [...], region 2 [...]": numbered regions or points in one line, by the words of `list.<kind>`."""
+    return word("list.separator").join(word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts))
