@@ -20,10 +20,10 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._dataset import assemble, find_places
-from vgbench_gen.importers._leakage import leaked, read_training_scenes
+from vgbench_gen.importers._leakage import find_leaked, read_training_scenes
 from vgbench_gen.importers._reading import item_of
 from vgbench_gen.importers._totals import PUBLISHED
-from vgbench_gen.importers._words import lettered
+from vgbench_gen.importers._words import lettered_words
 from vgbench_gen.importers.base import ABSOLUTE, SourceRow, importers
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
@@ -35,7 +35,8 @@ OPTIONS = ["one metre", "two metres"]
 def question(
     key: str, *images: str, answer: str = "A", scans: str = "", scene: str = "", benchmark: str = "VGBench"
 ) -> Item:
-    row = SourceRow(0, "metric_depth_vqa", ABSOLUTE, "multi-choice", lettered("How deep is it?", OPTIONS), answer, (),
+    words = lettered_words("How deep is it?", OPTIONS)
+    row = SourceRow(0, "metric_depth_vqa", ABSOLUTE, "multi-choice", words, answer, (),
                     key=key, scans=scans, scene=scene)  # fmt: skip
     return item_of(row, name="Q", benchmark=benchmark, source=benchmark, images=images or ("x.jpg",), index=0)
 
@@ -49,7 +50,7 @@ def made_smaller(data: bytes) -> bytes:
 
 def test_repeats_and_contradictions_need_the_same_images() -> None:
     items = [question("a", "1.jpg"), question("b", "1.jpg"), question("c", "1.jpg", answer="B"), question("d", "2.jpg")]
-    assert _alike.repeats(items) == ([("Q-a", "Q-b")], [("Q-a", "Q-b", "Q-c")])
+    assert _alike.find_repeats(items) == ([("Q-a", "Q-b")], [("Q-a", "Q-b", "Q-c")])
 
 
 def test_a_copy_in_another_size_and_quality_is_found_and_another_photo_is_not(tmp_path: Path) -> None:
@@ -58,11 +59,11 @@ def test_a_copy_in_another_size_and_quality_is_found_and_another_photo_is_not(tm
     items = [question("a", first), question("b", copy), question("c", copy, answer="B"), question("d", other)]
     items.append(question("e", first, copy))  # another number of images is another question
     items.append(question("f", copy, benchmark="SpatialScore/MMVP"))
-    hashes = _alike.image_hashes([first, copy, other], media)
-    same, different = _alike.near_repeats(items, hashes)
+    hashes = _alike.hash_images([first, copy, other], media)
+    same, different = _alike.find_near_repeats(items, hashes)
     assert sorted(same) == [("Q-a", "Q-b"), ("Q-a", "Q-f")]
     assert sorted(different) == [("Q-a", "Q-c")]
-    assert _alike.shared_images(items, hashes) == {"MMVP and VGBench": 1}
+    assert _alike.find_shared_images(items, hashes) == {"MMVP and VGBench": 1}
 
 
 def test_near_hashes_are_found_wherever_they_differ() -> None:
@@ -75,13 +76,13 @@ def test_near_hashes_are_found_wherever_they_differ() -> None:
     pairs = zip(*np.nonzero(np.triu(apart <= _alike.NEAR_BITS, 1)), strict=True)
     expected = sorted((int(a), int(b)) for a, b in pairs)
     assert 10 < len(expected) < 60
-    assert list(_alike._near_pairs(looks)) == expected
+    assert list(_alike._find_near_pairs(looks)) == expected
 
 
 def test_many_plain_images_take_no_pairs_of_their_own(tmp_path: Path) -> None:
     hashes = {f"{k}.jpg": 0 for k in range(3000)}
     items = [question(str(k), f"{k}.jpg", benchmark=("A", "B")[k % 2]) for k in range(3000)]
-    assert _alike.shared_images(items, hashes) == {"A and B": 1500}
+    assert _alike.find_shared_images(items, hashes) == {"A and B": 1500}
 
 
 LIST = """# scenes
@@ -112,7 +113,7 @@ scene0707_00   # in any data set
 def test_scenes_and_rescans_that_were_trained_on(scans: str, scene: str, is_leaked: bool, tmp_path: Path) -> None:
     (tmp_path / "train.txt").write_text(LIST)
     scenes = read_training_scenes(tmp_path / "train.txt")
-    assert bool(leaked([question("a", scans=scans, scene=scene)], scenes)) is is_leaked
+    assert bool(find_leaked([question("a", scans=scans, scene=scene)], scenes)) is is_leaked
 
 
 def test_videos_of_one_visit_are_one_place(tmp_path: Path) -> None:
@@ -122,15 +123,15 @@ def test_videos_of_one_visit_are_one_place(tmp_path: Path) -> None:
     )
     videos = [question(video, scans="arkitscenes", scene=video) for video in ("42446540", "42446541", "42446542")]
     alone = read_training_scenes(tmp_path / "train.txt")
-    assert leaked(videos, alone) == ["Q-42446540"]
+    assert find_leaked(videos, alone) == ["Q-42446540"]
     visits = read_training_scenes(tmp_path / "train.txt", tmp_path / "metadata.csv")
-    assert leaked(videos, visits) == ["Q-42446540", "Q-42446541"]
+    assert find_leaked(videos, visits) == ["Q-42446540", "Q-42446541"]
 
 
 def test_a_dataset_tells_what_was_trained_on(tmp_path: Path) -> None:
     scenes = read_training_scenes(build(tmp_path / "train"))
     rooms = [question(scene, scans="scannet", scene=scene) for scene in ("scene0015_00", "scene0016_00")]
-    assert leaked(rooms, scenes) == ["Q-scene0015_00"]
+    assert find_leaked(rooms, scenes) == ["Q-scene0015_00"]
 
 
 def test_the_published_tables_contradict_each_other_as_told() -> None:

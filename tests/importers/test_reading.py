@@ -13,7 +13,7 @@ from tests.importers.source_files import photo
 from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._reading import SourceReader, item_of, number_of
-from vgbench_gen.importers._words import QuestionWords, find_options, lettered, plain
+from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, plain_words
 from vgbench_gen.importers.base import COUNTING, Importer, Part, Record, SourceRow, letter_of, origin_index, yes_no
 from vgbench_gen.store.media import MediaStore
 
@@ -40,7 +40,7 @@ def test_options_are_found_with_their_places(text: str, lead: str, options: tupl
 
 
 def test_a_question_put_together_is_found_again() -> None:
-    words = lettered("Which?", ["one", "two", "three"], "({}) ", tail="\nSay it.")
+    words = lettered_words("Which?", ["one", "two", "three"], "({}) ", tail="\nSay it.")
     assert words.text == "Which?\n(A) one\n(B) two\n(C) three\nSay it."
     assert find_options(words.text) == words
 
@@ -62,7 +62,7 @@ def test_a_model_is_asked_word_for_word_and_in_turned_order_at_the_same_places(t
 
 
 def test_text_as_index_of_the_source_is_kept() -> None:
-    row = replace(asked(plain("How many?"), "3"), index="NF7XUVPP-flip", group="NF7XUVPP", pair="NF7XUVPP")
+    row = replace(asked(plain_words("How many?"), "3"), index="NF7XUVPP-flip", group="NF7XUVPP", pair="NF7XUVPP")
     item = item_of(row, name="3DSRBench", benchmark="3DSRBench", source="3DSRBench", images=("a.jpg",), index=0)
     assert (item.index_origin, origin_index(item)) == (-1, "NF7XUVPP-flip")
     assert (item.id, item.group_id) == ("3DSRBench-NF7XUVPP-flip", "3DSRBench-NF7XUVPP")
@@ -113,7 +113,9 @@ class Given(Importer):
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
-        return replace(asked(plain("How many?"), "3"), index=record.fields["index"], images=[record.fields["image"]])
+        return replace(
+            asked(plain_words("How many?"), "3"), index=record.fields["index"], images=[record.fields["image"]]
+        )
 
 
 def test_images_are_kept_byte_for_byte_or_as_png_and_broken_ones_counted(tmp_path: Path) -> None:

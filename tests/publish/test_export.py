@@ -27,7 +27,8 @@ from vgbench_gen.evaluation.prompting import question_digest
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, case_of, score
 from vgbench_gen.importers.published import read_published
-from vgbench_gen.publish.export import Export, Job, export, exports
+from vgbench_gen.publish.export import Export, export, exports
+from vgbench_gen.publish.export_job import Job
 
 Capture = pytest.CaptureFixture[str]
 OURS = ("chat-jsonl", "lmms-eval", "spatialscore-json", "vlmevalkit")

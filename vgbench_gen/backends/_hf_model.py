@@ -92,11 +92,8 @@ class LocalModel:
         torch, transformers = _import_packages()
         if not sys.stderr.isatty():
             transformers.utils.logging.disable_progress_bar()
-        on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+        place, on_gpu = _choose_device(torch, device)
         kind = {"auto": "bfloat16" if on_gpu else "float32"}.get(dtype, dtype)
-        place: Any = {"": "cuda:0" if device in ("auto", "cuda") and on_gpu else device.replace("auto", "cpu")}
-        if device == "auto" and on_gpu and torch.cuda.device_count() > 1:
-            place = "auto"
         source = {"local_files_only": True, "trust_remote_code": trust_remote_code}
         try:
             self._processor = transformers.AutoProcessor.from_pretrained(folder, **source)
@@ -260,6 +257,14 @@ class _Draw:
             scores[i] = -torch.inf
             scores[i, min(drawn, len(reach) - 1)] = 0.0
         return scores
+
+
+def _choose_device(torch: Any, device: str) -> tuple[Any, bool]:
+    """(where weights go, as transformers' `device_map`; whether that is a GPU)."""
+    on_gpu = device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+    if device == "auto" and on_gpu and torch.cuda.device_count() > 1:
+        return "auto", True
+    return {"": "cuda:0" if device in ("auto", "cuda") and on_gpu else device.replace("auto", "cpu")}, on_gpu
 
 
 def _import_packages() -> tuple[Any, Any]:

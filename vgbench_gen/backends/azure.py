@@ -56,17 +56,7 @@ class AzureProvider(Provider):
     def open(self, name: str, model: str, options: BackendOptions) -> Backend:
         """As `Provider.open`."""
         spec = f"{name}:{model}"
-        if name == "trapi":
-            instance = _find_variable("TRAPI_INSTANCE") or _TRAPI["instance"]
-            url = options.base_url or _find_variable("TRAPI_ENDPOINT") or f"{_TRAPI_HOST}/{instance.strip('/')}"
-            version = _find_variable("TRAPI_API_VERSION") or _TRAPI["version"]
-        else:
-            url = options.base_url or _find_variable("AZURE_OPENAI_ENDPOINT", "TRAPI_ENDPOINT")
-            version = _find_variable("OPENAI_API_VERSION", "TRAPI_API_VERSION")
-        if not url:
-            raise ConfigError(f"{spec}: no endpoint. Set AZURE_OPENAI_ENDPOINT (or TRAPI_ENDPOINT) or give --base-url.")
-        if not version:
-            raise ConfigError(f"{spec}: no API version. Set OPENAI_API_VERSION (or TRAPI_API_VERSION).")
+        url, version = _find_endpoint(name, spec, options)
         endpoint = strip_url(url)
         # A key for another resource has no business at the shared instance.
         token = None if options.key_file or name == "trapi" else find_key(("AZURE_OPENAI_AD_TOKEN",), None)
@@ -93,6 +83,26 @@ class AzureProvider(Provider):
             )
 
         return OpenAICompatible(spec, name, model, f"{endpoint}?api-version={version}", connect, options)
+
+
+def _find_endpoint(name: str, spec: str, options: BackendOptions) -> tuple[str, str]:
+    """(address, API version) of a resource, by the options and the environment.
+
+    Raises:
+        ConfigError: one of them is nowhere said.
+    """
+    if name == "trapi":
+        instance = _find_variable("TRAPI_INSTANCE") or _TRAPI["instance"]
+        url = options.base_url or _find_variable("TRAPI_ENDPOINT") or f"{_TRAPI_HOST}/{instance.strip('/')}"
+        version = _find_variable("TRAPI_API_VERSION") or _TRAPI["version"]
+    else:
+        url = options.base_url or _find_variable("AZURE_OPENAI_ENDPOINT", "TRAPI_ENDPOINT")
+        version = _find_variable("OPENAI_API_VERSION", "TRAPI_API_VERSION")
+    if not url:
+        raise ConfigError(f"{spec}: no endpoint. Set AZURE_OPENAI_ENDPOINT (or TRAPI_ENDPOINT) or give --base-url.")
+    if not version:
+        raise ConfigError(f"{spec}: no API version. Set OPENAI_API_VERSION (or TRAPI_API_VERSION).")
+    return url, version
 
 
 def _find_variable(*names: str) -> str:

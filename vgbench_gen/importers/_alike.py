@@ -20,17 +20,17 @@ _DRAFT_PX = 128
 Groups = list[tuple[str, ...]]
 
 
-def repeats(items: Iterable[Item]) -> tuple[Groups, Groups]:
+def find_repeats(items: Iterable[Item]) -> tuple[Groups, Groups]:
     """(ids that ask the same about the same images with the same answer, ids that do with different answers)."""
     asked: dict[tuple[object, ...], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
-        asked[(*_words(item), item.images)][_answer(item)].append(item.id)
+        asked[(*_normalize_words(item), item.images)][_answer(item)].append(item.id)
     same = [tuple(ids) for answers in asked.values() for ids in answers.values() if len(ids) > 1]
     other = [tuple(name for ids in answers.values() for name in ids) for answers in asked.values() if len(answers) > 1]
     return same, other
 
 
-def near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple[Groups, Groups]:
+def find_near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple[Groups, Groups]:
     """(pairs that ask the same about images that look alike with the same answer, pairs that do with other answers).
 
     The images are not all the same files. Marks drawn into one photo hardly change its hash, so a pair with another
@@ -38,7 +38,7 @@ def near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple[Grou
     """
     asked: dict[tuple[object, ...], list[Item]] = defaultdict(list)
     for item in items:
-        asked[(*_words(item), len(item.images))].append(item)
+        asked[(*_normalize_words(item), len(item.images))].append(item)
     same: Groups = []
     other: Groups = []
     for members in asked.values():
@@ -53,7 +53,7 @@ def near_repeats(items: Iterable[Item], hashes: Mapping[str, int]) -> tuple[Grou
     return same, other
 
 
-def shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict[str, int]:
+def find_shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict[str, int]:
     """ "SOURCE and SOURCE" -> images of the first that look like one of the second, for benchmarks that share any."""
     names: dict[str, set[str]] = defaultdict(set)
     for item in items:
@@ -66,7 +66,7 @@ def shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict[str,
         for look, count in Counter(hashes[name] for name in shown).items():
             holders[look][benchmark] = count
     looks = sorted(holders)
-    pairs = [(k, k) for k in range(len(looks))] + list(_near_pairs(np.array(looks, dtype=np.uint64)))
+    pairs = [(k, k) for k in range(len(looks))] + list(_find_near_pairs(np.array(looks, dtype=np.uint64)))
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     for i, j in pairs:
         for a, b in {*product(holders[looks[i]], holders[looks[j]])}:
@@ -75,7 +75,7 @@ def shared_images(items: Iterable[Item], hashes: Mapping[str, int]) -> dict[str,
     return {f"{a} and {b}": sum(holders[look][a] for look in shared) for (a, b), shared in sorted(found.items())}
 
 
-def image_hashes(
+def hash_images(
     names: Sequence[str], media: MediaStore, progress: Callable[[int], None] = lambda done: None
 ) -> dict[str, int]:
     """Name -> perceptual hash (`imagehash.phash`, 64 bits) of images in the store.
@@ -94,13 +94,13 @@ def image_hashes(
     return found
 
 
-def benchmark_counts(items: Iterable[Item], groups: Groups) -> dict[str, int]:
+def count_by_benchmark(items: Iterable[Item], groups: Groups) -> dict[str, int]:
     """Benchmark -> ids of groups that belong to it."""
     of = {item.id: item.benchmark.rpartition("/")[2] for item in items}
     return dict(sorted(Counter(of[name] for group in groups for name in group).items()))
 
 
-def _words(item: Item) -> tuple[object, ...]:
+def _normalize_words(item: Item) -> tuple[object, ...]:
     parts = (item.question, item.context, *item.options)
     return item.question_type, *(" ".join(part.split()).casefold() for part in parts)
 
@@ -109,7 +109,7 @@ def _answer(item: Item) -> str:
     return item.answer.strip().casefold()
 
 
-def _near_pairs(looks: npt.NDArray[np.uint64]) -> Iterable[tuple[int, int]]:
+def _find_near_pairs(looks: npt.NDArray[np.uint64]) -> Iterable[tuple[int, int]]:
     """Places of hashes that differ in at most `NEAR_BITS` bits, each pair once."""
     seen: set[tuple[int, int]] = set()
     for band in range(_BANDS):

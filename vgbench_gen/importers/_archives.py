@@ -11,7 +11,7 @@ from vgbench_gen.importers._files import Place, RowError
 MAX_MEMBER_BYTES = 2**30
 
 
-def archive_of(place: Place, archive: str, name: str) -> Path | None:
+def find_archive(place: Place, archive: str, name: str) -> Path | None:
     """The archive of this name, anywhere below the folder, where it holds a file of this name; None where not."""
     path = _archive(place, archive)
     return path if path is not None and _inner(path, name) else None
@@ -26,7 +26,7 @@ def member(path: Path, name: str) -> bytes:
     inner = _inner(path, name)
     if not inner:
         raise RowError("image", f"no {name[:120]!r} in {path.name}", "image_missing")
-    archive, _ = _opened(path)
+    archive, _ = _open(path)
     if archive.getinfo(inner).file_size > MAX_MEMBER_BYTES:
         raise RowError("image", f"{inner[:120]!r} of {path.name}, larger than {MAX_MEMBER_BYTES} bytes", "image_large")
     try:
@@ -36,7 +36,7 @@ def member(path: Path, name: str) -> bytes:
 
 
 def _inner(path: Path, name: str) -> str:
-    _, members = _opened(path)
+    _, members = _open(path)
     found = members.get(PurePosixPath(name).name, ())
     return next((one for one in found if f"/{one}".endswith(f"/{name}")), "")
 
@@ -47,7 +47,7 @@ def _archive(place: Place, archive: str) -> Path | None:
 
 
 @lru_cache(maxsize=16)
-def _opened(path: Path) -> tuple[zipfile.ZipFile, dict[str, list[str]]]:
+def _open(path: Path) -> tuple[zipfile.ZipFile, dict[str, list[str]]]:
     """An archive and its files by their last names; it stays open, for its list is long."""
     try:
         archive = zipfile.ZipFile(path)

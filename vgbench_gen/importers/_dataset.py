@@ -15,11 +15,11 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._files import Place
-from vgbench_gen.importers._hub import download
-from vgbench_gen.importers._leakage import TrainingScenes, leaked
+from vgbench_gen.importers._leakage import TrainingScenes, find_leaked
 from vgbench_gen.importers._reading import FAMILY, ImportReport, read
-from vgbench_gen.importers._totals import DISAGREEING, totals
+from vgbench_gen.importers._totals import DISAGREEING, compare_totals
 from vgbench_gen.importers.base import Importer, importers
+from vgbench_gen.importers.hub import download
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error
 from vgbench_gen.store.media import MediaStore
@@ -93,12 +93,14 @@ def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Pl
     """
     if folder is not None and not folder.is_dir():
         raise dataset_error(folder, "no folder", "one with a folder per source", "Give it with --from.")
-    there = {} if folder is None else {_plain(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    there = (
+        {} if folder is None else {_make_plain(path.name): path for path in sorted(folder.iterdir()) if path.is_dir()}
+    )
     found: dict[str, Place | DatasetError] = {}
     for name in importers.names():
         importer = importers[name]
         called = (name, importer.title, importer.benchmark, importer.own, importer.repository.rpartition("/")[2])
-        here = next((there[_plain(one)] for one in called if _plain(one) in there), None)
+        here = next((there[_make_plain(one)] for one in called if _make_plain(one) in there), None)
         if folder is None or here is not None:
             try:
                 found[name] = find_place(importer, here, images)
@@ -107,7 +109,7 @@ def find_places(folder: Path | None, images: Path | None = None) -> dict[str, Pl
     return found
 
 
-def _plain(name: str) -> str:
+def _make_plain(name: str) -> str:
     return "".join(sign for sign in name.casefold() if sign.isalnum())
 
 
@@ -149,9 +151,9 @@ def import_source(name: str, place: Place, out: Path, progress: Progress = lambd
         result = Imported(out)
         items = _read(importer, place, MediaStore(out / "media"), result, False, 0, progress)
         if not items:
-            raise _nothing(place.folder, result.reports[-1])
-        result.notes = {"duplicates": _duplicates(items)}
-        return _written(items, result, {"source": importer.title, "repository": importer.repository})
+            raise _no_items(place.folder, result.reports[-1])
+        result.notes = {"duplicates": _describe_duplicates(items)}
+        return _write(items, result, {"source": importer.title, "repository": importer.repository})
 
 
 def assemble(
@@ -181,42 +183,56 @@ def assemble(
         clean_temporary(out)
         media = MediaStore(out / "media")
         result = Imported(out)
-        items: list[Item] = []
-        for name in (one for one in importers.names() if importers[one].published):
-            place = places.get(name)
-            if place is None or isinstance(place, DatasetError):
-                result.absent[importers[name].title] = "no folder" if place is None else str(place)
-                continue
-            try:
-                items += _read(importers[name], place, media, result, True, len(items), progress)
-            except DatasetError as problem:
-                result.absent[importers[name].title] = str(problem)
+        items = _read_published(places, media, result, progress)
         if vgbench is None:
             result.absent["VGBench"] = "no build given"
         else:
-            items += _built(vgbench, media, result, len(items), progress)
+            items += _read_build(vgbench, media, result, len(items), progress)
         if not items:
             found = "; ".join(f"{name}: {reason}" for name, reason in result.absent.items())
             raise dataset_error(
                 out, f"no source ({found[:500]})", "at least one of them", "Give their folder (--from)."
             )
-        gone = set() if training is None else set(leaked(items, training))
-        result.notes = _whole_set(items, media, progress)
+        result.notes = _describe_whole_set(items, media, progress)
         if training is not None:
-            result.notes["leaked"] = {
-                "questions": len(gone),
-                "kept": keep_leaked,
-                "benchmarks": _alike.benchmark_counts(items, [(name,) for name in sorted(gone)]),
-                "ids": sorted(gone),
-            }
-        if not keep_leaked:
-            items = [replace(item, index=k) for k, item in enumerate(i for i in items if i.id not in gone)]
+            items = _note_leaked(items, training, keep_leaked, result)
         result.notes["totals"] = [
             {"table": t.table, "name": t.name, "here": t.here, "published": t.published, "difference": t.difference}
-            for t in totals(items)
+            for t in compare_totals(items)
         ]
         result.notes["totals_note"] = DISAGREEING
-        return _written(items, result, {"source": FAMILY})
+        return _write(items, result, {"source": FAMILY})
+
+
+def _read_published(
+    places: Mapping[str, Place | DatasetError], media: MediaStore, result: Imported, progress: Progress
+) -> list[Item]:
+    """Items of every source of SpatialScore that is there; why others are not goes into `result.absent`."""
+    items: list[Item] = []
+    for name in (one for one in importers.names() if importers[one].published):
+        place = places.get(name)
+        if place is None or isinstance(place, DatasetError):
+            result.absent[importers[name].title] = "no folder" if place is None else str(place)
+            continue
+        try:
+            items += _read(importers[name], place, media, result, True, len(items), progress)
+        except DatasetError as problem:
+            result.absent[importers[name].title] = str(problem)
+    return items
+
+
+def _note_leaked(items: list[Item], training: TrainingScenes, keep: bool, result: Imported) -> list[Item]:
+    """Note the questions on training scenes; returns the items without them, or all of them where they are kept."""
+    gone = set(find_leaked(items, training))
+    result.notes["leaked"] = {
+        "questions": len(gone),
+        "kept": keep,
+        "benchmarks": _alike.count_by_benchmark(items, [(name,) for name in sorted(gone)]),
+        "ids": sorted(gone),
+    }
+    if keep:
+        return items
+    return [replace(item, index=k) for k, item in enumerate(one for one in items if one.id not in gone)]
 
 
 def _read(
@@ -239,7 +255,7 @@ def _read(
     return items
 
 
-def _built(path: Path, media: MediaStore, result: Imported, start: int, progress: Progress) -> list[Item]:
+def _read_build(path: Path, media: MediaStore, result: Imported, start: int, progress: Progress) -> list[Item]:
     """Questions of our build, to be counted as SpatialScore's VGBench."""
     dataset = load(path)
     report = ImportReport("VGBench", rows=len(dataset), items=len(dataset))
@@ -257,24 +273,27 @@ def _built(path: Path, media: MediaStore, result: Imported, start: int, progress
     return items
 
 
-def _duplicates(items: Iterable[Item]) -> dict[str, Any]:
-    same, other = _alike.repeats(items)
-    return {"repeated": _told(same), "contradicting": _told(other)}
+def _describe_duplicates(items: Iterable[Item]) -> dict[str, Any]:
+    same, other = _alike.find_repeats(items)
+    return {"repeated": _describe_groups(same), "contradicting": _describe_groups(other)}
 
 
-def _whole_set(items: list[Item], media: MediaStore, progress: Progress) -> dict[str, Any]:
+def _describe_whole_set(items: list[Item], media: MediaStore, progress: Progress) -> dict[str, Any]:
     names = list(dict.fromkeys(name for item in items for name in item.images))
-    hashes = _alike.image_hashes(names, media, lambda done: progress("image hashes", done, len(names)))
-    near, near_other = _alike.near_repeats(items, hashes)
-    alike = {"near_repeated": _told(near), "near_other_answer": _told(near_other)}
-    return {"duplicates": _duplicates(items) | alike, "shared_images": _alike.shared_images(items, hashes)}
+    hashes = _alike.hash_images(names, media, lambda done: progress("image hashes", done, len(names)))
+    near, near_other = _alike.find_near_repeats(items, hashes)
+    alike = {"near_repeated": _describe_groups(near), "near_other_answer": _describe_groups(near_other)}
+    return {
+        "duplicates": _describe_duplicates(items) | alike,
+        "shared_images": _alike.find_shared_images(items, hashes),
+    }
 
 
-def _told(groups: _alike.Groups) -> dict[str, Any]:
+def _describe_groups(groups: _alike.Groups) -> dict[str, Any]:
     return {"groups": len(groups), "questions": len({n for g in groups for n in g}), "first": groups[:_NAMED]}
 
 
-def _written(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> Imported:
+def _write(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -> Imported:
     result.items, result.fingerprint = len(items), dataset_fingerprint(items)
     # A reader takes the manifest's fingerprint for that of the items beside it, so it has none while these change; what
     # it still says is whose items they are, for an import that is cut short here.
@@ -293,7 +312,7 @@ def _written(items: list[Item], result: Imported, manifest: Mapping[str, Any]) -
     return result
 
 
-def _nothing(folder: Path, report: ImportReport) -> DatasetError:
+def _no_items(folder: Path, report: ImportReport) -> DatasetError:
     first = f"the first one: {report.bad[0]}" if report.bad else "no row"
     return dataset_error(folder, f"{report.rows} rows of which none can be taken over ({first})", report.source,
                          "Give the folder that the source was downloaded to.")  # fmt: skip

@@ -181,6 +181,25 @@ def json_rows(path: Path) -> Iterator[Any]:
         raise dataset_error(path, f"no JSON ({error})", "a JSON list or JSON lines", "Download it again.") from error
 
 
+def table_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
+    """Rows of a parquet, CSV, TSV or JSON file, whichever it is by its name.
+
+    A member of a JSON list that is no object has no columns and is refused like one that lacks them.
+
+    Raises:
+        DatasetError: as `parquet_rows`, `csv_rows` and `json_rows`.
+    """
+    if path.suffix in (".csv", ".tsv"):
+        yield from csv_rows(path, needed)
+    elif path.suffix == ".parquet":
+        yield from parquet_rows(path, needed)
+    else:
+        for row in json_rows(path):
+            fields = row if isinstance(row, Mapping) else {}
+            check_columns(path, list(fields), needed)
+            yield fields
+
+
 def check_columns(path: Path, names: Sequence[str], needed: Sequence[str | tuple[str, ...]]) -> None:
     """Raise DatasetError, naming the columns a file has, where one of those needed is missing."""
     groups = [(one,) if isinstance(one, str) else one for one in needed]

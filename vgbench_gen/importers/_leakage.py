@@ -68,7 +68,7 @@ def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScen
     data_sets = {*loaders.names(), "arkitscenes"}
     named: set[tuple[str, str]] = set()
     bare: set[str] = set()
-    for line in _lines(path):
+    for line in _read_lines(path):
         scans, slash, scene = line.partition("/")
         if slash and scans.casefold() in data_sets:
             named.add(place_of(scans, scene, visit_of))
@@ -77,12 +77,12 @@ def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScen
     return TrainingScenes(frozenset(named), frozenset(bare), visit_of)
 
 
-def leaked(items: Iterable[Item], scenes: TrainingScenes) -> list[str]:
+def find_leaked(items: Iterable[Item], scenes: TrainingScenes) -> list[str]:
     """Ids of items whose scene was trained on."""
     return [item.id for item in items if scenes.has(item)]
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -92,7 +92,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _visits(path: Path) -> dict[str, str]:
-    rows = csv.DictReader(_lines(path))
+    rows = csv.DictReader(_read_lines(path))
     if not {"video_id", "visit_id"} <= set(rows.fieldnames or ()):
         found = f"the columns {', '.join(rows.fieldnames or ())}"
         raise dataset_error(path, found, "video_id and visit_id", "Give the metadata.csv of ARKitScenes.")

@@ -6,7 +6,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,10 +93,10 @@ class SourceReader:
                 continue
             ids[item.id] += 1
             if ids[item.id] > 1:
-                item = _renamed(item, f"{item.id}-{ids[item.id]}")
+                item = _rename(item, f"{item.id}-{ids[item.id]}")
             report.items += 1
             yield item
-        report.differences = list(_differences(importer, report))
+        report.differences = list(_find_differences(importer, report))
 
     def _item(self, record: Record, row: SourceRow) -> Item:
         importer = self._importer
@@ -105,7 +105,7 @@ class SourceReader:
         answer_of(row)  # before any image is read
         if not row.images or len(row.images) > MAX_IMAGES:
             raise RowError("images", f"{len(row.images)} of them", "image_missing")
-        images = tuple(_stored(image, self._media) for image in row.images)
+        images = tuple(_store_image(image, self._media) for image in row.images)
         if row.note:
             self.report.notes[row.note] += 1
         return item_of(
@@ -118,6 +118,13 @@ class SourceReader:
             repository=importer.repository,
             licence=importer.licence,
         )
+
+
+# What only our own questions have.
+_NOT_OURS: Mapping[str, Any] = {
+    "twin_id": "", "ask": "", "tolerance": 0.0, "distractors": (), "template_id": "", "paraphrase": "", "strategy": "",
+    "distractor_seed": 0, "difficulty": "",
+}  # fmt: skip
 
 
 def item_of(
@@ -146,18 +153,15 @@ def item_of(
         RowError: options, answer or question make no sense.
     """
     answer, value, unit = answer_of(row)
-    own: dict[str, Any] = {"text": row.words.text, "options_at": [list(span) for span in row.words.options_at]}
-    evidence = {ORIGIN: {"index": row.index, "repository": repository}, ASKED: own}
+    is_word = math.isnan(value)
     made = slug(name, row.key or str(row.index))
     return Item(
         id=made,
         index=index,
         group_id=slug(name, row.group) if row.group else made,
-        twin_id="",
         pair_id=slug(name, row.pair) if row.pair else "",
         benchmark=benchmark,
         task=source if row.origin in ("", UNKNOWN) else f"{source}/{row.origin}",
-        ask="",
         question_type=row.question_type,
         category=row.category[0],
         subcategory=row.category[1],
@@ -172,22 +176,22 @@ def item_of(
         context=row.words.tail,
         options=row.words.options,
         answer=answer,
-        answer_value=() if math.isnan(value) else (value,),
-        answer_shape=() if math.isnan(value) else (1,),
+        answer_value=() if is_word else (value,),
+        answer_shape=() if is_word else (1,),
         unit=unit,
-        tolerance=0.0,
         images=images,
-        convention={},
-        distractors=(),
-        evidence=evidence | ({"note": row.note} if row.note else {}),
-        template_id="",
-        paraphrase="",
-        strategy="",
-        distractor_seed=0,
-        difficulty="",
+        evidence=_evidence_of(row, repository),
         licence=row.licence or licence,
         schema_version=SCHEMA_VERSION,
+        convention={},
+        **_NOT_OURS,
     )
+
+
+def _evidence_of(row: SourceRow, repository: str) -> dict[str, Any]:
+    own: dict[str, Any] = {"text": row.words.text, "options_at": [list(span) for span in row.words.options_at]}
+    evidence = {ORIGIN: {"index": row.index, "repository": repository}, ASKED: own}
+    return evidence | ({"note": row.note} if row.note else {})
 
 
 def read(
@@ -237,7 +241,7 @@ def number_of(answer: str) -> tuple[float, str]:
     return float(match[1].replace(",", "")), match[2].strip(" .")
 
 
-def _stored(image: bytes | Path, media: MediaStore) -> str:
+def _store_image(image: bytes | Path, media: MediaStore) -> str:
     """The media name of an image, which is decoded once to be sure that it can be."""
     try:
         data = image if isinstance(image, bytes) else image.read_bytes()
@@ -272,13 +276,13 @@ def slug(*parts: str) -> str:
     return _UNSAFE.sub("_", "-".join(parts))[:120]
 
 
-def _renamed(item: Item, name: str) -> Item:
+def _rename(item: Item, name: str) -> Item:
     from dataclasses import replace
 
     return replace(item, id=name, group_id=name if item.group_id == item.id else item.group_id)
 
 
-def _differences(importer: Importer, report: ImportReport) -> Iterator[str]:
+def _find_differences(importer: Importer, report: ImportReport) -> Iterator[str]:
     for name, part in importer.parts.items():
         if part.expected is not None and report.parts[name] != part.expected:
             yield f"{name}: {report.parts[name]} rows where {part.expected} are known"

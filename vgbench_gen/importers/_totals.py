@@ -73,7 +73,7 @@ class Total(NamedTuple):
         return None if self.published is None else self.here - self.published
 
 
-def totals(items: Iterable[Item]) -> list[Total]:
+def compare_totals(items: Iterable[Item]) -> list[Total]:
     """The set's sizes beside the published ones, by source, question type, modality and category."""
     counts: dict[str, Counter[str]] = {table: Counter() for table in PUBLISHED}
     for item in items:

@@ -44,7 +44,7 @@ def uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...
     if len(chosen) < min(total, wanted or total):
         # Its container promises more frames than can be decoded; what can be is spread anew.
         chosen, _ = video.chosen(uniform(seen, wanted))
-    return tuple(_jpeg(frame) for frame in chosen)
+    return tuple(_encode_jpeg(frame) for frame in chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _Video:
         wanted, found, seen = set(places), [], 0
         for frame in self.walk(decode=True):
             if seen in wanted:
-                found.append(_upright(frame))
+                found.append(_turn_upright(frame))
             seen += 1
             if len(found) == len(wanted):
                 break
@@ -100,13 +100,13 @@ class _Video:
         return frames
 
 
-def _upright(frame: Any) -> ColorArray:
+def _turn_upright(frame: Any) -> ColorArray:
     pixels = frame.to_ndarray(format="bgr24")
     quarters = round(frame.rotation / 90) % 4  # counter-clockwise, from the container's display matrix
     return np.ascontiguousarray(np.rot90(pixels, quarters))
 
 
-def _jpeg(pixels: ColorArray) -> bytes:
+def _encode_jpeg(pixels: ColorArray) -> bytes:
     import cv2
 
     done, data = cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])

@@ -34,12 +34,12 @@ class QuestionWords:
     options_at: tuple[tuple[int, int], ...] = ()
 
 
-def plain(text: str) -> QuestionWords:
+def plain_words(text: str) -> QuestionWords:
     """A question without options."""
     return QuestionWords(text, text.strip())
 
 
-def lettered(
+def lettered_words(
     lead: str,
     options: Sequence[str],
     mark: str = "({}) ",
@@ -82,13 +82,13 @@ def find_options(text: str) -> QuestionWords:
         marks = _run(list(pattern.finditer(text)))
         if len(marks) >= 2:
             ends = [mark.start() for mark in marks[1:]] + [len(text)]
-            spans = [_trimmed(text, mark.end(), end) for mark, end in zip(marks, ends, strict=True)]
+            spans = [_trim(text, mark.end(), end) for mark, end in zip(marks, ends, strict=True)]
             most_lines = max(text.count("\n", *span) for span in spans[:-1])
-            spans[-1] = _first_lines(text, spans[-1], most_lines + 1)
+            spans[-1] = _keep_first_lines(text, spans[-1], most_lines + 1)
             lead = _HEADING.sub("", text[: marks[0].start()]).strip()
             options = tuple(text[start:end] for start, end in spans)
             return QuestionWords(text, lead, text[spans[-1][1] :].strip(), options, tuple(spans))
-    return plain(text)
+    return plain_words(text)
 
 
 def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
@@ -106,7 +106,7 @@ def _run(marks: Sequence[re.Match[str]]) -> list[re.Match[str]]:
     return best
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and text[start] in _EDGES:
         start += 1
     while start < end and text[end - 1] in _EDGES:
@@ -114,11 +114,11 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def _first_lines(text: str, span: tuple[int, int], lines: int) -> tuple[int, int]:
+def _keep_first_lines(text: str, span: tuple[int, int], lines: int) -> tuple[int, int]:
     start, end = span
     cut = start
     for _ in range(lines):
         cut = text.find("\n", cut, end) + 1
         if not cut:
             return span
-    return _trimmed(text, start, cut)
+    return _trim(text, start, cut)

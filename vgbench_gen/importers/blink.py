@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from vgbench_gen.importers._files import Place, RowError, column, optional, parquet_rows, picture, text
-from vgbench_gen.importers._words import find_options, lettered
+from vgbench_gen.importers._words import find_options, lettered_words
 from vgbench_gen.importers.base import (
     CAMERA_POSE_3D,
     CORRESPONDENCE,
@@ -79,7 +79,7 @@ class Blink(Importer):
             if len(words.options) != len(choices):
                 raise RowError("prompt", f"{len(words.options)} options where `choices` has {len(choices)}")
         else:
-            words = lettered(f"{text(fields, 'question')}\nSelect from the following choices.", choices)
+            words = lettered_words(f"{text(fields, 'question')}\nSelect from the following choices.", choices)
         shown = [fields[name] for k in range(1, 5) if fields.get(name := f"image_{k}") is not None]
         return SourceRow(
             index=text(fields, "idx"),

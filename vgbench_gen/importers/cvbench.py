@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from vgbench_gen.importers._files import Place, RowError, column, json_rows, optional, parquet_rows, picture, text
-from vgbench_gen.importers._words import find_options, lettered
+from vgbench_gen.importers._words import find_options, lettered_words
 from vgbench_gen.importers.base import (
     COUNTING,
     LOCALIZATION_3D,
@@ -69,7 +69,7 @@ class CvBench(Importer):
             if [option.casefold() for option in words.options] != [choice.strip().casefold() for choice in choices]:
                 raise RowError("prompt", f"the options {words.options} where `choices` has {choices}"[:160])
         else:
-            words = lettered(f"{text(fields, 'question')} Select from the following choices.", choices)
+            words = lettered_words(f"{text(fields, 'question')} Select from the following choices.", choices)
         held = optional(fields, "image")
         photo = optional(fields, "source_filename")
         return SourceRow(

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from vgbench_gen.importers._archives import archive_of, member
+from vgbench_gen.importers._archives import find_archive, member
 from vgbench_gen.importers._files import Fields, Place, RowError, optional, parquet_rows, text
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import (
@@ -83,7 +83,7 @@ class Mmiu(Importer):
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
-        fields = _flat(record.fields)
+        fields = _flatten(record.fields)
         paths = fields.get("input_image_path")
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
             raise RowError("input_image_path", f"{str(paths)[:60]!r}, which is no list of names")
@@ -101,24 +101,24 @@ class Mmiu(Importer):
             question_type="multi-choice",
             words=words,
             answer=text(fields, "output"),
-            images=[_picture(path, place) for path in paths],
+            images=[_find_picture(path, place) for path in paths],
             modality="multi-images",
             key=f"{stored}-{index}",
         )
 
 
-def _picture(name: str, place: Place) -> bytes | Path:
+def _find_picture(name: str, place: Place) -> bytes | Path:
     try:
         return place.picture(name, "MMIU-Benchmark")
     except RowError:
         folder, _, rest = str(PurePosixPath(name)).lstrip("/").partition("/")
-        archive = archive_of(place, f"{folder}.zip", rest) if rest else None
+        archive = find_archive(place, f"{folder}.zip", rest) if rest else None
         if archive is None:
             raise
         return member(archive, rest)
 
 
-def _flat(fields: Fields) -> dict[str, Any]:
+def _flatten(fields: Fields) -> dict[str, Any]:
     """A row whose `input` and `output` may hold its columns."""
     found = dict(fields)
     for name, inner in (("input", None), ("output", "output_text")):

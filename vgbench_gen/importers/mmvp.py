@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, csv_rows, optional, parquet_rows, picture, text
+from vgbench_gen.importers._files import Place, RowError, optional, picture, table_rows, text
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers, letter_of
 
@@ -36,8 +36,7 @@ class Mmvp(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`."""
         for path in place.find("**/*.parquet", "**/Questions.csv"):
-            rows = csv_rows if path.suffix == ".csv" else parquet_rows
-            for number, fields in enumerate(rows(path, _COLUMNS), start=1):
+            for number, fields in enumerate(table_rows(path, _COLUMNS), start=1):
                 yield Record(f"{path.name}:{number}", "all", fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.importers._words import FOUND_LETTERS, find_options
@@ -73,7 +73,7 @@ def read_published(path: Path) -> PublishedQuestions:
     ids: set[str] = set()
     for number, row in enumerate(rows):
         try:
-            question = _question(row, number)
+            question = _read_question(row, number)
         except _Bad as problem:
             bad.append(UnreadableRow(number, problem.field, problem.found))
             continue
@@ -119,11 +119,11 @@ def read_rows(path: Path) -> list[Any]:
     return found
 
 
-def _question(row: Any, number: int) -> Question:
+def _read_question(row: Any, number: int) -> Question:
     if not isinstance(row, Mapping):
         raise _Bad("row", f"a {type(row).__name__} where an object should be")
-    text, answer = _text(row, "question"), _text(row, "answer", also_number=True)
-    form = _text(row, "question_type").replace("_", "-").lower()
+    text, answer = _read_text(row, "question"), _read_text(row, "answer", also_number=True)
+    form = _read_text(row, "question_type").replace("_", "-").lower()
     form = "multi-choice" if form in {"multiple-choice", "multichoice"} else form
     images = row.get("img_paths", [])
     if not isinstance(images, list) or len(images) > MAX_IMAGES or not all(isinstance(name, str) for name in images):
@@ -131,26 +131,11 @@ def _question(row: Any, number: int) -> Question:
     known = next((name for name in QUESTION_TYPES if name == form), None)
     if known is None:
         raise _Bad("question_type", f"{form[:40]!r}, which is none of {', '.join(QUESTION_TYPES)}")
-    options: tuple[str, ...] = ()
-    truth, value, unit = -1, float("nan"), ""
-    if known == "multi-choice":
-        text, options = split_options(text)
-        if not options:
-            raise _Bad("question", "a multi-choice question in whose text no options A, B, … stand")
-        truth = _place(answer, options)
-    elif known == "judgment":
-        options = (word("answer.yes"), word("answer.no"))
-        said = answer.strip(" .").lower()
-        if said not in _YES | _NO:
-            raise _Bad("answer", f"{answer[:40]!r}, which is neither yes nor no")
-        truth = 0 if said in _YES else 1
-    else:
-        match = _NUMBER.fullmatch(answer.strip())
-        if match is None:
-            raise _Bad("answer", f"{answer[:40]!r}, which is no number with or without a unit")
-        value, unit = float(match[1]), match[2].strip(" .")
-    source = _optional(row, "source")
-    kind = next((name for key in ("category_origin", "subcategory", "category") if (name := _optional(row, key))), "")
+    key = _read_key(known, text, answer)
+    source = _read_optional(row, "source")
+    kind = next(
+        (name for key in ("category_origin", "subcategory", "category") if (name := _read_optional(row, key))), ""
+    )
     index = row.get("index", row.get("id", number))
     return Question(
         id=str(index)[:80] if isinstance(index, int | str) else str(number),
@@ -160,17 +145,44 @@ def _question(row: Any, number: int) -> Question:
         task="/".join(part for part in (source, kind) if part) or "all",
         ask="",
         form=known,
-        question=text,
+        question=key.question,
         context="",
-        options=options,
-        truth=truth,
-        value=value,
-        unit=unit,
+        options=key.options,
+        truth=key.truth,
+        value=key.value,
+        unit=key.unit,
         images=tuple(images),
     )
 
 
-def _text(row: Mapping[str, Any], field: str, also_number: bool = False) -> str:
+class _Key(NamedTuple):
+    """The question without its options, and its right answer: the place of an option, or a value with its unit."""
+
+    question: str
+    options: tuple[str, ...] = ()
+    truth: int = -1
+    value: float = float("nan")
+    unit: str = ""
+
+
+def _read_key(form: str, text: str, answer: str) -> _Key:
+    if form == "multi-choice":
+        question, options = split_options(text)
+        if not options:
+            raise _Bad("question", "a multi-choice question in whose text no options A, B, … stand")
+        return _Key(question, options, _find_place(answer, options))
+    if form == "judgment":
+        said = answer.strip(" .").lower()
+        if said not in _YES | _NO:
+            raise _Bad("answer", f"{answer[:40]!r}, which is neither yes nor no")
+        return _Key(text, (word("answer.yes"), word("answer.no")), 0 if said in _YES else 1)
+    match = _NUMBER.fullmatch(answer.strip())
+    if match is None:
+        raise _Bad("answer", f"{answer[:40]!r}, which is no number with or without a unit")
+    return _Key(text, value=float(match[1]), unit=match[2].strip(" ."))
+
+
+def _read_text(row: Mapping[str, Any], field: str, also_number: bool = False) -> str:
     found = row.get(field)
     if also_number and isinstance(found, int | float) and not isinstance(found, bool):
         return repr(found)
@@ -181,13 +193,13 @@ def _text(row: Mapping[str, Any], field: str, also_number: bool = False) -> str:
     return found
 
 
-def _optional(row: Mapping[str, Any], field: str) -> str:
+def _read_optional(row: Mapping[str, Any], field: str) -> str:
     found = row.get(field)
     found = found.strip() if isinstance(found, str) else ""
     return "" if found.lower() in _UNKNOWN else found[:80]
 
 
-def _place(answer: str, options: Sequence[str]) -> int:
+def _find_place(answer: str, options: Sequence[str]) -> int:
     plain = answer.strip()
     if plain in options:
         return options.index(plain)

@@ -18,10 +18,10 @@ from typing import Any
 
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import QUESTION_TYPES, Item, QuestionType
-from vgbench_gen.importers._alike import repeats
+from vgbench_gen.importers._alike import find_repeats
 from vgbench_gen.importers._files import RowError, column, optional, text
 from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, item_of
-from vgbench_gen.importers._words import find_options, plain
+from vgbench_gen.importers._words import find_options, plain_words
 from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
 from vgbench_gen.importers.published import read_rows
 
@@ -71,17 +71,17 @@ def read_items(path: Path) -> PublishedItems:
     ids: Counter[str] = Counter()
     for number, fields in enumerate(read_rows(path)):
         try:
-            item = _item(fields, number, len(items))
+            item = _make_item(fields, number, len(items))
         except RowError as problem:
             bad.append(BadRow(f"row {number}", problem.field, problem.found, problem.reason))
             continue
         ids[item.id] += 1
         items.append(item if ids[item.id] == 1 else replace(item, id=f"{item.id}-{ids[item.id]}"))
-    repeated, contradicting = repeats(items)
+    repeated, contradicting = find_repeats(items)
     return PublishedItems(tuple(items), tuple(bad), tuple(repeated), tuple(contradicting))
 
 
-def _item(fields: Any, number: int, place: int) -> Item:
+def _make_item(fields: Any, number: int, place: int) -> Item:
     if not isinstance(fields, Mapping):
         raise RowError("row", f"a {type(fields).__name__} where an object should be")
     form = _form(fields)
@@ -101,7 +101,7 @@ def _item(fields: Any, number: int, place: int) -> Item:
             origin=_word(fields, "category_origin") or UNKNOWN,
             category=(_word(fields, "category"), _word(fields, "subcategory")),
             question_type=form,
-            words=find_options(asked) if form == "multi-choice" else plain(asked),
+            words=find_options(asked) if form == "multi-choice" else plain_words(asked),
             answer=text(fields, "answer"),
             images=(),
             modality=modality or "",

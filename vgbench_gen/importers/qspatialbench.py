@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from vgbench_gen.importers._files import Place, RowError, column, optional, parquet_rows, picture, text
-from vgbench_gen.importers._words import plain
+from vgbench_gen.importers._words import plain_words
 from vgbench_gen.importers.base import ABSOLUTE, SIZE, Importer, Part, Record, SourceRow, importers
 
 _COLUMNS = ("question", "answer_value", "answer_unit", "question_type", "image_path", "image")
@@ -69,7 +69,7 @@ class QSpatialBench(Importer):
             origin=kind,
             category=SIZE if is_size else ABSOLUTE,
             question_type="open-ended",
-            words=plain(text(fields, "question")),
+            words=plain_words(text(fields, "question")),
             answer=f"{value:.7g} {text(fields, 'answer_unit').strip()}",
             images=[picture(held if held else name, place, "images", "QSpatial_scannet", "QSpatial_scannet/images")],
             benchmark=_SPLITS[record.part],

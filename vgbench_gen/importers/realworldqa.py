@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.importers._files import Place, column, parquet_rows, picture, text
-from vgbench_gen.importers._words import QuestionWords, find_options, plain
+from vgbench_gen.importers._words import QuestionWords, find_options, plain_words
 from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers
 
 _LETTER = re.compile(r"\(?[A-Z]\)?\.?")
@@ -27,7 +27,7 @@ def form_of(question: str, answer: str) -> tuple[QuestionType, QuestionWords]:
     said = answer.strip()
     if words.options and (_LETTER.fullmatch(said) or said in words.options):
         return "multi-choice", words
-    return "judgment" if said.strip(".").casefold() in _YES_NO else "open-ended", plain(question)
+    return "judgment" if said.strip(".").casefold() in _YES_NO else "open-ended", plain_words(question)
 
 
 @importers.register("realworldqa")

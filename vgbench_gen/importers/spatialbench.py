@@ -51,14 +51,14 @@ class SpatialBench(Importer):
             for name in _CATEGORIES:
                 for path in place.find(f"**/{name}.json"):
                     for number, fields in enumerate(json_rows(path)):
-                        yield Record(f"{path.name}:{number}", name, _with(fields, number, name))
+                        yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
             return
         number = 0
         for path in place.find("**/*.parquet"):
             for fields in parquet_rows(path, ("image", ("text", "question"), "answer", "category")):
                 category = str(fields["category"]).strip().casefold()
                 name = _OTHER_NAMES.get(category, category)
-                yield Record(f"{path.name}:{number}", name, _with(fields, number, name))
+                yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
                 number += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
@@ -82,5 +82,5 @@ class SpatialBench(Importer):
         )
 
 
-def _with(fields: object, number: int, name: str) -> Mapping[str, object]:
+def _add_place(fields: object, number: int, name: str) -> Mapping[str, object]:
     return {**(fields if isinstance(fields, Mapping) else {}), "number": number, "part": name}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from vgbench_gen.importers._files import Place, RowError, column, json_rows, text
-from vgbench_gen.importers._words import plain
+from vgbench_gen.importers._words import plain_words
 from vgbench_gen.importers.base import ORIENTATION, UNKNOWN, Importer, Part, Record, SourceRow, importers
 from vgbench_gen.store.files import dataset_error
 
@@ -45,7 +45,7 @@ class SpatialSense(Importer):
         photo, relation = record.fields["photo"], record.fields["relation"]
         if not isinstance(relation, Mapping):
             raise RowError("annotations", f"a {type(relation).__name__}")
-        names = [text(_thing(relation, side), "name") for side in ("subject", "object")]
+        names = [text(_read_thing(relation, side), "name") for side in ("subject", "object")]
         label = column(relation, "label")
         if not isinstance(label, bool):
             raise RowError("label", f"{str(label)[:20]!r}, which is neither true nor false")
@@ -57,7 +57,9 @@ class SpatialSense(Importer):
             origin=UNKNOWN,
             category=ORIENTATION,
             question_type="judgment",
-            words=plain(f"Is the {names[0]} {text(relation, 'predicate')} the {names[1]}? Answer with Yes or No."),
+            words=plain_words(
+                f"Is the {names[0]} {text(relation, 'predicate')} the {names[1]}? Answer with Yes or No."
+            ),
             answer="Yes" if label else "No",
             images=[place.picture(f"{folder}/{file}", "images")],
             scans=folder,
@@ -66,7 +68,7 @@ class SpatialSense(Importer):
         )
 
 
-def _thing(relation: Mapping[str, Any], side: str) -> Mapping[str, Any]:
+def _read_thing(relation: Mapping[str, Any], side: str) -> Mapping[str, Any]:
     found = column(relation, side)
     if not isinstance(found, Mapping):
         raise RowError(side, f"a {type(found).__name__}, which has no name")

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from vgbench_gen.importers._archives import archive_of, member
-from vgbench_gen.importers._files import Fields, Place, RowError, csv_rows, optional, parquet_rows, picture, text
-from vgbench_gen.importers._words import lettered
+from vgbench_gen.importers._archives import find_archive, member
+from vgbench_gen.importers._files import Fields, Place, RowError, optional, picture, table_rows, text
+from vgbench_gen.importers._words import lettered_words
 from vgbench_gen.importers.base import LOCALIZATION_3D, ORIENTATION, SIZE, Importer, Part, Record, SourceRow, importers
 
 FLIP = "-flip"
@@ -61,8 +61,7 @@ class ThreeDSRBench(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`; turned copies are passed over."""
         for path in place.find("**/3dsrbench*vlmevalkit.tsv", "**/*circular.tsv", "**/3DSRBench*.tsv", "**/*.parquet"):
-            rows = csv_rows if path.suffix == ".tsv" else parquet_rows
-            for number, fields in enumerate(rows(path, _COLUMNS)):
+            for number, fields in enumerate(table_rows(path, _COLUMNS)):
                 known = _ID.fullmatch(str(optional(fields, "qid", "index")))
                 if known is None or not known["turned"]:
                     yield Record(f"{path.name}:{number}", _part(str(fields["category"])), fields)
@@ -83,9 +82,9 @@ class ThreeDSRBench(Importer):
             origin=text(fields, "category"),
             category=_CATEGORIES[record.part],
             question_type="multi-choice",
-            words=lettered(text(fields, "question"), options),
+            words=lettered_words(text(fields, "question"), options),
             answer=text(fields, "answer"),
-            images=[_photo(fields, place, flip=bool(known["flip"]))],
+            images=[_find_photo(fields, place, flip=bool(known["flip"]))],
             scans="coco" if photo else "",
             scene=photo or known["base"],
             group=known["base"],
@@ -102,7 +101,7 @@ def _there(cell: Any) -> bool:
     return isinstance(cell, str) and cell.strip().casefold() not in ("", "nan")
 
 
-def _photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
+def _find_photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
     held = optional(fields, "image")
     if isinstance(held, str) and len(held) > _LONGEST_NAME:
         try:
@@ -121,14 +120,14 @@ def _photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
     try:
         found = place.picture(name, *_FOLDERS)
     except RowError:
-        archive = archive_of(place, "coco_images.zip", name)
+        archive = find_archive(place, "coco_images.zip", name)
         if archive is None:
             raise
         found = member(archive, name)
-    return _mirrored(found) if flip else found
+    return _mirror(found) if flip else found
 
 
-def _mirrored(photo: bytes | Path) -> bytes:
+def _mirror(photo: bytes | Path) -> bytes:
     import cv2
     import numpy as np
 

@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from vgbench_gen.importers._archives import archive_of
-from vgbench_gen.importers._files import Place, RowError, check_columns, json_rows, optional, parquet_rows, text
+from vgbench_gen.importers._archives import find_archive
+from vgbench_gen.importers._files import Place, RowError, optional, table_rows, text
 from vgbench_gen.importers._video import uniform_frames
-from vgbench_gen.importers._words import QuestionWords, lettered, plain
+from vgbench_gen.importers._words import QuestionWords, lettered_words, plain_words
 from vgbench_gen.importers.base import (
     ABSOLUTE,
     COUNTING,
@@ -87,13 +87,11 @@ class VsiBench(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`; the three difficulties of directions are one part."""
         number = 0
-        for path in _tables(place):
-            for fields in parquet_rows(path, _COLUMNS) if path.suffix == ".parquet" else json_rows(path):
-                held = dict(fields) if isinstance(fields, Mapping) else {}
-                check_columns(path, list(held), _COLUMNS)
-                kind = str(held["question_type"])
+        for path in _find_tables(place):
+            for fields in table_rows(path, _COLUMNS):
+                kind = str(fields["question_type"])
                 part = _DIRECTION if kind.startswith(_DIRECTION) else kind
-                yield Record(f"{path.name}:{number}", part, {"id": number, **held})
+                yield Record(f"{path.name}:{number}", part, {"id": number, **fields})
                 number += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
@@ -106,7 +104,7 @@ class VsiBench(Importer):
         index, truth = text(fields, "id"), text(fields, "ground_truth").strip()
         if record.part in _NUMBERS and not _NUMBER.fullmatch(truth):
             raise RowError("ground_truth", f"{truth[:40]!r}, which is no number")
-        words = _words(text(fields, "question"), optional(fields, "options"), chosen=record.part in _CHOICES)
+        words = _make_words(text(fields, "question"), optional(fields, "options"), chosen=record.part in _CHOICES)
         return SourceRow(
             index=int(index) if index.isdigit() else index,
             origin=text(fields, "question_type"),
@@ -114,14 +112,14 @@ class VsiBench(Importer):
             question_type="multi-choice" if record.part in _CHOICES else "open-ended",
             words=words,
             answer=truth,
-            images=_frames(place, scans, scene),
+            images=_read_frames(place, scans, scene),
             modality="video",
             scans=scans,
             scene=scene,
         )
 
 
-def _tables(place: Place) -> list[Path]:
+def _find_tables(place: Place) -> list[Path]:
     for pattern in _FILES:
         found = place.find(pattern) if place.has(pattern) else []
         found = [path for path in found if not any(name in str(path) for name in _OTHER_EDITIONS)]
@@ -130,18 +128,18 @@ def _tables(place: Place) -> list[Path]:
     return place.find(*_FILES)
 
 
-def _words(question: str, options: object, chosen: bool) -> QuestionWords:
+def _make_words(question: str, options: object, chosen: bool) -> QuestionWords:
     if not chosen:
-        return plain(question)
+        return plain_words(question)
     marked = [_OPTION.fullmatch(option) for option in options] if isinstance(options, list) else []
     letters = [match[1] if match else "" for match in marked]
     if not marked or letters != [chr(ord("A") + k) for k in range(len(marked))]:
         raise RowError("options", f"{str(options)[:60]!r}, which are no options A, B, …")
     texts = [match[2] for match in marked if match]
-    return lettered(question, texts, "{}. ", between=", ", before=" Options: ")
+    return lettered_words(question, texts, "{}. ", between=", ", before=" Options: ")
 
 
-def _frames(place: Place, scans: str, scene: str) -> tuple[bytes, ...] | list[Path]:
+def _read_frames(place: Place, scans: str, scene: str) -> tuple[bytes, ...] | list[Path]:
     try:
         return [place.picture(f"{scans}/{scene}/frame_{k:02}.jpg", *_EXTRACTED) for k in range(FRAMES)]
     except RowError:
@@ -151,7 +149,7 @@ def _frames(place: Place, scans: str, scene: str) -> tuple[bytes, ...] | list[Pa
     except RowError as error:
         if error.reason == "video_broken":
             raise
-    archive = archive_of(place, f"{scans}.zip", f"{scene}.mp4")
+    archive = find_archive(place, f"{scans}.zip", f"{scene}.mp4")
     if archive is None:
         raise RowError("video", f"neither {scans}/{scene}.mp4 nor its frames", "video_missing")
     return uniform_frames(archive, FRAMES, f"{scene}.mp4")

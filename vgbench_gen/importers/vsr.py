@@ -17,7 +17,7 @@ from itertools import chain
 from typing import ClassVar
 
 from vgbench_gen.importers._files import Place, RowError, check_columns, json_rows, optional, text
-from vgbench_gen.importers._words import plain
+from vgbench_gen.importers._words import plain_words
 from vgbench_gen.importers.base import ORIENTATION, UNKNOWN, Importer, Part, Record, SourceRow, importers
 from vgbench_gen.store.files import dataset_error
 
@@ -60,7 +60,7 @@ class _Split(Importer):
             origin=UNKNOWN,
             category=ORIENTATION,
             question_type="judgment",
-            words=plain(f"Is this statement true based on the image: '{caption}'? Answer with Yes or No."),
+            words=plain_words(f"Is this statement true based on the image: '{caption}'? Answer with Yes or No."),
             answer="Yes" if label else "No",
             images=[place.picture(name, *_PLACES)],
             key=f"{name.rpartition('.')[0]}-{record.where.rpartition(':')[2]}",

@@ -8,185 +8,23 @@ from __future__ import annotations
 
 import abc
 import json
-import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen import __version__
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.core.rng import bytes_digest
-from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Keeps, NamesImages, Source
+from vgbench_gen.evaluation.base import Keeps, Source
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import Asked
-from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.scoring import SCORER_VERSION, case_of
-from vgbench_gen.publish.scorer import copy_scorer
+from vgbench_gen.evaluation.scoring import SCORER_VERSION
+from vgbench_gen.publish.export_job import Job
 from vgbench_gen.store.files import dataset_error, replace_folder, sync_all, temporary_name
-from vgbench_gen.store.media import NAME
-from vgbench_gen.text.render import templates_root
 
 SCHEMA = 1
 MANIFEST = "export.json"  # says that a folder is an export, which may be replaced by the next one
-IMAGES = "images"
-_KINDS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
-_SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
-
-
-@dataclass(frozen=True, slots=True)
-class ExportRow:
-    """One question. item: as built. asked: as `vgbench eval` asks it. images: their paths in the export, as shown."""
-
-    item: Item
-    asked: Asked
-    images: tuple[str, ...]
-
-    def parts(self) -> list[dict[str, str]]:
-        """What the model reads, in order: `{"type": "text", "text"}` and `{"type": "image", "path"}`."""
-        found: list[dict[str, str]] = []
-        for shown, path in zip(self.asked.images, self.images, strict=True):
-            if shown.tag:
-                found.append({"type": "text", "text": shown.tag})
-            found.append({"type": "image", "path": path})
-        return [*found, {"type": "text", "text": self.asked.text}]
-
-    def case(self) -> dict[str, Any]:
-        """What scoring needs to know: the arguments of `evaluation.scoring.Case`."""
-        return asdict(case_of(self.asked.item))
-
-    def record(self) -> dict[str, Any]:
-        """What a log must carry so that a reply finds its question again, and what one groups by.
-
-        request_digest: of the question alone; how another program asks it is that program's.
-        """
-        item = self.asked.item
-        return {
-            "id": item.id,
-            "request_digest": self.asked.question,
-            "prompt_set": self.asked.key.prompt_set,
-            "benchmark": item.benchmark,
-            "task": item.task,
-            "category": item.category,
-            "question_type": item.question_type,
-            "answer": item.answer,
-        }
-
-
-class Job:
-    """One export under way.
-
-    Args:
-        source: where questions come from.
-        options: which, and how they are asked.
-        folder: to fill; takes its final place when the target is done.
-        answers: whether the right answers are wanted as replies.
-        progress: called with (questions done, in all).
-    """
-
-    def __init__(
-        self,
-        source: Source,
-        options: AskOptions,
-        folder: Path,
-        answers: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> None:
-        self.source, self.options, self.folder, self.answers = source, options, folder, answers
-        self.settings = options.settings("")
-        self._questions = Questions(source, options)
-        self._progress = progress
-        self._laid: dict[str, str] = {}
-        self._benchmarks: set[str] = set()  # of the rows so far
-
-    @property
-    def total(self) -> int:
-        """Questions in all."""
-        return self._questions.total
-
-    @property
-    def images(self) -> int:
-        """Images laid down so far."""
-        return len(set(self._laid.values()))
-
-    @property
-    def name(self) -> str:
-        """A name for the task in other programs: of the dataset's folder, in letters, digits and `_`."""
-        folder = self.source.folder.resolve().name.removesuffix(".vgbench")
-        plain = re.sub(r"\W+", "_", folder, flags=re.ASCII).strip("_").lower()
-        return plain if plain.startswith("vgbench") else f"vgbench_{plain}" if plain else "vgbench"
-
-    def check_images(self) -> None:
-        """Look for all images before any is copied.
-
-        Raises:
-            DatasetError: some are missing.
-        """
-        missing = self.source.missing_images(self._questions.rows) if isinstance(self.source, NamesImages) else ()
-        if missing:
-            found = f"{len(missing)} images missing ({', '.join(missing[:3])})"
-            raise dataset_error(self.source.folder, found, "all of them", "Name their folder with --images.")
-
-    def rows(self) -> Iterator[ExportRow]:
-        """Every question in the order of the dataset; its images are in the folder when it comes."""
-        for done, (item, asked) in enumerate(self._questions.walk(self.settings), start=1):
-            images = tuple(self._lay(shown.item, shown.k) for shown in asked.images)
-            self._benchmarks.add(item.benchmark)
-            yield ExportRow(item, asked, images)
-            self._progress(done, self.total)
-
-    def text(self, name: str, words: str) -> None:
-        """Write one file."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(words, encoding="utf-8")
-
-    def json_lines(self, name: str, records: Iterable[Mapping[str, Any]]) -> int:
-        """Write one JSON object per line; returns how many."""
-        count = 0
-        with (self.folder / name).open("w", encoding="utf-8") as file:
-            for record in records:
-                file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
-                count += 1
-        return count
-
-    def template(self, file: str, target: str, **slots: str) -> None:
-        """Write a file of `templates/exports/`; in Markdown `name`, `questions`, `prompts` and the slots are filled."""
-        words = (templates_root() / "exports" / file).read_text("utf-8")
-        if target.endswith(".md"):
-            slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
-            words = _SLOT.sub(lambda match: slots[match.group(1)], words)
-        self.text(target, words)
-
-    def scorer(self) -> None:
-        """Lay down the package `vgbench_scorer`: our scoring as it is now, for a Python that lacks ours.
-
-        To be called when all rows have come, for it holds the rules of their benchmarks.
-        """
-        copy_scorer(self.folder, self._benchmarks)
-
-    def _lay(self, item: Item, k: int) -> str:
-        name = item.images[k]
-        if NAME.fullmatch(name) and name in self._laid:
-            return self._laid[name]
-        data = self.source.image(item, k)
-        if not NAME.fullmatch(name):
-            # Names of other benchmarks may repeat between rows or climb out of the folder.
-            data = data if isinstance(data, bytes) else data.read_bytes()
-            name = f"{bytes_digest(data)}.{_find_image_kind(data)}"
-        place = f"{IMAGES}/{name[:2]}/{name}"
-        if name not in self._laid:
-            target = self.folder / place
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(data, bytes):
-                target.write_bytes(data)
-            else:
-                shutil.copyfile(data, target)
-            self._laid[name] = place
-        return place
 
 
 class Export(abc.ABC):
@@ -238,7 +76,26 @@ def export(
         DatasetError: `out` holds something that is no export, or the dataset cannot be read.
     """
     target = exports[to]
-    if answers and not target.takes_answers:
+    _check(source, to, out, options, answers)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = temporary_name(out)
+    folder.mkdir()
+    try:
+        job = Job(source, options, folder, answers, progress)
+        job.check_images()
+        run = target.write(job)
+        job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")
+        sync_all(sorted(path for path in folder.rglob("*") if path.is_file()))
+        replace_folder(folder, out)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Exported(to, out, job.total, job.images, run)
+
+
+def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool) -> None:
+    """Refuse what a target cannot keep, and a folder that holds something else. Raises as `export`."""
+    if answers and not exports[to].takes_answers:
         fit = ", ".join(name for name in exports if exports[name].takes_answers)
         raise ConfigError(f"--answers: found it with --to {to}; expected one of {fit}. Leave it out.")
     if options.circular or options.epochs > 1 or options.wrong_images or options.shots or options.long_side_px:
@@ -249,33 +106,19 @@ def export(
         raise ConfigError(f"export: found {source.benchmark}, whose replies are images; expected answers in words.")
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / MANIFEST).is_file())):
         raise dataset_error(out, "files that no export wrote", "a new folder or an older export", "Give another --out.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    folder = temporary_name(out)
-    folder.mkdir()
-    try:
-        job = Job(source, options, folder, answers, progress)
-        job.check_images()
-        run = target.write(job)
-        manifest = {
-            "schema": SCHEMA,
-            "to": to,
-            "benchmark": source.benchmark,
-            "dataset": source.fingerprint,
-            "questions": job.total,
-            "images": job.images,
-            "prompt_set": options.prompt_set,
-            "settings": job.settings.model_dump(mode="json"),
-            "scorer_version": SCORER_VERSION,
-            "code": __version__,
-        }
-        job.text(MANIFEST, json.dumps(manifest, indent=2) + "\n")
-        sync_all(sorted(path for path in folder.rglob("*") if path.is_file()))
-        replace_folder(folder, out)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return Exported(to, out, job.total, job.images, run)
 
 
-def _find_image_kind(data: bytes) -> str:
-    return next((kind for start, kind in _KINDS if data.startswith(start)), "bin")
+def _describe(job: Job, to: str) -> dict[str, Any]:
+    """The manifest of a finished export."""
+    return {
+        "schema": SCHEMA,
+        "to": to,
+        "benchmark": job.source.benchmark,
+        "dataset": job.source.fingerprint,
+        "questions": job.total,
+        "images": job.images,
+        "prompt_set": job.options.prompt_set,
+        "settings": job.settings.model_dump(mode="json"),
+        "scorer_version": SCORER_VERSION,
+        "code": __version__,
+    }

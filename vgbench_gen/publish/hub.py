@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
+from vgbench_gen.importers.hub import find_status, iterate_causes
 from vgbench_gen.publish.package import compute_sha256
 
 ATTEMPTS = 4  # around the client's own five
@@ -189,11 +190,11 @@ def _find_landed_commit(
         HubError: somebody else committed; or whether a pull request was opened cannot be known.
     """
     if target.pull_request:
-        if _find_status(error) is None and _is_transient(error):
+        if find_status(error) is None and _is_transient(error):
             remedy = "Look at the repository's discussions before you try again: it may be open."
             raise HubError(f"{target.repo}: the answer about the pull request was lost. {remedy}") from error
         raise error
-    if _find_status(error) != 412 and not _is_transient(error):
+    if find_status(error) != 412 and not _is_transient(error):
         raise error
     now = _read_head(api, target)
     if now == head:
@@ -234,38 +235,23 @@ def _get_client_error() -> type[Exception]:
     return HfHubHTTPError.__mro__[1]  # the base of its HTTP library's errors as well, whichever library it is built on
 
 
-def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it came from."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-
-
-def _find_status(error: BaseException) -> int | None:
-    """The HTTP status behind an error, None where there was no answer."""
-    for each in _iterate_causes(error):
-        if (response := getattr(each, "response", None)) is not None:
-            return int(response.status_code)
-    return None
-
-
 def _is_transient(error: BaseException) -> bool:
     """Whether an error may pass by itself: a cut or refused connection, a server in trouble."""
     if isinstance(error, VGBenchError):
         return False
-    status = _find_status(error)
+    status = find_status(error)
     if status is not None:
         return status in _PASSING
     lost = (ConnectionError, TimeoutError, _get_client_error())
-    return any(isinstance(each, lost) for each in _iterate_causes(error))
+    return any(isinstance(each, lost) for each in iterate_causes(error))
 
 
 def _describe_error(error: BaseException, target: Target) -> HubError:
     """The error in our words: one line, without addresses that were signed for us."""
     from huggingface_hub import get_token
 
-    status = _find_status(error)
-    said = next((s for each in _iterate_causes(error) if (s := getattr(each, "server_message", None))), None)
+    status = find_status(error)
+    said = next((s for each in iterate_causes(error) if (s := getattr(each, "server_message", None))), None)
     text = str(said or (str(error).strip().splitlines() or [type(error).__name__])[0])
     text = re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", text)
     if token := get_token():

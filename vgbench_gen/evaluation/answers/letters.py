@@ -7,34 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
+from vgbench_gen.evaluation.answers.letter_patterns import ACCEPT, HOW, IS, letter_patterns
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts
 from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, as_answer
 from vgbench_gen.evaluation.answers.places import text_after_revision
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern
 
 DEFAULT_LETTERS = "ABCDEF"
 
-_REJECT_BEFORE = any_of(words("reject_before", "letters"))
-_REJECT_AFTER = any_of(words("reject_after", "letters"))
-_REJECT_AFTER_CHINESE = any_of(words("reject_after_chinese", "letters"))
-_ACCEPT = any_of(words("accept_after", "letters"))
-_ACCEPT_CHINESE = any_of(words("accept_after_chinese", "letters"))
-_AFTER_LETTER = any_of(words("after_letter", "letters"))
-_RESUMED = any_of(words("after_revision", "letters"))
-_NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
-_OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
-_JOIN = (
-    r"\s*(?:,\s*(?:and|or)\b|,|/|&|\band\b|\bor\b|\bnor\b|和|或者?|与|及|、|还是)\s*"
-    r"(?:maybe\s+|perhaps\s+|possibly\s+)?"
-)
-_IS = r"(?:is|are|was|were|seems?|looks?|appears?|must be|can be|would be|being|to be|was found to be)"
-_HOW = (
-    r"(?:(?:also|both|all|clearly|definitely|obviously|likely|probably|therefore|thus|simply|actually|most likely)\s+)*"
-)
 _VERDICT = re.compile(
-    rf"\s*(?:[-—(:,]\s*)?(?:(?:{_IS}\s+{_HOW})?{_ACCEPT}(?:\s+(?:answer|option|choice))?|[✓✔✅☑])\W*\Z", re.IGNORECASE
+    rf"\s*(?:[-—(:,]\s*)?(?:(?:{IS}\s+{HOW})?{ACCEPT}(?:\s+(?:answer|option|choice))?|[✓✔✅☑])\W*\Z", re.IGNORECASE
 )
 _REASON = re.compile(r",?\s*\b(?:since|because|as|while|whereas)\b|[,.]?\s*因为", re.IGNORECASE)
 _CLAUSE = re.compile(
@@ -94,14 +77,9 @@ class LetterReader:
         bare = self._p.bare.fullmatch(first.strip())
         if bare and not (rest and self._p.bare.fullmatch(rest.strip().partition("\n")[0].strip())):
             return self._accept_letter(bare.group(1))
-        kept = self._remove_rejected(text)
-        accepted = {
-            match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
-        }
-        if self._p.both_accepted.search(kept):
-            return AMBIGUOUS
-        if len(accepted) == 1:
-            return as_answer(accepted.pop())
+        chosen = self._read_verdicts(text)
+        if chosen is not None:
+            return chosen
         if self._is_list_of_options(text):
             return NOTHING
         equal = self.texts.find_equal(text) or self.texts.find_equal(first)
@@ -113,6 +91,16 @@ class LetterReader:
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """Standalone letters, then the texts of options."""
         return self._choose_anywhere(text)
+
+    def _read_verdicts(self, text: str) -> ParsedAnswer | None:
+        """The one letter that a text calls right, None where it calls none so, or several one by one."""
+        kept = self._remove_rejected(text)
+        if self._p.both_accepted.search(kept):
+            return AMBIGUOUS
+        accepted = {
+            match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
+        }
+        return as_answer(accepted.pop()) if len(accepted) == 1 else None
 
     def _accept_letter(self, letter: str) -> ParsedAnswer:
         return as_answer(letter.upper()) if letter.upper() in self.letters else NOTHING
@@ -194,7 +182,7 @@ class LetterReader:
     def _is_conclusion(self, clause: str) -> bool:
         """Whether a clause is more than a remark on one option ("image 2 is mirrored")."""
         said = self.texts.text_behind_first(clause)
-        return not said or re.match(rf"(?:{_IS}\s+{_HOW})?{_ACCEPT}", said) is not None
+        return not said or re.match(rf"(?:{IS}\s+{HOW})?{ACCEPT}", said) is not None
 
     def _find_letters(self, text: str) -> set[str]:
         found = {match.group(1) or match.group(2).upper() for match in self._p.standalone.finditer(text)}
@@ -236,100 +224,6 @@ class LetterReader:
             kept.append(text[start : marker.start()])
             start = stop
         return " ".join([*kept, text[start:]])
-
-
-class LetterPatterns:
-    """Patterns for one set of letters; see `LetterReader`."""
-
-    def __init__(self, letters: str) -> None:
-        some = f"[{letters}]"
-        any_case = f"[{letters}{letters.lower()}]"
-        free = rf"(?<![A-Za-z0-9_'°])(?<![A-Za-z0-9]-)({some})(?![A-Za-z0-9_']|-[A-Za-z0-9]|\.[0-9])"
-        several = rf"{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_NAME}{_OPEN}{some}{_CLOSE}){{0,25}}(?![A-Za-z])"
-        # Group 1: capital, alone. Group 2: lower case, between delimiters. An article is sorted out by `first_letter`.
-        self.standalone = re.compile(rf"{free}|(?:\(|^\s*)({some.lower()})[)](?![A-Za-z0-9])", re.MULTILINE)
-        self.first_letter = re.compile(
-            rf"(?<![A-Za-z0-9_'°])(?:A|\(a\))(?![A-Za-z0-9_'])(?:(?!\s+[a-z])|(?=\s+{_AFTER_LETTER}\b))"
-        )
-        article = rf"(?!(?<=[Aa])\s+(?!{_AFTER_LETTER}\b)[a-z])"
-        name = rf"(?i:{_NAME})"
-        self.bare = re.compile(rf"\s*{name}\W*({any_case})\W*(?:\s*(?i:is correct|is the answer|正确))?\W*")
-        self.opening = re.compile(
-            rf"\s*{name}[\s(\[{{<\"':]*(?:(?<![A-Za-z])({some})(?![A-Za-z0-9_'])(?!-[A-Za-z0-9]){article}"
-            rf"|({some.lower()})(?=[)\].:]))"
-        )
-        self.joined = re.compile(
-            rf"\s*{name}{_OPEN}{any_case}{_CLOSE}\.?{_JOIN}{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])"
-        )
-        self.listed = re.compile(rf"(?<![A-Za-z0-9_'(]){_OPEN}({some})(?:\)|[.:、](?=\s)|\.(?=\S))")
-        self.option = re.compile(rf"\s*{name}{_OPEN}({some}){_CLOSE}(?![A-Za-z0-9_'])[\s).:、,=(→—-]*")
-        several_more = rf"{_JOIN}{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z])"
-        self.resumed = re.compile(
-            rf"(?:\A|[.!?;\n。]\s*)(?i:(?:{_RESUMED})[\s,:.—…-]*){{0,4}}{name}{_OPEN}({some}){_CLOSE}(?!{several_more})"
-            rf"(?=\s*(?:[.,!;:\n。]|$)|\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT}))"
-        )
-        self.accepted = re.compile(
-            rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT})|(?:选?项)?\s*(?:是|最)?{_ACCEPT_CHINESE})"
-        )
-        self.both_accepted = re.compile(
-            rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{_HOW}(?i:{_ACCEPT})"
-        )
-        # A row or an item of a list with its verdict: "| B | correct |", "B. image 3 ✅".
-        tick = "[✓✔✅☑]"
-        self.accepts = (
-            self.accepted,
-            re.compile(
-                rf"^[\s|]*{name}{_OPEN}({some}){_CLOSE}(?:[^\n|]{{0,80}}\|[^\n]{{0,80}}?\|?)?\s*(?:{tick}|(?<=\|)\s*(?i:{_ACCEPT}|yes\b))"
-                rf"|^[\s|]*{name}{_OPEN}({some}){_CLOSE}[).:](?:[^\n]{{0,200}}{tick}|\s*(?i:yes))\W*$",
-                re.MULTILINE,
-            ),
-        )
-        self.rejected_after = re.compile(
-            rf"\s*{name}{several}(?:选?项)?(?:\s*(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|\s*{_REJECT_AFTER_CHINESE})"
-        )
-        self.rejected = (
-            re.compile(
-                rf"(?<![A-Za-z])(?i:{_REJECT_BEFORE})\s*(?i:(?:be|it's|is|the|either|correct|answer)\s+)*{name}{several}"
-                rf"{article}(?!\s*(?i:only|just)\b)"
-            ),
-            re.compile(
-                rf"(?<![A-Za-z0-9_']){name}{several}(?:选?项)?\s*"
-                rf"(?:(?:[-:—]|(?i:{_IS}))?\s*(?i:{_HOW}{_REJECT_AFTER})|{_REJECT_AFTER_CHINESE}"
-                rf"|(?i:isn't|aren't|wasn't|doesn't|don't|does not|do not|cannot|can't|can not|won't|will not|has no)"
-                rf"\b)"
-            ),
-            # An item of a list that is discussed and dismissed on its own line: "A. 3 m - incorrect".
-            re.compile(
-                rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:(?<=[).:])|[-—:(→]|\b(?i:is|this is|but|so))\s*"
-                rf"(?i:{_HOW}{_REJECT_AFTER})[^\n]*$",
-                re.MULTILINE,
-            ),
-            re.compile(
-                rf"^[\s|]*{name}{_OPEN}{some}{_CLOSE}\s*(?:[).:][^\n]{{0,200}}?(?=[✗❌✘✖✕])|[^\n|]{{0,80}}\|[^\n]{{0,200}}?(?<=[|\s]))"
-                rf"(?i:{_REJECT_AFTER})[^\n]*$",
-                re.MULTILINE,
-            ),
-            # What is granted before a comma: "Although A looks similar, ...".
-            re.compile(
-                rf"(?i:\b(?:even\s+)?(?:although|though)|\bat first(?: glance)?,?|\binitially,?)"
-                rf"\s+{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!\s+(?i:{_IS})\s+{_HOW}(?i:{_ACCEPT}))[^,.;\n]{{0,80}}[,.;]"
-            ),
-        )
-        self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
-        self.between = re.compile(
-            rf"(?i:\bbetween)\s+{name}{_OPEN}{some}{_CLOSE}\s+(?:and|or)\s+{name}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
-        )
-        self.enumerated = re.compile(
-            rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
-            rf"[\s:]*(?i:(?:the|options|choices|answers)\s+)*{_OPEN}{some}{_CLOSE}(?:{_JOIN}{name}{_OPEN}{some}{_CLOSE}){{1,25}}"
-            rf"(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])(?!\s+(?i:{_IS})\b)"
-        )
-
-
-@lru_cache(maxsize=64)
-def letter_patterns(letters: str) -> LetterPatterns:
-    """Compiled once per set of letters."""
-    return LetterPatterns(letters)
 
 
 def _last_clause(text: str) -> str:

@@ -75,13 +75,18 @@ def replace_number_words(text: str) -> str:
         text = _SINGLE.sub("1", text)
     text = _ONE_UNIT.sub("1 ", text)
     if any(word in text for word in _ALL_WORDS):
-        kept: list[str] = []
-        start = 0
-        for pronoun in _PRONOUN.finditer(text):
-            kept += [_ENGLISH.sub(_write_english, text[start : pronoun.start()]), pronoun.group()]
-            start = pronoun.end()
-        text = "".join([*kept, _ENGLISH.sub(_write_english, text[start:])])
+        text = _replace_numerals(text)
     return _MINUS.sub("-", text) if "minus" in text or "negative" in text else text
+
+
+def _replace_numerals(text: str) -> str:
+    """The text with its English numerals as digits, but for "the left one" and its like."""
+    kept: list[str] = []
+    start = 0
+    for pronoun in _PRONOUN.finditer(text):
+        kept += [_ENGLISH.sub(_write_english, text[start : pronoun.start()]), pronoun.group()]
+        start = pronoun.end()
+    return "".join([*kept, _ENGLISH.sub(_write_english, text[start:])])
 
 
 def _write_dozens(match: re.Match[str]) -> str:
@@ -110,12 +115,14 @@ def _write_english(match: re.Match[str]) -> str:
         if size >= last or (last == 10 and not 1 <= value <= 9) or (last == 1):
             return match.group()  # "one two three" is a list, not a number
         current, last = current + value, size if size == 10 else 1
-    digits = ""
-    if match["point"]:
-        digits = "".join(str(_ONES[word]) for word in match["point"].split()[1:])
-    elif match["half"]:
-        digits = "25" if match["quarter"] else "5"
+    digits = _write_decimals(match)
     return f"{total + current}.{digits}" if digits else str(total + current)
+
+
+def _write_decimals(match: re.Match[str]) -> str:
+    if match["point"]:
+        return "".join(str(_ONES[word]) for word in match["point"].split()[1:])
+    return ("25" if match["quarter"] else "5") if match["half"] else ""
 
 
 def _write_chinese(numeral: str) -> str:

@@ -148,23 +148,23 @@ class CountReader(_NumeralReader):
         if computed.found:
             return computed
         ready = prepare_text(text)
-        found = [
-            one
-            for one in self._select_usable(find_quantities(ready))
-            if one.unit is None or not is_precision(one, ready)
-        ]
-        if not found and first and _NO_THINGS.search(text.lower()):
-            return as_answer(0.0)
-        values = {(one.signed, one.unit, one.kind) for one in found}
+        usable = self._select_usable(find_quantities(ready))
+        found = [one for one in usable if one.unit is None or not is_precision(one, ready)]
         if not found:
             return NOTHING
-        if len(values) == 1:
+        if len({(one.signed, one.unit, one.kind) for one in found}) == 1:
             return self._read_bounded(ready, found[-1])
-        sentences = [part for part in _SENTENCES.split(ready) if self._select_usable(find_quantities(part))]
+        return self._choose_last(ready, found, first)
+
+    def _choose_last(self, text: str, found: list[Quantity], first: bool) -> ParsedAnswer:
+        """The number of the last sentence that has one, of a prepared text with several different numbers."""
+        sentences = [part for part in _SENTENCES.split(text) if self._select_usable(find_quantities(part))]
         last = self._select_usable(find_quantities(result_of_sum(sentences[-1]))) if sentences else found
-        if first or self.real:
-            return self.value(last[0] if first and not self.real else last[-1])
-        return self.value(last[0]) if len({one.signed for one in last}) == 1 else AMBIGUOUS
+        if self.real:
+            return self.value(last[-1])
+        if first or len({one.signed for one in last}) == 1:
+            return self.value(last[0])
+        return AMBIGUOUS
 
     def _read_bounded(self, text: str, found: Quantity) -> ParsedAnswer:
         if not self.real and _BOUNDS.search(text[: found.start]):
@@ -197,17 +197,21 @@ class MeasureReader(_NumeralReader):
     def read_notation(self, text: str) -> ParsedAnswer:
         r"""`\scalar{…} \distance_unit{…}` in any of its notations, the last one; the mean of the numbers inside."""
         for match in reversed(list(_SCALAR.finditer(text)) if "calar" in text.lower() else []):
-            numbers = find_quantities(prepare_text(match["in"] or match["out"]))
-            written = match["unit"] or match["bare"] or match["after"] or ""
-            unit = units.unit_of(written.strip(". "))
-            inside = next((one.unit for one in numbers if one.unit), None)
-            if not numbers or (written and unit is None and not (match["after"] and (inside or self.unit))):
-                continue
-            mean = sum(one.signed for one in numbers) / len(numbers)
-            found = self.value(Quantity(abs(mean), unit or inside, 0, 0, mean < 0))
+            found = self._read_scalar(match)
             if found.found:
                 return found
         return super().read_notation(text)
+
+    def _read_scalar(self, match: re.Match[str]) -> ParsedAnswer:
+        numbers = find_quantities(prepare_text(match["in"] or match["out"]))
+        written = match["unit"] or match["bare"] or match["after"] or ""
+        unit = units.unit_of(written.strip(". "))
+        inside = next((one.unit for one in numbers if one.unit), None)
+        is_other_word = bool(match["after"]) and bool(inside or self.unit)
+        if not numbers or (written and unit is None and not is_other_word):
+            return NOTHING
+        mean = sum(one.signed for one in numbers) / len(numbers)
+        return self.value(Quantity(abs(mean), unit or inside, 0, 0, mean < 0))
 
     def _pick(self, text: str, first: bool) -> ParsedAnswer:
         computed = self._sum(text)
@@ -220,14 +224,8 @@ class MeasureReader(_NumeralReader):
         if pairs:
             return self.value(pairs[0 if first else -1])
         unit = units.named_unit(text, (self.kind,)) or self.unit
-        if unit is None:
-            return NOTHING
-        found = [replace(one, unit=unit) for one in find_quantities(ready) if one.unit is None]
-        if len({one.signed for one in found}) > 1:
-            sentences = [part for part in _SENTENCES.split(ready) if find_quantities(part)]
-            found = [one for one in find_quantities(result_of_sum(sentences[-1])) if one.unit is None]
-            found = [replace(one, unit=unit) for one in found]
-        return self.value(found[0 if first else -1]) if found else NOTHING
+        bare = [one for one in find_quantities(part) if one.unit is None]
+        return self.value(replace(bare[0 if first else -1], unit=unit)) if unit and bare else NOTHING
 
     def _select_kind(self, found: Iterable[Quantity]) -> list[Quantity]:
         return [one for one in found if one.unit is not None and one.unit.kind == self.kind]

@@ -233,21 +233,30 @@ def _merge(first: Quantity, second: Quantity, text: str) -> Quantity | None:
 
 def _sum_compound(first: Quantity, second: Quantity, gap: str) -> float | None:
     """The sum of "5 ft 4 in" in the first unit, None where the two do not belong together."""
-    large, small = first.unit, second.unit
-    feet = large is units.FOOT and gap == "-" and small in (None, units.INCH)
+    large = first.unit
     if large is None or large.kind != "length" or first.kind != "one" or second.negative:
         return None
     if large is units.FOOT:
         gap = gap.removeprefix(".")  # "3 ft. 4 in."
-    if not (feet or _JOINED.fullmatch(gap)):
+    inches = large is units.FOOT and gap == "-" and second.unit in (None, units.INCH)  # 5'-4"
+    if not (inches or _JOINED.fullmatch(gap)):
         return None
-    if small is None and not gap.strip(" -"):
-        if large is units.FOOT and second.value < 12:
-            small = units.INCH
-        elif large is units.METRE and not gap and second.value in range(1, 10):
-            return first.value + second.value / 10  # 1米8
-    if small is None or small.kind != "length" or small.metric != large.metric or small.scale >= large.scale:
-        return None
-    if second.value * small.scale >= large.scale:
+    small = second.unit or _guess_smaller(large, second.value, gap)
+    if small is None or not _is_part(small, large, second):
         return None
     return first.value + second.value * small.scale / large.scale
+
+
+def _guess_smaller(large: Unit, value: float, gap: str) -> Unit | None:
+    """The unit of a number without one right behind a length: inches after feet, tenths in 1米8."""
+    if gap.strip(" -"):
+        return None
+    if large is units.METRE:
+        return units.SPELLINGS["dm"] if not gap and value in range(1, 10) else None
+    return units.INCH if large is units.FOOT and value < 12 else None
+
+
+def _is_part(small: Unit, large: Unit, second: Quantity) -> bool:
+    """Whether a quantity in a small unit completes one in a large unit: of the same system, and less than one of it."""
+    same_system = small.kind == "length" and small.metric == large.metric and small.scale < large.scale
+    return same_system and second.value * small.scale < large.scale

@@ -83,9 +83,6 @@ class YesNoReader:
         if _BOTH.search(text):
             return AMBIGUOUS
         text = _ECHO.sub(" ", text).strip()
-        revised = self._read_revision(text)
-        if revised.found:
-            return revised
         match = _LEADING.search(text)
         if match is None:
             short = _ELLIPSIS.search(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from vgbench_gen.publish.export import Export, ExportRow, Job, exports
+from vgbench_gen.publish.export import Export, exports
+from vgbench_gen.publish.export_job import ExportRow, Job
 
 
 @exports.register("chat-jsonl")

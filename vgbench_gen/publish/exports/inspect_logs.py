@@ -21,10 +21,11 @@ from vgbench_gen.evaluation.prompting import asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
 from vgbench_gen.evaluation.saved import reply_files, score_lines
-from vgbench_gen.publish.export import Export, Job, exports
+from vgbench_gen.publish.export import Export, exports
+from vgbench_gen.publish.export_job import Job
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.log import EvalLog, EvalSample, EvalSpec
     from inspect_ai.model import ChatMessageUser
     from inspect_ai.scorer import Score
 
@@ -62,7 +63,7 @@ class InspectLogs(Export):
                     by_stage[key.stage][key] = line
             for stage, of_stage in by_stage.items():
                 scored, _ = score_lines(header, of_stage, items, job.source.fingerprint)
-                log = _Log(job, header, stage, image).made(of_stage, scored, items)
+                log = _Log(job, header, stage, image).build_log(of_stage, scored, items)
                 if log is not None:
                     write_eval_log(log, str(job.folder / f"{path.stem}{f'-{stage}' if stage else ''}.eval"))
         return "inspect view --log-dir ."
@@ -94,20 +95,11 @@ class _Log:
     stage: str
     image: Callable[[Item, int], bytes] | None
 
-    def made(
+    def build_log(
         self, lines: Mapping[ReplyKey, ReplyLine], scored: Sequence[ScoreRow], items: Mapping[str, Item]
     ) -> EvalLog | None:
         """The log of these replies; None where none of them belongs to the dataset."""
-        from inspect_ai.log import (
-            EvalConfig,
-            EvalDataset,
-            EvalLog,
-            EvalMetric,
-            EvalPlan,
-            EvalResults,
-            EvalScore,
-            EvalSpec,
-        )
+        from inspect_ai.log import EvalLog, EvalMetric, EvalPlan, EvalResults, EvalScore
         from inspect_ai.model import GenerateConfig
 
         rows = {ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set): row for row in scored}
@@ -117,26 +109,12 @@ class _Log:
         answered = [row for _, row in kept if row.outcome != "failed"]
         means = {"sane": [row.score for row in answered], "official": [row.official for row in answered]}
         means["strict"] = [row.strict for row in answered]
-        name = f"{self.job.name}_{self.stage.replace('-', '_')}" if self.stage else self.job.name
         told = self.header.settings.get("settings") or {}
-        ids = list(dict.fromkeys(_sample_id(line) for line, _ in kept))
-        identity = stable_hash(self.header.spec, self.header.dataset, self.stage)
-        spec = EvalSpec(
-            eval_id=identity,
-            run_id=identity,
-            task_id=stable_hash(self.header.dataset, self.stage),
-            created=_format_time(min(line.time for line, _ in kept)),
-            task=name,
-            dataset=EvalDataset(name=self.job.name, samples=len(ids), sample_ids=ids),
-            model=self.header.model or self.header.spec,
-            config=EvalConfig(epochs=1 + max(line.epoch for line, _ in kept)),
-            metadata={"dataset": self.header.dataset, "benchmark": self.header.benchmark, "spec": self.header.spec},
-        )
         config = GenerateConfig(
             **{one: told[one] for one in ("temperature", "max_tokens") if told.get(one) is not None}
         )
         return EvalLog(
-            eval=spec,
+            eval=self._describe([line for line, _ in kept]),
             plan=EvalPlan(config=config),
             status="success",
             results=EvalResults(
@@ -149,6 +127,25 @@ class _Log:
                 ],
             ),
             samples=[self._sample(line, row, items[line.id]) for line, row in kept],
+        )
+
+    def _describe(self, lines: Sequence[ReplyLine]) -> EvalSpec:
+        """What was evaluated on what, by digests that are the same for the same replies."""
+        from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
+
+        name = f"{self.job.name}_{self.stage.replace('-', '_')}" if self.stage else self.job.name
+        ids = list(dict.fromkeys(_sample_id(line) for line in lines))
+        identity = stable_hash(self.header.spec, self.header.dataset, self.stage)
+        return EvalSpec(
+            eval_id=identity,
+            run_id=identity,
+            task_id=stable_hash(self.header.dataset, self.stage),
+            created=_format_time(min(line.time for line in lines)),
+            task=name,
+            dataset=EvalDataset(name=self.job.name, samples=len(ids), sample_ids=ids),
+            model=self.header.model or self.header.spec,
+            config=EvalConfig(epochs=1 + max(line.epoch for line in lines)),
+            metadata={"dataset": self.header.dataset, "benchmark": self.header.benchmark, "spec": self.header.spec},
         )
 
     def _sample(self, line: ReplyLine, row: ScoreRow, item: Item) -> EvalSample:

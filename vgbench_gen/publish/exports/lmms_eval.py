@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
-from vgbench_gen.publish.export import Export, Job, exports
+from vgbench_gen.publish.export import Export, exports
+from vgbench_gen.publish.export_job import Job
 
 _MEANS, _SHARES = ("sane", "official"), ("unreadable", "refused", "failed")
 

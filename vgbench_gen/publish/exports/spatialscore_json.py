@@ -11,7 +11,8 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.prompting import full_text, prompt_set
 from vgbench_gen.importers.base import origin_index
-from vgbench_gen.publish.export import Export, ExportRow, Job, exports
+from vgbench_gen.publish.export import Export, exports
+from vgbench_gen.publish.export_job import ExportRow, Job
 
 
 @exports.register("spatialscore-json")

@@ -1,4 +1,4 @@
-"""A source's files from the Hugging Face Hub, and one clear line where it does not give them."""
+"""A source's files from the Hugging Face Hub, and what lies behind an error of its client, told in one line."""
 
 from __future__ import annotations
 
@@ -35,32 +35,36 @@ def download(importer: Importer) -> Path:
         return Path(snapshot_download(importer.repository, repo_type="dataset", allow_patterns=patterns))
     # Connection problems are OSErrors of the client's own HTTP layer.
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise _told(importer, error) from error
+        raise _describe_error(importer, error) from error
 
 
-def _told(importer: Importer, error: Exception) -> DatasetError:
+def _describe_error(importer: Importer, error: Exception) -> DatasetError:
     where = f"{importer.title} ({importer.repository} on the Hub)"
-    status = next((s for each in _chain(error) if (s := _status(each))), 0)
+    status = find_status(error)
     if status:
         remedy = _REMEDIES.get(status, f"Run it again later, {_COPY}")
         return dataset_error(where, f"no download: the Hub answers with status {status}", "its files", remedy)
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    full = next((each for each in _chain(error) if isinstance(each, OSError) and each.filename), None)
+    full = next((each for each in iterate_causes(error) if isinstance(each, OSError) and each.filename), None)
     if full is not None:
         found = f"no download: {full.filename} ({full.strerror})"
         return dataset_error(where, found, "its files", f"Make room or mend the rights (HF_HOME), {_COPY}")
-    lost = next((each for each in _chain(error) if not isinstance(each, LocalEntryNotFoundError)), error)
+    lost = next((each for each in iterate_causes(error) if not isinstance(each, LocalEntryNotFoundError)), error)
     found = f"no download: the Hub does not answer ({type(lost).__name__})"
     return dataset_error(where, found, "its files", f"Check the connection and run it again, {_COPY}")
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it came from, one after the other; contexts that were suppressed are left out."""
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _status(error: BaseException) -> int:
-    response = getattr(error, "response", None)
-    return int(response.status_code) if response is not None else 0
+def find_status(error: BaseException) -> int | None:
+    """The HTTP status behind an error of the Hub's client, None where there was no answer."""
+    for each in iterate_causes(error):
+        if (response := getattr(each, "response", None)) is not None:
+            return int(response.status_code)
+    return None

@@ -1,0 +1,141 @@
+"""Patterns of one set of option letters, for `letters.LetterReader`."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from vgbench_gen.evaluation.answers.vocabulary import any_of, words
+
+_REJECT_BEFORE = any_of(words("reject_before", "letters"))
+_REJECT_AFTER = any_of(words("reject_after", "letters"))
+_REJECT_AFTER_CHINESE = any_of(words("reject_after_chinese", "letters"))
+ACCEPT = any_of(words("accept_after", "letters"))
+_ACCEPT_CHINESE = any_of(words("accept_after_chinese", "letters"))
+_AFTER_LETTER = any_of(words("after_letter", "letters"))
+_RESUMED = any_of(words("after_revision", "letters"))
+_NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
+_LETTER_NAME = rf"(?i:{_NAME})"
+_OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
+_JOIN = (
+    r"\s*(?:,\s*(?:and|or)\b|,|/|&|\band\b|\bor\b|\bnor\b|和|或者?|与|及|、|还是)\s*"
+    r"(?:maybe\s+|perhaps\s+|possibly\s+)?"
+)
+IS = r"(?:is|are|was|were|seems?|looks?|appears?|must be|can be|would be|being|to be|was found to be)"
+HOW = (
+    r"(?:(?:also|both|all|clearly|definitely|obviously|likely|probably|therefore|thus|simply|actually|most likely)\s+)*"
+)
+
+
+class LetterPatterns:
+    """Patterns for one set of letters.
+
+    Args:
+        letters: the valid letters, upper case.
+    """
+
+    def __init__(self, letters: str) -> None:
+        some, lower = f"[{letters}]", f"[{letters.lower()}]"
+        # A capital "A" before a word in lower case is the article, unless the word follows letters only.
+        article = rf"(?!(?<=[Aa])\s+(?!{_AFTER_LETTER}\b)[a-z])"
+        self._compile_places(some, lower, article)
+        self._compile_choices(some)
+        self._compile_rejections(some, article)
+        self._compile_lists(some)
+
+    def _compile_places(self, some: str, lower: str, article: str) -> None:
+        """Compile what finds a letter on its own, at the start of a text, or as the marker of an option."""
+        any_case = f"{some[:-1]}{lower[1:]}"
+        free = rf"(?<![A-Za-z0-9_'°])(?<![A-Za-z0-9]-)({some})(?![A-Za-z0-9_']|-[A-Za-z0-9]|\.[0-9])"
+        # Group 1: capital, alone. Group 2: lower case, between delimiters. An article is sorted out by `first_letter`.
+        self.standalone = re.compile(rf"{free}|(?:\(|^\s*)({lower})[)](?![A-Za-z0-9])", re.MULTILINE)
+        self.first_letter = re.compile(
+            rf"(?<![A-Za-z0-9_'°])(?:A|\(a\))(?![A-Za-z0-9_'])(?:(?!\s+[a-z])|(?=\s+{_AFTER_LETTER}\b))"
+        )
+        self.bare = re.compile(rf"\s*{_LETTER_NAME}\W*({any_case})\W*(?:\s*(?i:is correct|is the answer|正确))?\W*")
+        self.opening = re.compile(
+            rf"\s*{_LETTER_NAME}[\s(\[{{<\"':]*(?:(?<![A-Za-z])({some})(?![A-Za-z0-9_'])(?!-[A-Za-z0-9]){article}"
+            rf"|({lower})(?=[)\].:]))"
+        )
+        self.joined = re.compile(
+            rf"\s*{_LETTER_NAME}{_OPEN}{any_case}{_CLOSE}\.?{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])"
+        )
+        self.listed = re.compile(rf"(?<![A-Za-z0-9_'(]){_OPEN}({some})(?:\)|[.:、](?=\s)|\.(?=\S))")
+        self.option = re.compile(rf"\s*{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?![A-Za-z0-9_'])[\s).:、,=(→—-]*")
+
+    def _compile_choices(self, some: str) -> None:
+        """Compile what finds the letter that a reply settles on, or calls right."""
+        several_more = rf"{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z])"
+        self.resumed = re.compile(
+            rf"(?:\A|[.!?;\n。]\s*)(?i:(?:{_RESUMED})[\s,:.—…-]*){{0,4}}{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?!{several_more})"
+            rf"(?=\s*(?:[.,!;:\n。]|$)|\s*(?i:{IS})\s+{HOW}(?i:{ACCEPT}))"
+        )
+        self.accepted = re.compile(
+            rf"(?<![A-Za-z0-9_'°]){_OPEN}({some}){_CLOSE}(?:\s*(?i:{IS})\s+{HOW}(?i:{ACCEPT})|(?:选?项)?\s*(?:是|最)?{_ACCEPT_CHINESE})"
+        )
+        self.both_accepted = re.compile(
+            rf"(?<![A-Za-z0-9_'°]){_OPEN}{some}{_CLOSE}{several_more}\s*(?i:are|were|seem|look|appear)\s+{HOW}(?i:{ACCEPT})"
+        )
+        # A row or an item of a list with its verdict: "| B | correct |", "B. image 3 ✅".
+        tick = "[✓✔✅☑]"
+        self.accepts = (
+            self.accepted,
+            re.compile(
+                rf"^[\s|]*{_LETTER_NAME}{_OPEN}({some}){_CLOSE}(?:[^\n|]{{0,80}}\|[^\n]{{0,80}}?\|?)?\s*(?:{tick}|(?<=\|)\s*(?i:{ACCEPT}|yes\b))"
+                rf"|^[\s|]*{_LETTER_NAME}{_OPEN}({some}){_CLOSE}[).:](?:[^\n]{{0,200}}{tick}|\s*(?i:yes))\W*$",
+                re.MULTILINE,
+            ),
+        )
+
+    def _compile_rejections(self, some: str, article: str) -> None:
+        """Compile what finds letters that a reply calls wrong."""
+        several = rf"{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_NAME}{_OPEN}{some}{_CLOSE}){{0,25}}(?![A-Za-z])"
+        self.rejected_after = re.compile(
+            rf"\s*{_LETTER_NAME}{several}(?:选?项)?(?:\s*(?:[-:—]|(?i:{IS}))?\s*(?i:{HOW}{_REJECT_AFTER})|\s*{_REJECT_AFTER_CHINESE})"
+        )
+        self.rejected = (
+            re.compile(
+                rf"(?<![A-Za-z])(?i:{_REJECT_BEFORE})\s*(?i:(?:be|it's|is|the|either|correct|answer)\s+)*{_LETTER_NAME}{several}"
+                rf"{article}(?!\s*(?i:only|just)\b)"
+            ),
+            re.compile(
+                rf"(?<![A-Za-z0-9_']){_LETTER_NAME}{several}(?:选?项)?\s*"
+                rf"(?:(?:[-:—]|(?i:{IS}))?\s*(?i:{HOW}{_REJECT_AFTER})|{_REJECT_AFTER_CHINESE}"
+                rf"|(?i:isn't|aren't|wasn't|doesn't|don't|does not|do not|cannot|can't|can not|won't|will not|has no)"
+                rf"\b)"
+            ),
+            # An item of a list that is discussed and dismissed on its own line: "A. 3 m - incorrect".
+            re.compile(
+                rf"^\s*{_OPEN}{some}[).:][^\n]*?(?:(?<=[).:])|[-—:(→]|\b(?i:is|this is|but|so))\s*"
+                rf"(?i:{HOW}{_REJECT_AFTER})[^\n]*$",
+                re.MULTILINE,
+            ),
+            re.compile(
+                rf"^[\s|]*{_LETTER_NAME}{_OPEN}{some}{_CLOSE}\s*(?:[).:][^\n]{{0,200}}?(?=[✗❌✘✖✕])|[^\n|]{{0,80}}\|[^\n]{{0,200}}?(?<=[|\s]))"
+                rf"(?i:{_REJECT_AFTER})[^\n]*$",
+                re.MULTILINE,
+            ),
+            # What is granted before a comma: "Although A looks similar, ...".
+            re.compile(
+                rf"(?i:\b(?:even\s+)?(?:although|though)|\bat first(?: glance)?,?|\binitially,?)"
+                rf"\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])(?!\s+(?i:{IS})\s+{HOW}(?i:{ACCEPT}))[^,.;\n]{{0,80}}[,.;]"
+            ),
+        )
+
+    def _compile_lists(self, some: str) -> None:
+        """Compile what finds letters that are only listed: rows of a table, "between A and B", "among A, B and C"."""
+        self.row = re.compile(rf"^[ \t]*\|\s*{_OPEN}({some}){_CLOSE}\s*\|([^\n|]{{1,200}})\|[ \t]*$", re.MULTILINE)
+        self.between = re.compile(
+            rf"(?i:\bbetween)\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}\s+(?:and|or)\s+{_LETTER_NAME}{_OPEN}{some}{_CLOSE}(?![A-Za-z0-9_'])"
+        )
+        self.enumerated = re.compile(
+            rf"(?i:\b(?:among|amongst|between|from|of|options|choices|considering|consider|compare|comparing|given|选项)\b|选项)"
+            rf"[\s:]*(?i:(?:the|options|choices|answers)\s+)*{_OPEN}{some}{_CLOSE}(?:{_JOIN}{_LETTER_NAME}{_OPEN}{some}{_CLOSE}){{1,25}}"
+            rf"(?![A-Za-z0-9_'])(?!(?<=A)\s+[a-z])(?!\s+(?i:{IS})\b)"
+        )
+
+
+@lru_cache(maxsize=64)
+def letter_patterns(letters: str) -> LetterPatterns:
+    """Compiled once per set of letters."""
+    return LetterPatterns(letters)
