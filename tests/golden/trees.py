@@ -25,13 +25,15 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 def lasting(value: Any) -> Any:
     """A JSON value without what it says of the moment, the machine and the code."""
     if isinstance(value, Mapping):
-        return {name: lasting(one) for name, one in value.items() if name not in _MOMENT and not _of_log(name, one)}
+        return {
+            name: lasting(one) for name, one in value.items() if name not in _MOMENT and not _hides_moment(name, one)
+        }
     return [lasting(one) for one in value] if isinstance(value, list) else value
 
 
-def _of_log(name: str, value: Any) -> bool:
-    """Whether this is the digest of a log of replies, which tells when each came."""
-    return name == "replies" and isinstance(value, str)
+def _hides_moment(name: str, value: Any) -> bool:
+    """Whether this is a digest of a log of replies, which tells when each came, or of all that a shard rests on."""
+    return name in ("replies", "key") and isinstance(value, str) and re.fullmatch("[0-9a-f]{32}", value) is not None
 
 
 def json_text(run: Run, text: str) -> str:

@@ -64,7 +64,8 @@ def audit(run: Run) -> Artefacts:
 
 def prune(run: Run) -> Artefacts:
     """What would be left out."""
-    return {"told": run.vgbench("prune", mini_build(run), "--dry-run", "--workers", 1, "--rounds", 2, "--json")}
+    told = run.vgbench("prune", mini_build(run), "--dry-run", "--workers", 1, "--rounds", 2, "--json")
+    return {"told": json_text(run, told)}
 
 
 def score(run: Run) -> Artefacts:
