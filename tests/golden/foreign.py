@@ -33,11 +33,12 @@ REPLIES = (
 )  # fmt: skip
 
 
-def scripted(path: Path, replies: Iterable[str]) -> str:
-    """Write replies, used once each and in order, for `--model`."""
+def scripted(folder: Path, name: str, replies: Iterable[str]) -> str:
+    """Write replies into `folder/name`, used once each and in order, for a `--model` that is asked in that folder."""
+    path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps({"reply": reply}) + "\n" for reply in replies))
-    return f"scripted:{path}"
+    return f"scripted:{name}"
 
 
 def manners(count: int) -> Iterator[str]:
@@ -75,13 +76,15 @@ def rover(folder: Path) -> Path:
     return path
 
 
-def judge(path: Path) -> str:
-    """A judge that gives each metric a score of its own, in other words each."""
+def judge(folder: Path, name: str) -> str:
+    """A judge, as `scripted`, that gives each metric a score of its own, in other words each."""
     said = {"reasoning_process": '{"reasoning_process_score": 4, "reasoning": "ok"}',
             "reasoning_visual": "```json\n{'reasoning_visual_score': 2}\n```", "reasoning_alignment": "5/5",
             "visual_consistency": "**Visual Consistency Score:** 3", "image_quality": "It is quite good."}  # fmt: skip
-    path.write_text("".join(json.dumps({"match": f'"{name}_score"', "reply": said[name]}) + "\n" for name in said))
-    return f"scripted:{path}"
+    (folder / name).write_text(
+        "".join(json.dumps({"match": f'"{metric}_score"', "reply": said[metric]}) + "\n" for metric in said)
+    )
+    return f"scripted:{name}"
 
 
 def sources(folder: Path) -> dict[str, Path]:

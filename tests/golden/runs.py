@@ -51,20 +51,22 @@ class Run:
         return path
 
     def copy(self, source: Path, name: str) -> Path:
-        """A copy of a build without its picture cache, to change or to write beside."""
+        """A copy of a build alone, to change or to write beside: without its picture cache, replies, scores and votes."""
         target = self.new(name)
-        shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.sqlite*"))
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.sqlite*", "replies", "scores", "votes"))
         return target
 
     def vgbench(self, *words: object, exits: Sequence[int] = (0,)) -> str:
-        """Standard output of `vgbench WORDS`, without times and folders.
+        """Standard output of `vgbench WORDS`, without times and folders; it runs in `folder`.
 
         Raises:
             PartFailed: it ended otherwise than with one of `exits`.
         """
         own = {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
         command = [sys.executable, "-m", "vgbench_gen.cli", *map(str, words)]
-        done = subprocess.run(command, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, env={**os.environ, **own}, capture_output=True, text=True, check=False
+        )
         if done.returncode not in exits:
             tail = "\n".join([*done.stdout.splitlines()[-5:], *done.stderr.splitlines()[-15:]])
             raise PartFailed(f"vgbench {' '.join(map(str, words))}: exit {done.returncode}\n{tail}")

@@ -79,7 +79,7 @@ def score(run: Run) -> Artefacts:
         ("mmsi", foreign.mmsi(run.new("score/mmsi")), 33, ()),
         ("salbench", foreign.salbench(run.new("score/salbench")), 23, ()),
     ):
-        script = foreign.scripted(run.folder / "score" / f"{name}.jsonl", foreign.manners(count))
+        script = foreign.scripted(run.folder, f"{name}-replies.jsonl", foreign.manners(count))
         models = (script, "baseline:random", "baseline:constant", "baseline:truth")
         asked = ("eval", data, "--benchmark", name, *more, *(word for model in models for word in ("--model", model)))
         found[f"{name}: asked"] = json_text(run, run.vgbench(*asked, "--concurrency", 1, "--json", exits=(0, 1)))
@@ -96,7 +96,7 @@ def judge(run: Run) -> Artefacts:
     folder = run.new("judge")
     samples = foreign.rover(folder)
     told = run.vgbench("judge", "rover", "--samples", samples, "--out", folder / "out" / "o.jsonl", "--model",
-                       foreign.judge(folder / "judge.jsonl"), "--workers", 1, "--json", exits=(0, 1))  # fmt: skip
+                       foreign.judge(run.folder, "judge-replies.jsonl"), "--workers", 1, "--json", exits=(0, 1))  # fmt: skip
     return {"told": json_text(run, told)} | tree(run, folder / "out")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -262,8 +261,3 @@ def digest(scene_folder: Path, files: Iterable[Path]) -> str:
                 head = file.read(64)
             entries.append((path.relative_to(scene_folder).as_posix(), path.stat().st_size, head))
     return compute_source_digest(entries)
-
-
-def render(renderer: MeshDepth, camera: Camera, pose: FloatArray) -> Callable[[], DepthArray]:
-    """Deferred `renderer.render`."""
-    return partial(renderer.render, camera, pose)

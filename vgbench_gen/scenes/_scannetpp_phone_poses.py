@@ -6,19 +6,18 @@ One source per scene: `aligned_pose` where the json has any that is sound, else 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import numpy as np
 
 from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.geometry.poses import check_pose, rotation_angle_deg
-from vgbench_gen.scenes._colmap import ColmapModel, read_model
+from vgbench_gen.scenes._colmap import ColmapModel
+from vgbench_gen.scenes._scannetpp_opener import CaptureOpener, colmap_poses
 from vgbench_gen.scenes._scannetpp_poses import (
     CheckedPose,
     Nerfstudio,
     PhoneRecord,
     frame_stem,
-    read_nerfstudio,
     read_phone_json,
 )
 from vgbench_gen.scenes.base import Issue
@@ -35,54 +34,37 @@ def frame_index(key: str) -> int:
 
 
 class PoseSources:
-    """What the scene's pose files hold; `issues` collects what was wrong.
-
-    records: of `pose_intrinsic_imu.json`, by frame key. colmap, nerfstudio: None where absent or unreadable.
+    """The pose files of an iPhone capture; what is wrong in them goes into the opener's issues.
 
     Raises:
         SceneError: the json is no such json, or a file lies outside the scene's folder.
     """
 
-    def __init__(self, root: Path, folder: Path, where: str, issues: list[Issue]) -> None:
-        self.root, self.folder, self.where, self.issues = root, folder, where, issues
-        self.records = self._records()
-        self.colmap = self._colmap()
-        self.nerfstudio = self._nerfstudio()
+    records: dict[str, PhoneRecord]
+    """Records of `pose_intrinsic_imu.json` by frame key."""
 
-    def _records(self) -> dict[str, PhoneRecord]:
-        path = self.folder / "pose_intrinsic_imu.json"
+    colmap: ColmapModel | None
+    """The COLMAP model. Problems with single images matter only where it gives the poses, see `choose_poses`."""
+
+    nerfstudio: Nerfstudio | None
+    """Nerfstudio's camera and poses."""
+
+    def __init__(self, opener: CaptureOpener) -> None:
+        self._opener = opener
+        self.records = self._read_records()
+        self.colmap = opener.read_colmap()
+        self.nerfstudio = opener.read_nerfstudio("transforms.json")
+
+    def _read_records(self) -> dict[str, PhoneRecord]:
+        path = self._opener.folder / "pose_intrinsic_imu.json"
         if not path.exists():
             return {}
-        inside(self.root, path)
-        records, issues = read_phone_json(path, f"{self.where}/{path.name}")
-        self.issues += issues
+        inside(self._opener.root, path)
+        records, issues = read_phone_json(path, f"{self._opener.where}/{path.name}")
+        self._opener.issues += issues
         return records
 
-    def _colmap(self) -> ColmapModel | None:
-        folder = self.folder / "colmap"
-        if not (folder / "images.txt").exists():
-            return None
-        inside(self.root, folder)
-        try:
-            model = read_model(folder, f"{self.where}/colmap")
-        except SceneError as problem:
-            self.issues.append(Issue("", "colmap_unreadable", str(problem)))
-            return None
-        # Problems with single images matter only where COLMAP gives the poses; see `chosen`.
-        return model
-
-    def _nerfstudio(self) -> Nerfstudio | None:
-        path = self.folder / "nerfstudio" / "transforms.json"
-        if not path.exists():
-            return None
-        inside(self.root, path)
-        try:
-            return read_nerfstudio(path, f"{self.where}/nerfstudio/{path.name}")
-        except SceneError as problem:
-            self.issues.append(Issue("", "nerfstudio_unreadable", str(problem)))
-            return None
-
-    def chosen(self) -> tuple[dict[str, CheckedPose], list[str]]:
+    def choose_poses(self) -> tuple[dict[str, CheckedPose], list[str]]:
         """Checked poses of the scene's one source, and the keys to use in order of the video."""
         from_json: dict[str, CheckedPose] = {}
         lost: list[Issue] = []
@@ -91,14 +73,11 @@ class PoseSources:
                 lost.append(Issue(key, "pose_missing", "no aligned_pose"))
                 continue
             try:
-                pose, deviation = check_pose(record.aligned_pose, f"{self.where}/{key}")
+                pose, deviation = check_pose(record.aligned_pose, f"{self._opener.where}/{key}")
                 from_json[key] = CheckedPose(pose, deviation)
             except PoseError as problem:
                 lost.append(Issue(key, "pose_invalid", str(problem)))
-        from_colmap = {
-            frame_stem(i.name): CheckedPose(i.world_from_camera, i.pose_deviation, i.camera_id)
-            for i in (self.colmap.images.values() if self.colmap else ())
-        }
+        from_colmap = colmap_poses(self.colmap)
         if from_json:
             self._compare(from_json, from_colmap)
             poses = {
@@ -111,35 +90,29 @@ class PoseSources:
             poses = from_colmap
             lost = [Issue(frame_stem(name), "pose_invalid", why) for name, why in self.colmap.problems]
         else:
-            poses, lost = self._nerfstudio_poses()
-        self.issues += lost
+            poses, lost = self._read_nerfstudio_poses(), []
+        issues = self._opener.issues
+        issues += lost
         bad = self.nerfstudio.bad if self.nerfstudio else frozenset()
         keys = []
         for key in poses:
             if _KEY.fullmatch(key) is None:
-                self.issues.append(Issue(key[:40], "name_unknown", "not of the form frame_000000"))
+                issues.append(Issue(key[:40], "name_unknown", "not of the form frame_000000"))
             elif key in bad:
-                self.issues.append(Issue(key, "marked_bad", "is_bad in nerfstudio/transforms.json"))
+                issues.append(Issue(key, "marked_bad", "is_bad in nerfstudio/transforms.json"))
             else:
                 keys.append(key)
         return poses, sorted(keys, key=frame_index)
 
-    def _nerfstudio_poses(self) -> tuple[dict[str, CheckedPose], list[Issue]]:
+    def _read_nerfstudio_poses(self) -> dict[str, CheckedPose]:
         if self.nerfstudio is None:
             raise SceneError(
-                self.where,
+                self._opener.where,
                 "no usable aligned_pose, no COLMAP model and no nerfstudio poses",
                 "pose_intrinsic_imu.json, colmap/ or nerfstudio/transforms.json",
                 "Download one of them.",
             )
-        poses: dict[str, CheckedPose] = {}
-        issues = [Issue("", "nerfstudio_poses", "only pose source; its scale could not be checked against COLMAP")]
-        for key in self.nerfstudio.poses:
-            try:
-                poses[key] = CheckedPose(*self.nerfstudio.checked(key, f"{self.where}/nerfstudio {key}"))
-            except PoseError as problem:
-                issues.append(Issue(key, "pose_invalid", str(problem)))
-        return poses, issues
+        return self._opener.check_nerfstudio_poses(self.nerfstudio)
 
     def _compare(self, ours: dict[str, CheckedPose], colmap: dict[str, CheckedPose]) -> None:
         common = [key for key in ours if key in colmap]
@@ -152,4 +125,4 @@ class PoseSources:
         gap_deg = float(np.median(rotation_angle_deg(turned)))
         if gap_m > _MAX_SOURCE_GAP_M or gap_deg > _MAX_SOURCE_GAP_DEG:
             detail = f"aligned_pose and COLMAP differ by {gap_m:.3f} m and {gap_deg:.2f} degrees on median"
-            self.issues.append(Issue("", "pose_sources_disagree", detail))
+            self._opener.issues.append(Issue("", "pose_sources_disagree", detail))

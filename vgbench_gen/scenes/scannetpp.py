@@ -10,19 +10,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.scenes._scannetpp_dslr import open_dslr
+from vgbench_gen.scenes._scannetpp_dslr import DslrOpener
 from vgbench_gen.scenes._scannetpp_frames import MESH_NAME
-from vgbench_gen.scenes._scannetpp_iphone import open_iphone
+from vgbench_gen.scenes._scannetpp_iphone import IphoneOpener
+from vgbench_gen.scenes._scannetpp_opener import CaptureOpener
 from vgbench_gen.scenes.base import DatasetInfo, Loader, Scene, SceneRef, loaders
 from vgbench_gen.scenes.files import inside, read_text
 from vgbench_gen.scenes.licence import find_licence
 from vgbench_gen.scenes.walk import is_folder
 
-_DEVICES = ("dslr", "iphone")
+_OPENERS: dict[str, type[CaptureOpener]] = {"dslr": DslrOpener, "iphone": IphoneOpener}
 _SCENE_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,63}")
 # The dataset below a folder of datasets: <root>/scannetpp/data/<scene>.
 _MAX_LEVELS = 3
@@ -71,7 +72,7 @@ class ScanNetPP(Loader):
         splits: dict[Path, dict[str, str]] = {}
         root = root.resolve()
         for scene in _list_scene_folders(root, root, _MAX_LEVELS):
-            for device in _DEVICES:
+            for device in _OPENERS:
                 folder = scene / device
                 if not _has_entries(root, folder):
                     continue
@@ -86,11 +87,12 @@ class ScanNetPP(Loader):
     def open(self, ref: SceneRef) -> Scene:
         """Open one scene. Raises SceneError."""
         device = ref.scene_id.rpartition("/")[2]
-        if device not in _DEVICES or not ref.path.is_dir():
+        if device not in _OPENERS or not ref.path.is_dir():
             found = f"{ref.scene_id!r} at {ref.path}"
             raise SceneError(ref.path, found, "<scene>/iphone or <scene>/dslr and its folder", "List the scenes again.")
         try:
-            scene = open_dslr(ref) if device == "dslr" else open_iphone(ref)
+            with ExitStack() as resources:
+                scene = _OPENERS[device](ref, resources).open()
         except OSError as problem:
             found = problem.strerror or str(problem)
             raise SceneError(ref.path, found, "readable files", "Check the disk and the permissions.") from problem
@@ -112,7 +114,7 @@ def _list_scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]
                     names.append(entry.name)
     except OSError:
         return
-    if any(device in names for device in _DEVICES) and _SCENE_NAME.fullmatch(folder.name):
+    if any(device in names for device in _OPENERS) and _SCENE_NAME.fullmatch(folder.name):
         yield folder
         return
     if levels > 0:
