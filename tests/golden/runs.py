@@ -51,7 +51,7 @@ class Run:
         return path
 
     def copy(self, source: Path, name: str) -> Path:
-        """A copy of a build alone, to change or to write beside: without its picture cache, replies, scores and votes."""
+        """A copy of a build, to change or to write beside, without its picture cache and what models said."""
         target = self.new(name)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.sqlite*", "replies", "scores", "votes"))
         return target

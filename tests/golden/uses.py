@@ -31,17 +31,6 @@ def distractors(run: Run) -> Artefacts:
     return found
 
 
-def llm_distractors(run: Run) -> Artefacts:
-    """Options named by a scripted model."""
-    numbers = json.dumps({"values": [0.7, 1.3, 2.2, 3.1, 4.6, 5.9, 7.7, 9.4]})
-    script = run.folder / "names.jsonl"
-    script.write_text(json.dumps({"match": "", "reply": numbers, "times": 0}) + "\n")
-    out = run.new("distractors-llm")
-    told = run.vgbench("distractors", mini_build(run), "--strategy", "llm", "--model", f"scripted:{script}", "--out",
-                       out, "--workers", 1, "--concurrency", 1, "--task", "metric_depth", exits=(0, 1))  # fmt: skip
-    return {"llm told": told} | ({"llm.rows": items_of(out)} if (out / "items").exists() else {})
-
-
 def verify(run: Run) -> Artefacts:
     """What `verify` says of both builds, from the rows and from the scenes."""
     found: Artefacts = {}
@@ -95,8 +84,9 @@ def judge(run: Run) -> Artefacts:
     """Images graded by a scripted judge, as ROVER does it."""
     folder = run.new("judge")
     samples = foreign.rover(folder)
-    told = run.vgbench("judge", "rover", "--samples", samples, "--out", folder / "out" / "o.jsonl", "--model",
-                       foreign.judge(run.folder, "judge-replies.jsonl"), "--workers", 1, "--json", exits=(0, 1))  # fmt: skip
+    model = foreign.judge(run.folder, "judge-replies.jsonl")
+    told = run.vgbench("judge", "rover", "--samples", samples, "--out", folder / "out" / "o.jsonl", "--model", model,
+                       "--workers", 1, "--json", exits=(0, 1))  # fmt: skip
     return {"told": json_text(run, told)} | tree(run, folder / "out")
 
 
