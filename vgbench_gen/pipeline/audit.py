@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
@@ -37,7 +37,7 @@ Progress = Callable[[str, int, int], None]
 _SOLVER_WEIGHT = 10.0  # a job of a solver takes seconds, one of checks a moment
 _DRAWN = 200  # rows whose pictures are drawn again and compared; all would take minutes
 _CHUNK = 200  # rows per job: two row groups as they are written
-_SPEC = Limits(scene_share=0.03, fair_share=1.5)  # docs/validity.md#repetition
+_LIMITS = Limits(scene_share=0.03, fair_share=1.5)  # docs/validity.md#repetition
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,16 @@ class _Audit:
                 self.release.append(question_of(item))
                 self.has_evidence |= "truth" in item.evidence
                 ways[item.task, item.question_type].add(item.strategy)
+        folder = self._read_manifest(path)
+        if not self.audits & steps.CELL_AUDITS.keys():
+            return
+        if folder is None or self.recipe is None or not (folder / "facts").is_dir():
+            self.report.notes.append("No facts stand beside the questions: the rows are judged alone, without a pool.")
+            return
+        self._fill_pool(folder, self.recipe, ways, most)
+
+    def _read_manifest(self, path: Path) -> Path | None:
+        """Read what the manifest says of a dataset, and return its folder; None where there is no manifest."""
         folder = next((f for f in (path, path.parent) if (f / MANIFEST).is_file()), None)
         if folder is not None:
             manifest = read_manifest(folder)
@@ -167,26 +177,20 @@ class _Audit:
             if "recipe" in manifest:  # other people's questions have none
                 self.recipe = parse_config(manifest["recipe"], Recipe, str(folder / MANIFEST))
             self.scenes = [(s["dataset"], s["scene_id"]) for s in manifest.get("scenes", ()) if not s.get("error")]
-        if not self.audits & steps.CELL_AUDITS.keys():
-            return
-        if folder is None or self.recipe is None or not (folder / "facts").is_dir():
-            self.report.notes.append("No facts stand beside the questions: the rows are judged alone, without a pool.")
-            return
-        strategy = self.recipe.strategy
+        return folder
+
+    def _fill_pool(self, folder: Path, recipe: Recipe, ways: Mapping[Cell, set[str]], most: int) -> None:
+        """Ask facts of the build, but in cells whose options were chosen by other strategies than the recipe's."""
+        strategy = recipe.strategy
         alone = {cell for cell, found in ways.items() if cell[1] == "multi-choice" and found != {strategy}}
         if alone:
             names = ", ".join(sorted(task for task, _ in alone))
             self.report.notes.append(f"Options by other strategies than {strategy} are judged without a pool: {names}.")
-        found = fill_pool(
-            folder,
-            self.recipe,
-            self.release,
-            self.scenes,
-            most,
-            self.engine,
-            lambda n, of: self.progress("pool", n, of),
-            alone,
-        )
+
+        def tell(done: int, total: int) -> None:
+            self.progress("pool", done, total)
+
+        found = fill_pool(folder, recipe, self.release, self.scenes, most, self.engine, tell, alone)
         self.report.seconds["pool"] = found.seconds
         self.pool = [question for members in found.questions.values() for question in members]
         again = sum(found.asked_again.values())
@@ -264,25 +268,13 @@ class _Audit:
                 self.report.bias.update({name: score for name, score in result.bias.items() if name in mine})
 
     def judge_whole(self) -> None:
-        """What only the main process sees: rows against rows, scenes, partners, and the solvers' sums."""
+        """Judge what only the main process sees: rows against rows, scenes, partners, and the solvers' sums."""
         with self._timed("items"):
-            checks = steps.ItemChecks.join(r for r in self._results if isinstance(r, steps.ItemChecks))
-            if self.items is not None and self.has_evidence and checks.unseen:
-                self.report.notes.append(
-                    f"{checks.unseen} rows hold no images and were not checked (`vgbench hydrate` rebuilds them)."
-                )
-            if steps.ITEMS in self.families and self.items is not None and self.has_evidence:
-                problems = [*checks.problems, *verify_set(self.items, self.chosen)]
-                self._add("set", steps.summarise_problems(problems, checks.checked))
-            if steps.NEAR in self.families and checks.sights:
-                self._add("set", near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))
+            self._judge_rows()
         if self.items is None:
             return
         if steps.SHARES in self.families:
-            limited = self.recipe is not None and self.recipe.limits.scene_share < 1
-            limits = self.recipe.limits if self.recipe is not None and limited else _SPEC
-            there = Counter(source for source, _ in self.scenes)
-            self._add("set", scene_shares(self.release, there, limits.scene_share, limits.fair_share, limited))
+            self._judge_shares()
         if steps.PARTNERS in self.families:
             required = self.recipe is not None and self.recipe.pairs > 0 and not self.chosen
             self._add("set", partners(self.release, required))
@@ -292,6 +284,28 @@ class _Audit:
                 if isinstance(result, steps.SolverAnswers):
                     answers.outcomes += result.outcomes
             self._add("solvers", answers.findings(self.recipe.seed if self.recipe else 0))
+
+    def _judge_rows(self) -> None:
+        """Judge rows by their evidence, and against one another."""
+        checks = steps.ItemChecks.join(r for r in self._results if isinstance(r, steps.ItemChecks))
+        if self.items is not None and self.has_evidence:
+            if checks.unseen:
+                self.report.notes.append(
+                    f"{checks.unseen} rows hold no images and were not checked (`vgbench hydrate` rebuilds them)."
+                )
+            if steps.ITEMS in self.families:
+                problems = [*checks.problems, *verify_set(self.items, self.chosen)]
+                self._add("set", steps.summarise_problems(problems, checks.checked))
+        if steps.NEAR in self.families and checks.sights:
+            self._add("set", near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))
+
+    def _judge_shares(self) -> None:
+        """Judge whether a few scenes give most of the questions: by the recipe's limits, else by ours."""
+        limits, limited = _LIMITS, self.recipe is not None and self.recipe.limits.scene_share < 1
+        if self.recipe is not None and limited:
+            limits = self.recipe.limits
+        there = Counter(source for source, _ in self.scenes)
+        self._add("set", scene_shares(self.release, there, limits.scene_share, limits.fair_share, limited))
 
     def explain(self) -> None:
         """Keep the words of the questions that lines name, so that a page can show them."""

@@ -14,7 +14,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts, learn_from_shards, teach_tasks
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, shard_path
-from vgbench_gen.pipeline.plan import difficulty_counts, letter_counts, pair_counts
+from vgbench_gen.pipeline.plan import Plan, difficulty_counts, letter_counts, pair_counts
 from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
@@ -51,25 +51,30 @@ class _WriteJob:
 
 @dataclass(slots=True)
 class ComposeReport:
-    """What composing gave.
-
-    items: per "task/form/source". unasked: per "task/form/source/reason". letters: per "task/source". difficulty: items
-    per level, per "task/form". pairs: consistency pairs per "task/form"; unpaired: facts that could not stand in one,
-    per "task/form/source/reason". short: totals of the recipe that are not met; advice: what would help, for a person.
-    wording: which bank was drawn from, its digest and what of it was left out; empty without one.
-    """
+    """What composing gave."""
 
     fingerprint: str = ""
+    """Digest of the rows."""
     total: int = 0
+    """All rows."""
     items: dict[str, int] = field(default_factory=dict)
+    """Rows per "task/form/source"."""
     unasked: dict[str, int] = field(default_factory=dict)
+    """Facts that are not asked, per "task/form/source/reason"."""
     letters: dict[str, list[int]] = field(default_factory=dict)
+    """How often each letter is the answer, per "task/source"."""
     difficulty: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Rows per level, per "task/form"."""
     pairs: dict[str, int] = field(default_factory=dict)
+    """Consistency pairs per "task/form"."""
     unpaired: dict[str, int] = field(default_factory=dict)
+    """Facts that could not stand in a pair, per "task/form/source/reason"."""
     short: list[Shortfall] = field(default_factory=list)
+    """Totals of the recipe that are not met."""
     advice: list[str] = field(default_factory=list)
+    """What would help, for a person."""
     wording: dict[str, Any] = field(default_factory=dict)
+    """Which bank was drawn from, its digest and what of it was left out; empty without one."""
 
 
 def list_fact_shards(out: Path) -> list[Path]:
@@ -120,16 +125,10 @@ def compose(
     plan = feasible_plan(
         plans, recipe, list_forms(tasks), lambda batch: _try_batch(batch, shard_of, recipe, known, engine, out)
     )
-    report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
+    report = _report_on(plan, plans, reports, recipe)
     report.wording = wording
-    report.pairs = pair_counts(plan.chosen)
-    unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
-    report.unpaired = dict(sorted(unpaired.items()))
-    report.short = find_shortfalls(plan, recipe)
-    if report.short:
-        report.advice = give_advice(report.short, plan, plans, reports, recipe)
-        if not allow_short:
-            raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
+    if report.short and not allow_short:
+        raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
     unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     items: list[Item] = []
     for entry, rows in _write_questions(out, plan.chosen, shard_of, recipe, known, engine, progress):
@@ -143,6 +142,20 @@ def compose(
     report.fingerprint = dataset_fingerprint(items)
     report.items = dict(sorted(Counter(f"{i.task}/{i.question_type}/{i.source}" for i in items).items()))
     report.unasked = dict(sorted(unasked.items()))
+    return report
+
+
+def _report_on(
+    plan: Plan, plans: Sequence[QuestionPlan], reports: Sequence[SceneReport], recipe: Recipe
+) -> ComposeReport:
+    """What a plan gives, and which totals it leaves short."""
+    report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
+    report.pairs = pair_counts(plan.chosen)
+    unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
+    report.unpaired = dict(sorted(unpaired.items()))
+    report.short = find_shortfalls(plan, recipe)
+    if report.short:
+        report.advice = give_advice(report.short, plan, plans, reports, recipe)
     return report
 
 

@@ -143,10 +143,7 @@ def find_units(questions: Iterable[Question]) -> list[list[Question]]:
 
 def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget: int) -> Iterator[list[Question]]:
     """Units to remove, the most biased first, at most `budget` questions, none at or below chance."""
-    letters: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(LETTERS))
-    for question in questions:
-        if question.form == "multi-choice" and question.truth < len(LETTERS):
-            letters[question.task, question.source][question.truth] += 1
+    letters = _count_letters(questions)
     ranked = []
     for unit in find_units(questions):
         scored = [bias[q.id] - q.chance for q in unit if q.id in bias]
@@ -167,6 +164,15 @@ def _pick_units(questions: Sequence[Question], bias: Mapping[str, float], budget
                 letters[question.task, question.source][question.truth] -= 1
         budget -= len(unit)
         yield unit
+
+
+def _count_letters(questions: Iterable[Question]) -> dict[tuple[str, str], list[int]]:
+    """Task and source -> how often each letter is the answer."""
+    letters: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(LETTERS))
+    for question in questions:
+        if question.form == "multi-choice" and question.truth < len(LETTERS):
+            letters[question.task, question.source][question.truth] += 1
+    return letters
 
 
 def _keeps_balance(unit: Sequence[Question], letters: Mapping[tuple[str, str], Sequence[int]]) -> bool:

@@ -268,32 +268,25 @@ def _share_out(
     Iterative proportional fitting (W. E. Deming, F. F. Stephan, 1940).
     """
     weight = np.ones(len(keys))
-    groups: list[tuple[float, list[int]]] = []
-
-    def group(wanted: float, fits: Iterable[int]) -> None:
-        members = list(fits)
-        if members:
-            groups.append((wanted, members))
-
-    for task, total in targets.tasks.items():
-        group(total, (k for k, key in enumerate(keys) if key[0] == task))
-        # Forms of a task alike, as far as nothing else is said.
-        per_form = {form: sum(key[0] == task and key[3] == form for key in keys) for form in ITEMS}
-        for k, key in enumerate(keys):
-            if key[0] == task:
-                weight[k] = 1 / per_form[key[3]]
-    for (task, form), total in targets.cells.items():
-        group(total, (k for k, key in enumerate(keys) if key[0] == task and key[3] == form))
-    for source, total in targets.sources.items():
-        group(total, (k for k, key in enumerate(keys) if key[1] == source))
-    for split, total in targets.splits.items():
-        group(total, (k for k, key in enumerate(keys) if key[2] == split))
+    for k, (task, _, _, form) in enumerate(keys):
+        if task in targets.tasks:  # forms of a task alike, as far as nothing else is said
+            weight[k] = 1 / sum(key[0] == task and key[3] == form for key in keys)
+    groups = _group_cells(keys, targets)
     for _ in range(_FIT_ROUNDS):
         for wanted, members in groups:
             have = weight[members].sum()
             if have > 0:
                 weight[members] *= wanted / have
     return {key: float(weight[k]) / ITEMS[key[3]] for k, key in enumerate(keys)}
+
+
+def _group_cells(keys: Sequence[tuple[str, str, str, QuestionType]], targets: Targets) -> list[tuple[int, list[int]]]:
+    """(a total, places of the cells that it is over) for every total that has any."""
+    groups = [(n, [k for k, key in enumerate(keys) if key[0] == task]) for task, n in targets.tasks.items()]
+    groups += [(n, [k for k, key in enumerate(keys) if (key[0], key[3]) == cell]) for cell, n in targets.cells.items()]
+    groups += [(n, [k for k, key in enumerate(keys) if key[1] == source]) for source, n in targets.sources.items()]
+    groups += [(n, [k for k, key in enumerate(keys) if key[2] == split]) for split, n in targets.splits.items()]
+    return [(total, members) for total, members in groups if members]
 
 
 def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], targets: Targets) -> dict[Cell, int]:

@@ -117,12 +117,7 @@ def draw_distinct_sets(
             break
     if settings.refused == "keep":
         _give_way(asked, rows, found, reasons)
-    new = {
-        place: row
-        for question in asked
-        if (drawn := found.get(question.group_id)) is not None
-        for place, row in zip(question.places, drawn.rows, strict=True)
-    }
+    new = {place: row for drawn in found.values() for place, row in zip(drawn.places, drawn.rows, strict=True)}
     return new, {question.group_id: reasons[question.group_id] for question in asked if question.group_id not in found}
 
 

@@ -54,30 +54,12 @@ def _row(
     noise: Mapping[str, Any],
 ) -> Item:
     plan, fact, task, words = made.plan, made.fact, made.task, text.wording
-    form, truth = plan.question_type, made.fact.truth_candidate
+    form, truth = plan.question_type, fact.truth_candidate
     strategy, seed = (settings.strategy, settings.distractor_seed) if form == "multi-choice" else ("", 0)
     identity = _identity(made, text, strategy, seed)
-    holds = text is made.texts[0]
-    polarity = "" if text.claim is None else "true" if holds else "false"
+    polarity = "" if text.claim is None else "true" if text is made.texts[0] else "false"
     images = tuple(pictures.name(picture) for picture in made.pictures)
     frame_ids = frames_shown(fact, made.pictures)
-    evidence = {
-        "ask": fact.ask,
-        "side": plan.side,
-        "key": fact.key,
-        "frame_ids": list(fact.frame_ids),
-        "fact": fact.evidence,
-        "truth": candidate_record(truth),
-        "second_value": np.asarray(fact.second_value).tolist(),
-        "margin": fact.margin,
-        "options": [candidate_record(truth)],
-        **_shown_evidence(made, frame_ids),
-        **noise,
-    }
-    if text.claim is not None and text.other_claim is not None:
-        # The noise test weighs both claims, and each row must be able to repeat it.
-        evidence["claim"] = claim_record(text.claim, holds, fact)
-        evidence["twin_value"] = text.other_claim.value.tolist()
     return Item(
         id=_item_id(identity, polarity),
         index=-1,
@@ -108,7 +90,7 @@ def _row(
         images=images,
         convention=task.convention,
         distractors=_distractors(made.options) if made.options is not None else (),
-        evidence=evidence,
+        evidence={**_row_evidence(made, text, frame_ids), **noise},
         template_id=words.template_id,
         paraphrase=words.paraphrase,
         strategy=strategy,
@@ -117,6 +99,28 @@ def _row(
         licence=fact.licence,
         schema_version=SCHEMA_VERSION,
     )
+
+
+def _row_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence[str]) -> dict[str, Any]:
+    """What a reader needs to reach the answer again, from the row alone."""
+    fact, truth = made.fact, made.fact.truth_candidate
+    evidence = {
+        "ask": fact.ask,
+        "side": made.plan.side,
+        "key": fact.key,
+        "frame_ids": list(fact.frame_ids),
+        "fact": fact.evidence,
+        "truth": candidate_record(truth),
+        "second_value": np.asarray(fact.second_value).tolist(),
+        "margin": fact.margin,
+        "options": [candidate_record(truth)],
+        **_shown_evidence(made, frame_ids),
+    }
+    if text.claim is not None and text.other_claim is not None:
+        # The noise test weighs both claims, and each row must be able to repeat it.
+        evidence["claim"] = claim_record(text.claim, text is made.texts[0], fact)
+        evidence["twin_value"] = text.other_claim.value.tolist()
+    return evidence
 
 
 def row_with_options(

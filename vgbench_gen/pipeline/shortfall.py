@@ -135,19 +135,14 @@ def _advise_on_task(
     named = "" if sources == known else " of " + ", ".join(sorted(sources))
     forms = {s.form for s in short if s.form}
     scenes = [report for report in reports if report.dataset in sources and not report.error]
+    mine = [entry for entry in plans if entry.task == task and entry.source in sources]
     able = {
-        entry.group_id
-        for entry in plans
-        if entry.task == task
-        and entry.source in sources
-        and (not forms or (entry.question_type in forms and not entry.rejection_reason))
+        entry.group_id for entry in mine if not forms or (entry.question_type in forms and not entry.rejection_reason)
     }
     asked = {entry.group_id for entry in plan.chosen if entry.task == task}
     parts = [f"{_format_scene_count(len(scenes))}{named} gave {len(able)} facts that can be asked so"]
     if able - asked:
-        caps = sorted({plan.targets.caps[task, s] for s in sources if (task, s) in plan.targets.caps})
-        held = f" (a scene may hold {' or '.join(map(str, caps))} items: limits.scene_share)" if caps else ""
-        parts[0] += f", of which other totals or limits leave some out{held}"
+        parts[0] += f", of which other totals or limits leave some out{_explain_caps(task, sources, plan)}"
     if able and scenes:
         parts.append(f"about {_estimate_more_scenes(short, len(scenes), len(able), recipe)} more such scenes would do")
     else:
@@ -155,7 +150,7 @@ def _advise_on_task(
     full = sum(report.facts.get(task, 0) >= recipe.facts_per_scene for report in scenes)
     if full:
         parts.append(f"{full} of them reach facts_per_scene = {recipe.facts_per_scene}: raise it")
-    if lost := _find_losses(task, forms, sources, scenes, plans):
+    if lost := _find_losses(task, forms, scenes, mine):
         parts.append(f"lost mostly by {lost}")
     return "; ".join(parts) + "."
 
@@ -173,29 +168,31 @@ def _format_scene_count(count: int) -> str:
     return f"{count} scene{'' if count == 1 else 's'}"
 
 
-def _find_losses(
-    task: str,
-    forms: set[str],
-    sources: set[str],
-    scenes: Sequence[SceneReport],
-    plans: Sequence[QuestionPlan],
-) -> str:
-    """The commonest reasons for which drafts were dropped, or facts cannot be asked in these forms (all for none)."""
+def _explain_caps(task: str, sources: set[str], plan: Plan) -> str:
+    """How many items of the task a scene may hold, in brackets; "" where that is not limited."""
+    caps = sorted({plan.targets.caps[task, s] for s in sources if (task, s) in plan.targets.caps})
+    return f" (a scene may hold {' or '.join(map(str, caps))} items: limits.scene_share)" if caps else ""
+
+
+def _find_losses(task: str, forms: set[str], scenes: Sequence[SceneReport], plans: Sequence[QuestionPlan]) -> str:
+    """The commonest reasons for which drafts of a task were dropped, or its facts cannot be asked.
+
+    Args:
+        task: the task.
+        forms: the forms that are lacking; all where empty.
+        scenes: the scenes that were measured.
+        plans: the facts of the task in all of their forms.
+    """
     reasons: Counter[str] = Counter()
     for report in scenes:
         for name, count in report.rejects.items():
             about, _, reason = name.partition("/")
             if about == task:
                 reasons[reason] += count
-    reasons.update(
-        entry.rejection_reason
-        for entry in plans
-        if entry.task == task
-        and entry.source in sources
-        and (not forms or entry.question_type in forms)
-        and entry.rejection_reason
-        and not entry.rejection_reason.endswith("not_in_recipe")
-    )
+    for entry in plans:
+        reason = entry.rejection_reason
+        if reason and not reason.endswith("not_in_recipe") and (not forms or entry.question_type in forms):
+            reasons[reason] += 1
     return ", ".join(
         f"{reason} ({count})" for reason, count in sorted(reasons.items(), key=lambda r: (-r[1], r[0]))[:2]
     )

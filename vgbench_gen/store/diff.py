@@ -80,18 +80,12 @@ def diff(a: Iterable[Item], b: Iterable[Item]) -> Difference:
     common_a = [name for name in rows_a if name in rows_b]
     found.moved = common_a != [name for name in rows_b if name in rows_a]
     pairs = [(rows_a[name], rows_b[name]) for name in common_a]
-    rest: dict[tuple[str, str, str], tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
-    for side, (rows, others) in enumerate(((rows_a, rows_b), (rows_b, rows_a))):
-        for name, item in rows.items():
-            if name not in others:
-                rest[_asked(item)][side].append(item)
-    for left, right in rest.values():
-        both = min(len(left), len(right))
-        pairs += zip(left[:both], right[:both], strict=True)
-        for items, names, count in ((left[both:], found.only_a, "only_a"), (right[both:], found.only_b, "only_b")):
-            names += [item.id for item in items]
-            for item in items:
-                tasks[item.task][count] += 1
+    more, only_a, only_b = _pair_rest(rows_a, rows_b)
+    found.only_a, found.only_b = [item.id for item in only_a], [item.id for item in only_b]
+    for items, count in ((only_a, "only_a"), (only_b, "only_b")):
+        for item in items:
+            tasks[item.task][count] += 1
+    pairs += more
     for one, other in pairs:
         columns = _columns(one, other)
         tasks[one.task]["changed" if columns else "same"] += 1
@@ -104,6 +98,26 @@ def diff(a: Iterable[Item], b: Iterable[Item]) -> Difference:
         for task, counts in sorted(tasks.items())
     }
     return found
+
+
+def _pair_rest(
+    rows_a: Mapping[str, Item], rows_b: Mapping[str, Item]
+) -> tuple[list[tuple[Item, Item]], list[Item], list[Item]]:
+    """(pairs of rows that ask the same under different ids, rows of a alone, rows of b alone)."""
+    rest: dict[tuple[str, str, str], tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    for side, (rows, others) in enumerate(((rows_a, rows_b), (rows_b, rows_a))):
+        for name, item in rows.items():
+            if name not in others:
+                rest[_asked(item)][side].append(item)
+    pairs: list[tuple[Item, Item]] = []
+    only_a: list[Item] = []
+    only_b: list[Item] = []
+    for left, right in rest.values():
+        both = min(len(left), len(right))
+        pairs += zip(left[:both], right[:both], strict=True)
+        only_a += left[both:]
+        only_b += right[both:]
+    return pairs, only_a, only_b
 
 
 def _asked(item: Item) -> tuple[str, str, str]:

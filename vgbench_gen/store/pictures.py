@@ -248,17 +248,25 @@ def _check(op: object) -> None:
     if set(op) != _KEYS[name]:
         raise ValueError(f"{name} takes exactly {sorted(_KEYS[name])}, got {sorted(map(str, op))}")
     if "size" in op:
-        width, height = _integers(op, "size", 2)
-        if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
-            raise ValueError(f"{name}: size {width}x{height} is not within 1 px and {MAX_PIXELS // 10**6} megapixels")
+        _check_size(op)
     if name == "crop_resize":
-        x0, y0, w, h = _integers(op, "rect", 4)
-        if x0 < 0 or y0 < 0 or w <= 0 or h <= 0:
-            raise ValueError(f"crop_resize: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
+        _check_crop(op)
     elif name == "warp":
         _check_matrix(op["H"])
     elif name != "mirror":
         _check_mark(op)
+
+
+def _check_size(op: Mapping[str, Any]) -> None:
+    width, height = _integers(op, "size", 2)
+    if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
+        raise ValueError(f"{op['op']}: size {width}x{height} is not within 1 px and {MAX_PIXELS // 10**6} megapixels")
+
+
+def _check_crop(op: Mapping[str, Any]) -> None:
+    x0, y0, w, h = _integers(op, "rect", 4)
+    if x0 < 0 or y0 < 0 or w <= 0 or h <= 0:
+        raise ValueError(f"crop_resize: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
 
 
 def _check_matrix(H: object) -> None:

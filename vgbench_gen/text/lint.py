@@ -8,7 +8,7 @@ from its template file. `lint` is run on every item, on reworded texts above all
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.text.numbers import number_tokens
@@ -129,14 +129,16 @@ def option_problems(options: Sequence[str]) -> list[str]:
         problems.append("options: numbers with different decimals")
     # A lone number is as long as its text allows; its unit is part of the text.
     alike = [tuple(options)] if len(by_place) == 1 else by_place if same_decimals else []
-    for texts in alike:
+    return problems + _length_problems(alike)
+
+
+def _length_problems(rows: Iterable[Sequence[str]]) -> list[str]:
+    """The first row of texts whose lengths differ too much."""
+    for texts in rows:
         lengths = [len(text) for text in texts]
         if max(lengths) - min(lengths) > MAX_LENGTH_DIFFERENCE:
-            problems.append(
-                f"options: lengths {min(lengths)} to {max(lengths)} differ by more than {MAX_LENGTH_DIFFERENCE}"
-            )
-            break
-    return problems
+            return [f"options: lengths {min(lengths)} to {max(lengths)} differ by more than {MAX_LENGTH_DIFFERENCE}"]
+    return []
 
 
 def _text_problems(text: str) -> list[str]:

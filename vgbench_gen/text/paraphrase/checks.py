@@ -129,22 +129,36 @@ def _part_problems(
 
 
 def _characters(new: str, old: str, language: str, words: Vocabulary | None) -> list[tuple[str, str]]:
+    """Control characters, foreign digits and letters, and words of another language."""
     found: list[tuple[str, str]] = []
-    for character in new:
-        category = unicodedata.category(character)
-        if (category[0] == "C" and character != "\n") or category in ("Zl", "Zp"):
-            found.append(("control", f"the character U+{ord(character):04X}"))
-            break
+    control = next((character for character in new if _is_control(character)), None)
+    if control is not None:
+        found.append(("control", f"the character U+{ord(control):04X}"))
     if any(c.isdigit() and not c.isascii() for c in new):
         found.append(("number", "digits other than 0 to 9"))
-    letters = [c for c in SLOT.sub("", new) if c.isalpha()]
     scripts = set(rules.language_of(language).scripts)
+    letters = [c for c in SLOT.sub("", new) if c.isalpha()]
     foreign = [c for c in letters if not _in_scripts(c, scripts | {"LATIN"})]
     own = sum(_in_scripts(c, scripts) for c in letters)
     if foreign:
         found.append(("language", f"the letter {foreign[0]!r} is not written in {rules.language_of(language).name}"))
     elif letters and own < 0.3 * len(letters):
         found.append(("language", f"{own} of {len(letters)} letters are of {rules.language_of(language).name}"))
+    found += _language_problems(new, old, language, words)
+    if language == "en" and not new.isascii() and old.isascii() and not foreign:
+        odd = next(c for c in new if not c.isascii())
+        found.append(("control", f"the character {odd!r}, which the original has no like of"))
+    return found
+
+
+def _is_control(character: str) -> bool:
+    category = unicodedata.category(character)
+    return (category[0] == "C" and character != "\n") or category in ("Zl", "Zp")
+
+
+def _language_problems(new: str, old: str, language: str, words: Vocabulary | None) -> list[tuple[str, str]]:
+    """Words that are too seldom those of the language, or too often English."""
+    found = []
     if words is not None:
         share, enough = _share(new, words), _share(old, words) if language == "en" else 1.0
         # Short questions hold few of the common words; no rewording needs to hold more than its original.
@@ -153,10 +167,6 @@ def _characters(new: str, old: str, language: str, words: Vocabulary | None) -> 
     english = rules.english()
     if language != "en" and _share(new, english) > 0.8 * max(_share(old, english), 0.2):
         found.append(("language", "it is in English"))
-    if language == "en" and not new.isascii() and not foreign:
-        odd = next(c for c in new if not c.isascii())
-        if old.isascii():
-            found.append(("control", f"the character {odd!r}, which the original has no like of"))
     return found
 
 
@@ -199,15 +209,10 @@ def too_similar(a: str, b: str) -> bool:
 def _grammar(new: str, old: str, original: Original) -> list[tuple[str, str]]:
     found = []
     language = original.language
-    new_end, old_end = (_filled_part(text, original.samples[0])[-1] for text in (new, old))
     for pair in ("()", "[]"):
         if new.count(pair[0]) != new.count(pair[1]) and old.count(pair[0]) == old.count(pair[1]):
             found.append(("grammar", f"brackets {pair} are not closed"))
-    marks = rules.language_of(language)
-    if new_end not in marks.ends and old_end in ".?":
-        found.append(("grammar", f"it ends with {new_end!r}"))
-    elif "?" in old and not any(mark in new for mark in marks.asks):
-        found.append(("grammar", "no question"))
+    found += _ending_problems(new, old, original)
     if language == "en":
         if new[0].isalpha() and not new[0].isupper():
             found.append(("grammar", "it begins with a small letter"))
@@ -219,6 +224,17 @@ def _grammar(new: str, old: str, original: Original) -> list[tuple[str, str]]:
     if new.count("\n") > old.count("\n"):
         found.append(("grammar", "more line breaks than in the original"))
     return found
+
+
+def _ending_problems(new: str, old: str, original: Original) -> list[tuple[str, str]]:
+    """An ending that no sentence has, or a question that asks no more."""
+    marks = rules.language_of(original.language)
+    new_end, old_end = (_filled_part(text, original.samples[0])[-1] for text in (new, old))
+    if new_end not in marks.ends and old_end in ".?":
+        return [("grammar", f"it ends with {new_end!r}")]
+    if "?" in old and not any(mark in new for mark in marks.asks):
+        return [("grammar", "no question")]
+    return []
 
 
 def lint_problems(proposed: Text, original: Original) -> list[WordingProblem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 
 from vgbench_gen.text.numbers import number_tokens
 from vgbench_gen.text.paraphrase import rules
@@ -108,22 +109,27 @@ def word_problems(new: str, old: str, words: Vocabulary, source: Vocabulary, fil
     listed_old = {group.name: _listed(old, group) for group in source.classes}
     for group in words.classes:
         listed, wanted = _listed(new, group), listed_old.get(group.name, [])
-        have, want = Counter(listed), Counter(wanted)
-        added = sorted(key for key in have if key not in want)
-        lost = sorted(key for key in want if key not in have)
-        other = sorted(key for key in have if key in want and have[key] != want[key])
-        if group.compare in ("new", "flip"):
-            lost = []
-        if group.compare == "flip" and not want:
-            added = []
-        if group.compare != "count":
-            other = []
+        added, lost, other = _compare_words(group, Counter(listed), Counter(wanted))
         if added or lost or other:
             told = [f"{verb} {keys}" for verb, keys in (("added", added), ("lost", lost), ("recounted", other)) if keys]
             found.append((group.name, ", ".join(told)))
         elif group.ordered and filled and listed != wanted:
             found.append((group.name, f"{listed} instead of {wanted}"))
     return found
+
+
+def _compare_words(
+    group: rules.WordClass, have: Mapping[str, int], want: Mapping[str, int]
+) -> tuple[list[str], list[str], list[str]]:
+    """(words added, words lost, words that come another number of times), as far as the class minds."""
+    added = sorted(key for key in have if key not in want)
+    lost = sorted(key for key in want if key not in have)
+    other = sorted(key for key in have if key in want and have[key] != want[key])
+    return (
+        [] if group.compare == "flip" and not want else added,
+        [] if group.compare in ("new", "flip") else lost,
+        other if group.compare == "count" else [],
+    )
 
 
 def _listed(text: str, group: rules.WordClass) -> list[str]:
