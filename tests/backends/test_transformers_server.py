@@ -19,7 +19,7 @@ from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, LocalOptions, open_backend
 from vgbench_gen.distractors.llm import UnreadableReply, read_values
 from vgbench_gen.text.paraphrase.checks import Original, Text
-from vgbench_gen.text.paraphrase.prompts import rewordings, verdict
+from vgbench_gen.text.paraphrase.prompts import read_rewordings, read_verdict
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, reword
 from vgbench_gen.text.render import phrasings
 
@@ -86,8 +86,8 @@ def test_its_nonsense_is_refused_and_the_original_stands(server: str, model: Pat
     assert 0 < counts.completion_tokens <= 4 * 24
     for reply in ask_all(backend, prompts()):
         assert isinstance(reply, Reply)
-        assert rewordings(reply.text, 8)[0] == []
-        assert not verdict(reply.text)[0]
+        assert read_rewordings(reply.text, 8)[0] == []
+        assert not read_verdict(reply.text)[0]
         with pytest.raises(UnreadableReply):
             read_values(reply.text, 1)
 

@@ -25,7 +25,7 @@ from vgbench_gen.pipeline.recipe import Recipe, Words, load_recipe
 from vgbench_gen.pipeline.reword import group_rows, reword_items
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
-from vgbench_gen.text.bank import Bank, accepted, added, load_bank, origin_of, save_bank, shipped
+from vgbench_gen.text.bank import Bank, accept_entries, add_wordings, find_origin, load_bank, load_shipped, save_bank
 from vgbench_gen.text.paraphrase.rounds import Asker
 from vgbench_gen.text.render import PhrasingError
 
@@ -45,8 +45,8 @@ def bank_file(path: Path, reviewed: Sequence[str] = ()) -> Path:
     """All good rewordings; those of these templates are reviewed."""
     bank = Bank(path)
     for name, texts in GOOD.items():
-        bank = added(bank, shipped()[name], texts, "played", "en")
-    bank, _ = accepted(bank, [e.id for e in bank.entries if e.template in reviewed])
+        bank = add_wordings(bank, load_shipped()[name], texts, "played", "en")
+    bank, _ = accept_entries(bank, [e.id for e in bank.entries if e.template in reviewed])
     save_bank(bank)
     return path
 
@@ -82,7 +82,7 @@ def test_wordings_are_drawn_marked_and_verified(built: Path, capsys: Capture) ->
     for item in new:
         assert item.paraphrase == "played"
         assert entries[item.template_id].status == "reviewed"
-        assert origin_of(item.template_id) == (entries[item.template_id].template, "en")
+        assert find_origin(item.template_id) == (entries[item.template_id].template, "en")
         first = entries[item.template_id].context.split("{{")[0]
         assert item.context.startswith(first)
     # The same truths, answers and options as before; only words and what follows from them are others.
@@ -124,7 +124,7 @@ def test_the_draw_knows_nothing_of_the_answer(built: Path) -> None:
 def test_a_pool_holds_at_most_as_many_as_are_allowed(built: Path) -> None:
     path = bank_file(built.parent / "bank.toml")
     _, items = items_of(built, worded(path, use="proposed", most=1))
-    cells = {(p.task, p.question_type) for p in map(shipped().__getitem__, GOOD) if p.task in TASKS}
+    cells = {(p.task, p.question_type) for p in map(load_shipped().__getitem__, GOOD) if p.task in TASKS}
     assert len(cells) == 4
     for task, form in cells:
         names = {i.template_id for i in items if (i.task, i.question_type) == (task, form)}

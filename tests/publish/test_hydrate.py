@@ -21,7 +21,7 @@ from vgbench_gen.samples import encode
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
-from vgbench_gen.store.provenance import dataset_fingerprint, proved_fingerprint, read_manifest, said_fingerprint
+from vgbench_gen.store.provenance import dataset_fingerprint, proved_fingerprint, read_manifest, text_fingerprint
 from vgbench_gen.store.schema import Row
 from vgbench_gen.store.shards import iter_rows, write_embedded_rows
 
@@ -78,7 +78,7 @@ def test_a_set_without_pixels_comes_back_bit_for_bit(home: Path, tmp_path: Path)
     assert pixels(again) == pixels(built)
     full = read_manifest(home / "built")["fingerprint"]
     assert proved_fingerprint(again) == full == report.fingerprint == report.expected
-    assert report.said == said_fingerprint(built)
+    assert report.said == text_fingerprint(built)
     assert (report.rows, report.complete, report.short, report.exact) == (len(built), len(built), False, True)
     assert report.images == {"exact": len({name for item in built for name in item.images})}
     assert set(report.bases) == {"equal"}
@@ -144,7 +144,7 @@ def test_another_codec_is_told_and_the_rows_say_the_same(
     assert report.images["exact"] == len(passing) > 0
     assert set(report.images) == {"exact", "close"}
     assert (report.short, report.exact) == (False, False)
-    assert report.said == report.expected_said == said_fingerprint(built)
+    assert report.said == report.expected_said == text_fingerprint(built)
     again = load(tmp_path / "out")
     # Names are those of the bytes that are there, so nobody takes them for the published ones.
     assert proved_fingerprint(again) == dataset_fingerprint(again) == report.fingerprint != report.expected

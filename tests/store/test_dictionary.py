@@ -3,18 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from vgbench_gen.store.columns import ITEM_COLUMNS
-from vgbench_gen.store.dictionary import markdown
+from vgbench_gen.store.dictionary import render_markdown
 
 
 def test_the_committed_dictionary_is_current() -> None:
     path = Path(__file__).parents[2] / "docs" / "data-dictionary.md"
-    assert path.read_text("utf-8") == markdown(), (
+    assert path.read_text("utf-8") == render_markdown(), (
         "run: python -m vgbench_gen.store.dictionary > docs/data-dictionary.md"
     )
 
 
 def test_every_column_has_a_line() -> None:
-    text = markdown()
+    text = render_markdown()
     for column in ITEM_COLUMNS:
         assert f"| `{column.name}` |" in text
     assert "| `candidates[].value_shape` |" in text

@@ -14,7 +14,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.rewrite import rewrite_items, stored_rows
+from vgbench_gen.store.rewrite import read_stored_rows, rewrite_items
 from vgbench_gen.store.schema import Row, item_row
 from vgbench_gen.store.shards import write_items
 
@@ -28,7 +28,7 @@ def made(jpegs: list[str]) -> list[Item]:
 @pytest.fixture
 def old(tmp_path: Path, media: MediaStore, jpegs: list[str]) -> tuple[list[Path], list[Row]]:
     paths = write_items(tmp_path / "old", made(jpegs), media, rows_per_shard=PER_FILE)
-    rows = stored_rows(paths)
+    rows = read_stored_rows(paths)
     assert rows is not None
     return paths, rows
 
@@ -89,11 +89,11 @@ def test_files_of_others_are_left_to_be_read_row_by_row(
     tmp_path: Path, media: MediaStore, jpegs: list[str], old: tuple[list[Path], list[Row]]
 ) -> None:
     noted = write_items(tmp_path / "noted", made(jpegs)[:3], media, metadata={"by": "somebody"})
-    assert stored_rows(noted) is None
+    assert read_stored_rows(noted) is None
     other = tmp_path / "other.parquet"
     pq.write_table(pq.read_table(old[0][0]).drop_columns(["licence"]), other)
-    assert stored_rows([old[0][1], other]) is None
+    assert read_stored_rows([old[0][1], other]) is None
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(old[0][0].read_bytes()[:-200])
     with pytest.raises(DatasetError, match="unreadable"):
-        stored_rows([torn])
+        read_stored_rows([torn])

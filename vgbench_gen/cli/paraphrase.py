@@ -119,15 +119,15 @@ class _Job:
 
 def _templates(job: _Job, path: Path) -> None:
     from vgbench_gen.text.bank import load_bank
-    from vgbench_gen.text.paraphrase.rules import language_of
-    from vgbench_gen.text.paraphrase.templates import cells, paraphrase, requests_of
+    from vgbench_gen.text.paraphrase.rules import find_language
+    from vgbench_gen.text.paraphrase.templates import cells, make_requests, paraphrase
 
-    language_of(job.language)
+    find_language(job.language)
     wanted, bank = cells(job.tasks, job.types), load_bank(path, missing_ok=True)
     for entry in bank.stale:
         print(f"{path}, {entry.id}: its template changed; it is kept in the file and not used", file=sys.stderr)
     if job.dry_run:
-        _estimate(requests_of(wanted, job.n, bank, job.language, bool(job.judge)))
+        _estimate(make_requests(wanted, job.n, bank, job.language, bool(job.judge)))
         return
     with _asker(job) as asker, _bar("template") as progress:
         bank, report = paraphrase(asker, bank, wanted, job.language, progress)
@@ -165,9 +165,9 @@ def _items(job: _Job, dataset: Path, out: Path) -> None:
 
 
 def _accept(path: Path, ids: list[str] | None) -> None:
-    from vgbench_gen.text.bank import accepted, load_bank, save_bank
+    from vgbench_gen.text.bank import accept_entries, load_bank, save_bank
 
-    bank, changed = accepted(load_bank(path), ids)
+    bank, changed = accept_entries(load_bank(path), ids)
     if changed:
         save_bank(bank)
     print(f"{len(changed)} entries of {path} are now reviewed")
@@ -199,7 +199,7 @@ def _asker(job: _Job) -> Iterator[Asker]:
 
 
 def _estimate(requests: Iterable[Request]) -> None:
-    from vgbench_gen.text.paraphrase.templates import tokens_in
+    from vgbench_gen.text.paraphrase.templates import estimate_tokens
 
     asked = list(requests)
     for request in asked[:_SHOWN_REQUESTS]:
@@ -207,7 +207,7 @@ def _estimate(requests: Iterable[Request]) -> None:
         for message in request.messages:
             print(f"--- {message.role}")
             print("".join(getattr(part, "text", "") for part in message.parts))
-    sent = sum(tokens_in(request) for request in asked)
+    sent = sum(estimate_tokens(request) for request in asked)
     most = sum(request.settings.max_tokens or 0 for request in asked)
     print(
         f"--- {len(asked)} requests if all goes well, the first {min(len(asked), _SHOWN_REQUESTS)} shown; about {sent} "

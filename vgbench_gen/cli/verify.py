@@ -66,13 +66,13 @@ def verify(
 def _gates(dataset: Path) -> Gates:
     """The gates the dataset was built with, or the shipped ones where no manifest stands beside it."""
     from vgbench_gen.core.gates import Gates
-    from vgbench_gen.store.provenance import read_manifest, recipe_of
+    from vgbench_gen.store.provenance import read_manifest, read_recipe
     from vgbench_gen.tasks.base import read_gates
 
     folder = next((f for f in (dataset, dataset.parent) if (f / "manifest.json").is_file()), None)
     if folder is None:
         return Gates()
-    return read_gates(recipe_of(read_manifest(folder), folder)["gates"], str(folder / "manifest.json"))
+    return read_gates(read_recipe(read_manifest(folder), folder)["gates"], str(folder / "manifest.json"))
 
 
 def _by_evidence(dataset: Path, gates: Gates) -> list[Problem]:

@@ -20,7 +20,7 @@ from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.saved import Saved, each_scored
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, Rule
 from vgbench_gen.quality.voting.rule import VOTES, Vote
-from vgbench_gen.store.files import dataset_error, replacing
+from vgbench_gen.store.files import dataset_error, replace_file
 
 SCHEMA = 1
 FOLDER = "votes"
@@ -124,7 +124,7 @@ def vote_of(row: ScoreRow, rule: Rule) -> Vote:
 
 
 def _write(ballot: Ballot) -> None:
-    with replacing(ballot.path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with replace_file(ballot.path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(_json({"schema": SCHEMA, **asdict(ballot.basis)}))
         for vote in VOTES:
             ids = [name for name, found in ballot.votes.items() if found == vote]

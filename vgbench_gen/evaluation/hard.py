@@ -36,7 +36,7 @@ from vgbench_gen.quality.voting.choice import Choice, Subject, choose
 from vgbench_gen.quality.voting.rule import VOTES, Rule, Voter, fitted
 from vgbench_gen.quality.voting.tally import Ballots, VoteCounts, count
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import dataset_error, replace_folder, replacing, temporary_name, write_bytes
+from vgbench_gen.store.files import dataset_error, replace_file, replace_folder, temporary_name, write_bytes
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
 CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
@@ -212,7 +212,7 @@ def write_votes(folder: Path, election: Election, choice: Choice, report: Mappin
     votes = folder / FOLDER
     chosen = set(choice.ids)
     for name, mask in ((CANDIDATES, election.tally.hard), (UNDECIDED, election.tally.undecided)):
-        with replacing(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:
+        with replace_file(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:
             for record in _records(election, np.flatnonzero(mask).tolist()):
                 more = {"chosen": record["id"] in chosen} if name == CANDIDATES else {}
                 file.write(json.dumps(record | more) + "\n")

@@ -26,7 +26,7 @@ from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, question_digest, 
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_stored
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score
-from vgbench_gen.store.files import dataset_error, replacing
+from vgbench_gen.store.files import dataset_error, replace_file
 
 SCHEMA = 2
 FOLDER = "scores"
@@ -330,7 +330,7 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
 
 def write_scores(saved: Saved) -> None:
     """Write a file of scores whole."""
-    with replacing(saved.path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with replace_file(saved.path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(_json({"schema": SCHEMA, **asdict(saved.header)}) + "\n")
         file.writelines(f"{_json(_row_json(row))}\n" for row in saved.rows)
 

@@ -27,7 +27,7 @@ from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
 from vgbench_gen.store.pictures import codec_versions
-from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, recipe_of, write_manifest
+from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, read_recipe, write_manifest
 from vgbench_gen.tasks.base import tasks
 
 
@@ -95,7 +95,7 @@ def read_built_recipe(out: Path) -> Recipe:
     """
     if not (out / "manifest.json").is_file():
         return load_recipe("default")
-    return parse_config(recipe_of(read_manifest(out), out), Recipe, str(out / "manifest.json"))
+    return parse_config(read_recipe(read_manifest(out), out), Recipe, str(out / "manifest.json"))
 
 
 def check_names(recipe: Recipe) -> None:

@@ -50,11 +50,11 @@ from vgbench_gen.store.provenance import (
     code_version,
     dataset_fingerprint,
     read_manifest,
-    recipe_of,
+    read_recipe,
     rows_fingerprint,
     write_manifest,
 )
-from vgbench_gen.store.rewrite import rewrite_items, stored_rows
+from vgbench_gen.store.rewrite import read_stored_rows, rewrite_items
 from vgbench_gen.store.schema import Row, item_row
 from vgbench_gen.store.shards import read_columns, write_item_rows
 from vgbench_gen.tasks.base import tasks
@@ -118,7 +118,7 @@ def redraw(
     """
     folder = find_build(Path(dataset))
     origin, manifest = Path(build) if build is not None else folder, read_manifest(folder)
-    recipe = parse_config(recipe_of(manifest, folder), Recipe, str(folder / MANIFEST))
+    recipe = parse_config(read_recipe(manifest, folder), Recipe, str(folder / MANIFEST))
     recipe = recipe.model_copy(update={"margins": settings.margins or recipe.margins})
     if recipe.wording.bank:
         recipe, _ = load_wordings(recipe, list_tasks(recipe))
@@ -186,7 +186,7 @@ def _write(
     propose: Propose | None,
 ) -> RedrawReport:
     paths = load(dataset).paths
-    stored = stored_rows(paths)
+    stored = read_stored_rows(paths)
     before = stored if stored is not None else [item_row(item) for item in load(dataset)]
     asked = list_redraws(before, work / "facts", settings)
     by_model = [question for question in asked if question.strategy == "llm"]

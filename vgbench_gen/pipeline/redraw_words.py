@@ -8,7 +8,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.question import QuestionRejectedError
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.text.bank import ITEM_MARK, origin_of, shipped
+from vgbench_gen.text.bank import ITEM_MARK, find_origin, load_shipped
 from vgbench_gen.text.paraphrase.rules import SLOT
 from vgbench_gen.text.render import phrasings, render
 
@@ -52,7 +52,7 @@ def _exchange_values(item: Item, before: Mapping[str, str], after: Mapping[str, 
     Raises:
         QuestionRejectedError: they do not hold each old value to the letter and once.
     """
-    phrasing = shipped().get(origin_of(item.template_id)[0])
+    phrasing = load_shipped().get(find_origin(item.template_id)[0])
     if phrasing is None or before.keys() != after.keys():
         raise QuestionRejectedError(REWORDED)
     named = {match[1] for text in (phrasing.question, phrasing.context) for match in SLOT.finditer(text)}

@@ -18,11 +18,11 @@ from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import code_version, dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.shards import write_items
-from vgbench_gen.text.bank import origin_of, shipped
+from vgbench_gen.text.bank import find_origin, load_shipped
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
-from vgbench_gen.text.paraphrase.filled import filled, merged
-from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
+from vgbench_gen.text.paraphrase.filled import fill_text, merge_texts
+from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, make_judge_request, make_reword_request
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
 
 
@@ -110,14 +110,14 @@ def reword_items(
         BuildLocked: another process writes there.
     """
     folder, target = find_build(Path(dataset), with_media=True), Path(out)
-    rules.language_of(language)
+    rules.find_language(language)
     manifest = read_manifest(folder)
     items = list(load(dataset))
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(items))
     check_target(target, "reworded", parent)
     groups = group_rows(items, tasks, types, language)
     report = RewordReport(target, rows=len(items), language=language)
-    report.vocabulary = rules.vocabulary(language) is not None
+    report.vocabulary = rules.load_vocabulary(language) is not None
     report.unasked = len(items) - sum(len(group.places) for group in groups)
     wordings = _ask_wordings(groups, asker, report, progress)
     if report.stopped:
@@ -126,7 +126,7 @@ def reword_items(
     for group, text in zip(groups, wordings, strict=True):
         if text is not None:
             for place, values in zip(group.places, group.original.samples, strict=True):
-                new = filled(text, values)
+                new = fill_text(text, values)
                 rows[place] = row_with_words(items[place], new.question, new.context, asker.backend.model, language)
                 report.new += 1
     report.fingerprint = dataset_fingerprint(rows)
@@ -149,15 +149,15 @@ def group_rows(
     places: dict[str, list[int]] = {}
     for k, item in enumerate(items):
         wanted = item.task in (tasks or (item.task,)) and item.question_type in (types or (item.question_type,))
-        if wanted and origin_of(item.template_id)[1] == "en":
+        if wanted and find_origin(item.template_id)[1] == "en":
             places.setdefault(f"twin {item.twin_id}" if item.twin_id else f"row {k}", []).append(k)
-    states = {name: phrasing.states for name, phrasing in shipped().items()}
+    states = {name: phrasing.states for name, phrasing in load_shipped().items()}
     groups = []
     for members in places.values():
         first = items[members[0]]
-        found = merged([Text(items[k].question, items[k].context) for k in members])
+        found = merge_texts([Text(items[k].question, items[k].context) for k in members])
         if found is not None:
-            known = states.get(origin_of(first.template_id)[0], ())
+            known = states.get(find_origin(first.template_id)[0], ())
             original = Original(found[0], known, language, filled=True, samples=found[1])
             groups.append(WordingGroup(tuple(members), f"{first.task}/{first.question_type}", original))
     return groups
@@ -166,9 +166,9 @@ def group_rows(
 def make_requests(groups: Sequence[WordingGroup], n: int, judged: bool) -> Iterator[Request]:
     """The first request about each text, and one to the judge; for estimates."""
     for group in groups:
-        yield asking(group.original, n, (), 0, Settings(max_tokens=MAX_TOKENS))
+        yield make_reword_request(group.original, n, (), 0, Settings(max_tokens=MAX_TOKENS))
         if judged:
-            yield judging(group.original, group.original.text, Settings())
+            yield make_judge_request(group.original, group.original.text, Settings())
 
 
 def _ask_wordings(

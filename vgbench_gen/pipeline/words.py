@@ -9,8 +9,8 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import Task
-from vgbench_gen.text.bank import load_bank, phrasings_of
-from vgbench_gen.text.paraphrase.rules import language_of
+from vgbench_gen.text.bank import load_bank, select_phrasings
+from vgbench_gen.text.paraphrase.rules import find_language
 
 
 def load_wordings(recipe: Recipe, tasks: Sequence[Task]) -> tuple[Recipe, dict[str, Any]]:
@@ -21,7 +21,7 @@ def load_wordings(recipe: Recipe, tasks: Sequence[Task]) -> tuple[Recipe, dict[s
             another language has no wordings for something that is asked.
     """
     words = recipe.wording
-    language_of(words.language)
+    find_language(words.language)
     if recipe.headline and words.use != "reviewed":
         raise ConfigError(
             f'wording.use: found "{words.use}" in a headline recipe; expected "reviewed". Accept wordings in the bank, '
@@ -35,7 +35,7 @@ def load_wordings(recipe: Recipe, tasks: Sequence[Task]) -> tuple[Recipe, dict[s
             )
         return recipe, {}
     bank = load_bank(Path(words.bank))
-    found = phrasings_of(bank, words.use, words.language)
+    found = select_phrasings(bank, words.use, words.language)
     if words.language != "en":
         have = {(p.task, p.question_type) for p in found}
         asked = [
@@ -44,7 +44,7 @@ def load_wordings(recipe: Recipe, tasks: Sequence[Task]) -> tuple[Recipe, dict[s
         lacking = [f"{task}/{form}" for task, form in asked if (task, form) not in have]
         if lacking:
             raise ConfigError(
-                f"{words.bank}: found no {words.use} wordings in {language_of(words.language).name} of "
+                f"{words.bank}: found no {words.use} wordings in {find_language(words.language).name} of "
                 f"{', '.join(lacking[:6])}{' and others' if len(lacking) > 6 else ''}; expected at least one of each. "
                 "Add them with `vgbench paraphrase`, accept them, or name fewer tasks."
             )

@@ -27,7 +27,7 @@ from vgbench_gen.store.provenance import (
     dataset_fingerprint,
     read_manifest,
     rows_fingerprint,
-    said_fingerprint,
+    text_fingerprint,
     write_manifest,
 )
 from vgbench_gen.store.schema import RecordSchema, Row
@@ -128,12 +128,12 @@ def hydrate(
         wanted = _Wanted(media)
         with media.batch():
             report.expected = rows_fingerprint(wanted.gathered(iter_rows(items.paths)))
-        report.expected_said = said_fingerprint(items)
+        report.expected_said = text_fingerprint(items)
         made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
         rows = _fill_rows(iter_rows(items.paths, _list_light_columns(items.paths)), made, wanted, media, report)
         write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
-        report.fingerprint, report.said = dataset_fingerprint(result), said_fingerprint(result)
+        report.fingerprint, report.said = dataset_fingerprint(result), text_fingerprint(result)
         if manifest is not None:
             how = {"published_fingerprint": report.expected, "pixels": report.here, "images": dict(report.images)}
             write_manifest(target, {**manifest, "fingerprint": report.fingerprint, "hydrated": how})

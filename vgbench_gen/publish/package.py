@@ -28,7 +28,7 @@ from vgbench_gen.store.files import (
     temporary_name,
     write_bytes,
 )
-from vgbench_gen.store.provenance import MANIFEST, code_version, read_manifest, said_fingerprint, write_manifest
+from vgbench_gen.store.provenance import MANIFEST, code_version, read_manifest, text_fingerprint, write_manifest
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 FORMAT = 1
@@ -166,7 +166,7 @@ def _set_record(rows: RowSet, files: Mapping[str, Any]) -> dict[str, Any]:
         "split": rows.split,
         "rows": len(rows),
         "fingerprint": rows.fingerprint,
-        "said_fingerprint": said_fingerprint(rows.published()),
+        "said_fingerprint": text_fingerprint(rows.published()),
         "files": sorted(mine, key=lambda name: (place.get(name.rpartition("/")[0] + "/", 0), name)),
     }
 

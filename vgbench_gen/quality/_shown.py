@@ -13,7 +13,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.text import lint, numbers
-from vgbench_gen.text.bank import origin_of
+from vgbench_gen.text.bank import find_origin
 from vgbench_gen.text.render import phrasings, word
 
 _KINDS = ("image", "point", "region")
@@ -29,7 +29,7 @@ def problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
 def text_problems(item: Item) -> list[str]:
     """What the text lint finds, and conventions that the row's template promises and the text does not state."""
     known = {phrasing.id: phrasing.states for phrasing in phrasings(item.task, item.question_type)}
-    template, language = origin_of(item.template_id)
+    template, language = find_origin(item.template_id)
     # Of other languages than English the lint knows no conventions.
     states = known.get(template, ()) if language == "en" else ()
     problems = lint.lint(item.question, item.context, item.options, states)

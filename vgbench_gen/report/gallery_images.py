@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.dataset import Dataset
-from vgbench_gen.store.files import replacing
+from vgbench_gen.store.files import replace_file
 from vgbench_gen.store.media import NAME, MediaStore
 
 OWN = "images"
@@ -87,7 +87,7 @@ class GalleryImages:
         size = source.stat().st_size
         self._count(name, size)
         if not target.is_file() or target.stat().st_size != size:
-            with replacing(target, durable=False) as temporary:
+            with replace_file(target, durable=False) as temporary:
                 try:
                     os.link(source, temporary)
                 except OSError:  # another disk, or one without links

@@ -29,7 +29,7 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE
-from vgbench_gen.store.files import clean_temporary, replacing, sync, sync_all, temporary_name, write_bytes
+from vgbench_gen.store.files import clean_temporary, replace_file, sync, sync_all, temporary_name, write_bytes
 from vgbench_gen.store.provenance import BuildLock
 
 SAMPLES_VERSION = 3
@@ -245,7 +245,7 @@ def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleS
     }
     write_bytes(folder / SAMPLES_FILE, (json.dumps(content, indent=1) + "\n").encode())
     for name, data in _get_layout(dataset).lists(specs).items():
-        with replacing(folder / name) as temporary:
+        with replace_file(folder / name) as temporary:
             temporary.write_bytes(data)
 
 

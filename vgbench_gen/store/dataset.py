@@ -95,9 +95,9 @@ class Dataset(Sequence[Item]):
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
         columns = [name for name in (*_LIGHT, _NAMES) if name not in empty or (but and name == "evidence")]
         for path in self.paths:
-            for row in shards.iter_rows([path], _leaves(path, columns), 1024):
+            for row in shards.iter_rows([path], _list_leaves(path, columns), 1024):
                 kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
-                yield _as_item(path, row | empty | kept)
+                yield _make_item(path, row | empty | kept)
 
     def at(self, places: Iterable[int]) -> Iterator[Item]:
         """The items in these rows, in the order of the dataset; the others are not unpacked."""
@@ -106,8 +106,8 @@ class Dataset(Sequence[Item]):
             size = sum(count for (file, _), count in zip(self._groups, self._sizes(), strict=True) if file == path)
             mine = {place - start for place in wanted if start <= place < start + size}
             if mine:
-                for row in shards.iter_rows([path], _leaves(path, [*_LIGHT, _NAMES]), 64, mine):
-                    yield _as_item(path, row)
+                for row in shards.iter_rows([path], _list_leaves(path, [*_LIGHT, _NAMES]), 64, mine):
+                    yield _make_item(path, row)
             start += size
 
     def by_id(self, item_id: str) -> Item:
@@ -177,14 +177,14 @@ class Dataset(Sequence[Item]):
         rows = self._rows_read[group]
         # Unpacked when asked for: a draw of few questions meets every group.
         if not isinstance(row := rows[place], Item):
-            row = rows[place] = _as_item(self._groups[group][0], row)
+            row = rows[place] = _make_item(self._groups[group][0], row)
         return row
 
     def _name(self) -> Path:
         return self.paths[0] if len(self.paths) == 1 else self.paths[0].parent
 
 
-def _as_item(path: Path, row: dict[str, Any]) -> Item:
+def _make_item(path: Path, row: dict[str, Any]) -> Item:
     try:
         return read_item(row)
     except (KeyError, TypeError, ValueError) as error:
@@ -192,12 +192,12 @@ def _as_item(path: Path, row: dict[str, Any]) -> Item:
         raise dataset_error(path, found, "items as in docs/data-dictionary.md", _REMEDY) from error
 
 
-def _leaves(path: Path, columns: Sequence[str]) -> list[str]:
+def _list_leaves(path: Path, columns: Sequence[str]) -> list[str]:
     with shards.open_parquet(path) as file:
-        return _leaves_of(file, columns)
+        return _list_leaves_of(file, columns)
 
 
-def _leaves_of(file: Any, columns: Sequence[str]) -> list[str]:
+def _list_leaves_of(file: Any, columns: Sequence[str]) -> list[str]:
     # The member of a list is called "element" by us and "item" by some other writers.
     leaves = {file.schema.column(k).path for k in range(len(file.schema))}
     names = [c if c in leaves or "." not in c else c.replace(".element.", ".item.") for c in columns]
@@ -206,11 +206,11 @@ def _leaves_of(file: Any, columns: Sequence[str]) -> list[str]:
 
 def _read_group(path: Path, index: int, columns: list[str]) -> list[dict[str, Any]]:
     with shards.open_parquet(path) as file:
-        names = _leaves_of(file, columns)
+        names = _list_leaves_of(file, columns)
         try:
             rows: list[dict[str, Any]] = file.read_row_group(index, columns=names, use_threads=False).to_pylist()
         except (OSError, pa.ArrowException) as error:
-            raise shards.damaged(path, error) from error
+            raise shards.damage_error(path, error) from error
     return rows
 
 

@@ -44,21 +44,25 @@ _TYPES = {
 }
 
 
-def markdown() -> str:
+def render_markdown() -> str:
     """The whole document."""
     parts = [_HEAD]
     for title, intro, columns in _SECTIONS:
-        lines = ["| column | type | unit | meaning | origin |", "| --- | --- | --- | --- | --- |", *_lines(columns)]
+        lines = [
+            "| column | type | unit | meaning | origin |",
+            "| --- | --- | --- | --- | --- |",
+            *_render_lines(columns),
+        ]
         parts.append(f"## {title}\n\n{intro}\n\n" + "\n".join(lines) + "\n")
     return "\n".join(parts)
 
 
-def _lines(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+def _render_lines(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
     for c in columns:
         kind = _TYPES.get(c.type, c.type)
         yield f"| `{prefix}{c.name}` | {kind} | {c.unit or '-'} | {c.meaning} | {c.origin} |"
-        yield from _lines(c.fields, f"{prefix}{c.name}[].")
+        yield from _render_lines(c.fields, f"{prefix}{c.name}[].")
 
 
 if __name__ == "__main__":
-    print(markdown(), end="")
+    print(render_markdown(), end="")

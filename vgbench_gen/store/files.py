@@ -32,7 +32,7 @@ def temporary_name(target: Path, kind: str = "tmp") -> Path:
 
 
 @contextmanager
-def replacing(target: Path, durable: bool = True) -> Iterator[Path]:
+def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path to write to; when the block ends well, it takes the place of `target` durably.
 
     The folder of `target` is made if need be. When the block raises, `target` stays as it was. Without `durable` a
@@ -63,7 +63,7 @@ def replacing(target: Path, durable: bool = True) -> Iterator[Path]:
 
 def write_bytes(target: Path, data: bytes, durable: bool = True) -> None:
     """Write a small file whole: temporary name, fsync, rename, fsync of the folder."""
-    with replacing(target, durable) as temporary:
+    with replace_file(target, durable) as temporary:
         temporary.write_bytes(data)
 
 
@@ -110,7 +110,7 @@ def link_file(file: Path, name: Path, there: bool = False) -> None:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):
             raise
-        with replacing(name, durable=False) as temporary:
+        with replace_file(name, durable=False) as temporary:
             shutil.copyfile(file, temporary)
 
 

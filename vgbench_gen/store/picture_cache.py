@@ -46,7 +46,7 @@ class PictureCache:
         Raises:
             DatasetError: as `pictures.render`.
         """
-        key = stable_hash(_renderer(), picture.key(), size=16)
+        key = stable_hash(_renderer_version(), picture.key(), size=16)
         known = self._look_up(key)
         if known is not None:
             with suppress(DatasetError):  # a foreign entry is as good as none
@@ -115,7 +115,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 @cache
-def _renderer() -> str:
+def _renderer_version() -> str:
     """What the bytes of a rendering depend on besides the picture: our drawing code and the codec."""
     digest = hashlib.blake2b(digest_size=16)
     for module in (pictures, drawing):

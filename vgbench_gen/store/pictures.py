@@ -139,7 +139,7 @@ def render_from(picture: Picture, base: ColorArray | None, data: bytes) -> bytes
 
 
 def _passes(picture: Picture, data: bytes) -> bool:
-    return not picture.ops and data[:2] == b"\xff\xd8" and not _header(picture.base, data)[1]
+    return not picture.ops and data[:2] == b"\xff\xd8" and not _read_header(picture.base, data)[1]
 
 
 def apply(picture: Picture, image: ColorArray) -> ColorArray:
@@ -168,7 +168,7 @@ def image_size(data: bytes, where: object = "image") -> tuple[int, int]:
     Raises:
         DatasetError: not a JPEG or PNG, or more than 64 megapixels.
     """
-    return _header(where, data)[0]
+    return _read_header(where, data)[0]
 
 
 def decode(data: bytes, where: object = "image") -> ColorArray:
@@ -179,7 +179,7 @@ def decode(data: bytes, where: object = "image") -> ColorArray:
     """
     import cv2
 
-    _header(where, data)
+    _read_header(where, data)
     flags = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
     image = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     if image is None:
@@ -258,13 +258,13 @@ def _check(op: object) -> None:
 
 
 def _check_size(op: Mapping[str, Any]) -> None:
-    width, height = _integers(op, "size", 2)
+    width, height = _read_integers(op, "size", 2)
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE and width * height <= MAX_PIXELS):
         raise ValueError(f"{op['op']}: size {width}x{height} is not within 1 px and {MAX_PIXELS // 10**6} megapixels")
 
 
 def _check_crop(op: Mapping[str, Any]) -> None:
-    x0, y0, w, h = _integers(op, "rect", 4)
+    x0, y0, w, h = _read_integers(op, "rect", 4)
     if x0 < 0 or y0 < 0 or w <= 0 or h <= 0:
         raise ValueError(f"crop_resize: rect {op['rect']} is not [x0 >= 0, y0 >= 0, w > 0, h > 0]")
 
@@ -288,14 +288,14 @@ def _check_mark(op: Mapping[str, Any]) -> None:
     if not isinstance(label, str) or len(label) > MAX_LABEL or not label.isprintable():
         raise ValueError(f"{name}: label must be at most {MAX_LABEL} printable characters, got {str(label)[:80]!r}")
     if name == "point":
-        _integers(op, "uv", 2)
+        _read_integers(op, "uv", 2)
     else:
-        x1, y1, x2, y2 = _integers(op, "rect", 4)
+        x1, y1, x2, y2 = _read_integers(op, "rect", 4)
         if x2 < x1 or y2 < y1:
             raise ValueError(f"region: rect {op['rect']} is not [x1, y1, x2 >= x1, y2 >= y1]")
 
 
-def _integers(op: Mapping[str, Any], key: str, count: int) -> list[int]:
+def _read_integers(op: Mapping[str, Any], key: str, count: int) -> list[int]:
     values = op[key]
     if not isinstance(values, list | tuple) or len(values) != count:
         raise ValueError(f"{op['op']}: {key} must be a list of {count} integers")
@@ -322,7 +322,7 @@ def _outside(op: Mapping[str, Any], image: ColorArray) -> Exception:
     return dataset_error("picture", found, "an operation within the image", remedy)
 
 
-def _header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
+def _read_header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
     """((width, height), whether EXIF asks viewers to turn the image); decodes nothing."""
     from PIL import Image
 

@@ -61,7 +61,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return found
 
 
-def recipe_of(manifest: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+def read_recipe(manifest: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """The recipe in the manifest of a folder.
 
     Raises:
@@ -104,7 +104,7 @@ def row_fingerprint(item: Item) -> str:
 
 def rows_fingerprint(rows: Iterable[Row]) -> str:
     """`dataset_fingerprint` of items by their rows (`item_row`)."""
-    return _joint(map(_digest, rows))
+    return _join_digests(map(_digest, rows))
 
 
 def _digest(item_row: Row) -> str:
@@ -119,17 +119,17 @@ def _digest(item_row: Row) -> str:
     return hashlib.blake2b(canonical_json(row).encode(), digest_size=16).hexdigest()
 
 
-def said_fingerprint(items: Iterable[Item]) -> str:
+def text_fingerprint(items: Iterable[Item]) -> str:
     """Digest of everything the items say, in order: as `dataset_fingerprint`, without the names of their images.
 
     The same wherever a dataset's images are made again, also by another codec, whose bytes have other names.
     """
-    return _joint(_digest({**item_row(item), "images": []}) for item in items)
+    return _join_digests(_digest({**item_row(item), "images": []}) for item in items)
 
 
 def dataset_fingerprint(items: Iterable[Item]) -> str:
     """Digest of all items in order, whatever files, encoding or pyarrow release hold them."""
-    return _joint(map(row_fingerprint, items))
+    return _join_digests(map(row_fingerprint, items))
 
 
 def proved_fingerprint(dataset: Dataset) -> str:
@@ -148,7 +148,7 @@ def proved_fingerprint(dataset: Dataset) -> str:
     return dataset_fingerprint(named_anew())
 
 
-def _joint(digests: Iterable[str]) -> str:
+def _join_digests(digests: Iterable[str]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for each in digests:
         digest.update(bytes.fromhex(each))
@@ -176,9 +176,9 @@ class BuildLock:
 
     def __enter__(self) -> BuildLock:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _one_at_a_time(self.path.parent):
+        with _serialize(self.path.parent):
             holder = self._holder() or {}
-            if (holder and not _gone(holder)) or self._flocked():
+            if (holder and not _is_gone(holder)) or self._flocked():
                 raise BuildLocked(
                     f"{self.path.parent}: process {holder.get('pid')} on {holder.get('host')} is building here. Wait "
                     f"for it to end; if it no longer runs, delete {self.path} and try again."
@@ -188,7 +188,7 @@ class BuildLock:
             try:
                 with suppress(OSError):  # a file system without flock
                     fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.write(self._handle, canonical_json(_me()).encode())
+                os.write(self._handle, canonical_json(_describe_process()).encode())
             except BaseException:
                 os.close(self._handle)
                 raise
@@ -197,8 +197,8 @@ class BuildLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with _one_at_a_time(self.path.parent):
-            if self._holder() == _me():
+        with _serialize(self.path.parent):
+            if self._holder() == _describe_process():
                 self.path.unlink(missing_ok=True)
         os.close(self._handle)
 
@@ -227,7 +227,7 @@ class BuildLock:
 
 
 @contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def _serialize(folder: Path) -> Iterator[None]:
     """Keep two processes from both judging a lock stale and removing each other's new one."""
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -238,20 +238,20 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _me() -> dict[str, Any]:
-    return {"pid": os.getpid(), "host": socket.gethostname(), "started": _started(os.getpid())}
+def _describe_process() -> dict[str, Any]:
+    return {"pid": os.getpid(), "host": socket.gethostname(), "started": _read_start_time(os.getpid())}
 
 
-def _gone(holder: Mapping[str, Any]) -> bool:
+def _is_gone(holder: Mapping[str, Any]) -> bool:
     if holder.get("host") != socket.gethostname():
         return False
     pid = holder.get("pid")
     if not isinstance(pid, int) or isinstance(pid, bool) or pid <= 0:
         return True
-    return not process_alive(pid) or _started(pid) != holder.get("started")
+    return not process_alive(pid) or _read_start_time(pid) != holder.get("started")
 
 
-def _started(pid: int) -> int:
+def _read_start_time(pid: int) -> int:
     """Start time of a process in ticks since boot, 0 where unknown: process numbers are used again, these are not."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])

@@ -19,7 +19,7 @@ from vgbench_gen.store.encoding import parquet_writer, stored_schema
 from vgbench_gen.store.files import link_file, replace_folder, sync, temporary_name
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, Row
-from vgbench_gen.store.shards import damaged, iter_rows, open_parquet
+from vgbench_gen.store.shards import damage_error, iter_rows, open_parquet
 
 _LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
 _AT_ONCE = 512
@@ -35,7 +35,7 @@ class _Part:
     count: int
 
 
-def stored_rows(paths: Sequence[Path]) -> list[Row] | None:
+def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:
     """The rows of a dataset as `schema.item_row` makes them, whose texts were not read; `rewrite_items` takes them.
 
     Args:
@@ -75,7 +75,7 @@ def rewrite_items(
 
     Args:
         folder: replaced whole; may be where `paths` are.
-        paths: files of `before`, of which `stored_rows` could read the rows.
+        paths: files of `before`, of which `read_stored_rows` could read the rows.
         before, after: rows in order; after[k] is before[k], the same object, where a row stays.
         media: where the bytes of other images are.
         threads: files written at once; changes nothing.
@@ -85,7 +85,7 @@ def rewrite_items(
         DatasetError: an image is missing or damaged, or a file is; `folder` stays as it was.
     """
     parts: list[_Part] = []
-    with _filling(folder) as filling, ThreadPoolExecutor(max(1, threads)) as pool:
+    with _fill_folder(folder) as filling, ThreadPoolExecutor(max(1, threads)) as pool:
         start = 0
         for k, path in enumerate(paths):
             with open_parquet(path) as file:
@@ -106,7 +106,7 @@ def rewrite_items(
 
 
 @contextmanager
-def _filling(folder: Path) -> Iterator[Path]:
+def _fill_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which takes the place of `folder` when the block ends well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     filling = temporary_name(folder)
@@ -135,7 +135,7 @@ def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media:
             try:
                 table = file.read_row_group(group, use_threads=False)
             except (OSError, pa.ArrowException) as error:
-                raise damaged(part.source, error) from error
+                raise damage_error(part.source, error) from error
             here = range(start, start + len(table))
             mine = {k - start: row for k, row in changed.items() if k in here}
             if mine:

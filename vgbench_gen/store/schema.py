@@ -121,7 +121,7 @@ def _fact_row(fact: Fact) -> Row:
         "candidates": [
             {
                 "key": c.key,
-                **_flat(c.value, "value", "value_shape"),
+                **_flatten(c.value, "value", "value_shape"),
                 "frame_ids": list(c.frame_ids),
                 "show": canonical_json(c.show),
                 "evidence": canonical_json(c.evidence),
@@ -129,7 +129,7 @@ def _fact_row(fact: Fact) -> Row:
             for c in fact.candidates
         ],
         "truth": fact.truth,
-        **_flat(fact.second_value, "second_value", "second_shape"),
+        **_flatten(fact.second_value, "second_value", "second_shape"),
         "margin": float(fact.margin),
         "evidence": canonical_json(fact.evidence),
         "licence": fact.licence,
@@ -146,7 +146,7 @@ def _read_fact(row: Mapping[str, Any]) -> Fact:
     plain["candidates"] = tuple(
         Candidate(
             key=c["key"],
-            value=_shaped(c["value"], c["value_shape"]),
+            value=_reshape(c["value"], c["value_shape"]),
             frame_ids=tuple(c["frame_ids"]),
             show=show,
             evidence=evidence,
@@ -154,7 +154,7 @@ def _read_fact(row: Mapping[str, Any]) -> Fact:
         for c, show, evidence in zip(row["candidates"], read, read, strict=True)
     )
     plain["frame_ids"] = tuple(row["frame_ids"])
-    plain["second_value"] = _shaped(row["second_value"], plain.pop("second_shape"))
+    plain["second_value"] = _reshape(row["second_value"], plain.pop("second_shape"))
     for name in ("evidence", "pictures", "cameras"):
         plain[name] = from_json(row[name])
     return Fact(**plain)
@@ -217,12 +217,12 @@ def read_item(row: Mapping[str, Any]) -> Item:
     return Item(**plain)
 
 
-def _flat(value: Any, values: str, shape: str) -> Row:
+def _flatten(value: Any, values: str, shape: str) -> Row:
     array = np.asarray(value, dtype=np.float64)
     return {values: array.ravel().tolist(), shape: list(array.shape)}
 
 
-def _shaped(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
+def _reshape(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
     return np.array(values, dtype=np.float64).reshape(tuple(shape))
 
 

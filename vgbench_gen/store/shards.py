@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.encoding import GroupWriter
-from vgbench_gen.store.files import clean_temporary, dataset_error, replace_folder, replacing, sync, temporary_name
+from vgbench_gen.store.files import clean_temporary, dataset_error, replace_file, replace_folder, sync, temporary_name
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, RecordSchema, Row, item_row
 
 __all__ = [
-    "check_schema", "clean_temporary", "damaged", "iter_rows", "open_parquet", "read_columns", "read_metadata",
+    "check_schema", "clean_temporary", "damage_error", "iter_rows", "open_parquet", "read_columns", "read_metadata",
     "read_shard", "write_embedded_rows", "write_item_rows", "write_items", "write_rows", "write_shard",
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ def write_rows(
 ) -> int:
     """`write_shard` for rows that are already in the table's columns."""
     count = 0
-    with replacing(path) as temporary, GroupWriter(temporary, table, metadata) as writer:
+    with replace_file(path) as temporary, GroupWriter(temporary, table, metadata) as writer:
         for row in rows:
             writer.add(row)
             count += 1
@@ -100,7 +100,7 @@ def write_item_rows(
     """`write_items` for rows of `item_row`; the bytes of their images are set here."""
     embedded = (
         {**row, "images": [{"bytes": images[name], "path": name} for name in _shown(row)]}
-        for row, images in _with_images(rows, media)
+        for row, images in _embed_images(rows, media)
     )
     return write_embedded_rows(folder, embedded, ITEMS, "items", rows_per_shard, bytes_per_shard, metadata)
 
@@ -149,7 +149,7 @@ def write_embedded_rows(
     return [folder / name for name in names]
 
 
-def _with_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row, dict[str, bytes]]]:
+def _embed_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row, dict[str, bytes]]]:
     """Every row with its images by name; the next ones are read and checked while the last ones are written."""
     ahead: deque[tuple[list[Row], dict[str, Future[bytes]]]] = deque()
     rows = iter(items)
@@ -216,7 +216,7 @@ def iter_rows(
     """
     for path in paths:
         with open_parquet(path) as file:
-            groups, places = _groups_with(file.metadata, only)
+            groups, places = _find_groups(file.metadata, only)
             batches = file.iter_batches(
                 batch, row_groups=groups, columns=None if columns is None else list(columns), use_threads=False
             )
@@ -227,7 +227,7 @@ def iter_rows(
                 except StopIteration:
                     break
                 except (OSError, pa.ArrowException) as error:
-                    raise damaged(path, error) from error
+                    raise damage_error(path, error) from error
                 count = len(rows)
                 if only is not None:
                     rows = rows.take(_indices([k for k in range(count) if places[start + k] in only]))
@@ -240,7 +240,7 @@ def _indices(places: Sequence[int]) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(np.array(places, dtype=np.int64))])
 
 
-def _groups_with(metadata: Any, only: Container[int] | None) -> tuple[list[int], list[int]]:
+def _find_groups(metadata: Any, only: Container[int] | None) -> tuple[list[int], list[int]]:
     """(row groups that hold a wanted row, places of their rows in the file)."""
     groups: list[int] = []
     places: list[int] = []
@@ -264,7 +264,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
         try:
             table = file.read(columns=list(names), use_threads=False)
         except (OSError, pa.ArrowException) as error:
-            raise damaged(path, error) from error
+            raise damage_error(path, error) from error
     return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
@@ -275,7 +275,7 @@ def open_parquet(path: Path) -> Any:
     except FileNotFoundError:
         raise dataset_error(path, "no file", "a parquet file", _REMEDY) from None
     except (OSError, pa.ArrowException) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
 
 
 def check_schema(path: Path, file: Any, table: RecordSchema[Any]) -> None:
@@ -305,7 +305,7 @@ def _plain_type(arrow_type: Any) -> str:
     return str(arrow_type).replace("large_", "").replace("element:", "item:")
 
 
-def damaged(path: Path, error: Exception) -> DatasetError:
+def damage_error(path: Path, error: Exception) -> DatasetError:
     """The error for a file that pyarrow cannot read."""
     reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
     return dataset_error(path, f"an unreadable file ({reason})", "a whole parquet file", _REMEDY)

@@ -24,7 +24,7 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.paraphrase.checks import Original, Text, lint_problems
-from vgbench_gen.text.paraphrase.rules import language_of
+from vgbench_gen.text.paraphrase.rules import find_language
 from vgbench_gen.text.render import (
     MAX_TEMPLATE_CHARS,
     Phrasing,
@@ -108,7 +108,7 @@ def template_digest(phrasing: Phrasing) -> str:
     return stable_hash("template", phrasing.question, phrasing.context, *phrasing.states)
 
 
-def shipped() -> dict[str, Phrasing]:
+def load_shipped() -> dict[str, Phrasing]:
     """All shipped phrasings by id."""
     return {p.id: p for task in task_names() for form in question_types(task) for p in phrasings(task, form)}
 
@@ -116,7 +116,7 @@ def shipped() -> dict[str, Phrasing]:
 ITEM_MARK = ".item-"  # in the `template_id` of a row that was reworded by itself, before the language
 
 
-def origin_of(template_id: str) -> tuple[str, str]:
+def find_origin(template_id: str) -> tuple[str, str]:
     """(id of the shipped phrasing, language) behind the `template_id` of a row, reworded or not."""
     parts = template_id.split(".")
     language = "en"
@@ -138,13 +138,13 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
     if missing_ok and not path.exists():
         return Bank(path)
     entries = load_toml(path, _BankFile).phrasings
-    known = shipped()
+    known = load_shipped()
     cells: Counter[tuple[str, str, str]] = Counter()
     seen: set[str] = set()
     good, stale = [], []
     for entry in entries:
         where = f"{path}, {entry.id}"
-        language_of(entry.language)
+        find_language(entry.language)
         if entry.id in seen:
             raise PhrasingError(where, "this id twice", "every id once")
         seen.add(entry.id)
@@ -172,14 +172,14 @@ def save_bank(bank: Bank) -> None:
         ConfigError: an entry cannot be written so that it reads back the same.
     """
     entries = sorted([*bank.entries, *bank.stale], key=_order)
-    text = _HEADER + "".join(_written(entry) for entry in entries)
+    text = _HEADER + "".join(_format_bank(entry) for entry in entries)
     again = tomllib.loads(text).get("phrasings", [])
     if again != [entry.model_dump() for entry in entries]:
         raise ConfigError(f"{bank.path}: found a wording that TOML cannot hold; expected plain text. Remove it.")
     write_bytes(bank.path, text.encode("utf-8"))
 
 
-def added(bank: Bank, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> Bank:
+def add_wordings(bank: Bank, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> Bank:
     """The bank with further wordings of one template, as proposals with the smallest free numbers."""
     taken = {e.id for e in (*bank.entries, *bank.stale)}
     entries = list(bank.entries)
@@ -206,7 +206,7 @@ def added(bank: Bank, template: Phrasing, texts: Sequence[Text], model: str, lan
     return Bank(bank.path, tuple(sorted(entries, key=_order)), bank.stale)
 
 
-def accepted(bank: Bank, ids: Sequence[str] | None) -> tuple[Bank, list[str]]:
+def accept_entries(bank: Bank, ids: Sequence[str] | None) -> tuple[Bank, list[str]]:
     """(the bank with these entries reviewed, all of them where None; the ids that changed).
 
     Raises:
@@ -222,9 +222,9 @@ def accepted(bank: Bank, ids: Sequence[str] | None) -> tuple[Bank, list[str]]:
     return Bank(bank.path, entries, bank.stale), changed
 
 
-def phrasings_of(bank: Bank, use: Status, language: str) -> tuple[Phrasing, ...]:
+def select_phrasings(bank: Bank, use: Status, language: str) -> tuple[Phrasing, ...]:
     """Entries as phrasings to draw from. use: "reviewed" for those alone, "proposed" for all."""
-    known = shipped()
+    known = load_shipped()
     return tuple(
         Phrasing(
             id=entry.template_id,
@@ -259,21 +259,21 @@ def _order(entry: BankEntry) -> tuple[str, str, int, str, int]:
     return entry.task, entry.type, number, entry.language, int(re.sub(r".*[a-z]", "", entry.id))
 
 
-def _written(entry: BankEntry) -> str:
+def _format_bank(entry: BankEntry) -> str:
     lines = ["\n[[phrasings]]"]
     for name, value in entry.model_dump().items():
-        lines.append(f"{name} = {_multi_line(value) if name in ('question', 'context') else _quoted(value)}")
+        lines.append(f"{name} = {_quote_lines(value) if name in ('question', 'context') else _quote(value)}")
     return "\n".join(lines) + "\n"
 
 
-def _quoted(value: str) -> str:
-    return f'"{_escaped(value)}"'
+def _quote(value: str) -> str:
+    return f'"{_escape(value)}"'
 
 
-def _multi_line(value: str) -> str:
+def _quote_lines(value: str) -> str:
     """A TOML string over several lines, whose line ends vanish in reading."""
     rows = []
-    whole = re.sub(r"\{\{ (\w+) \}\}", "{{\x01\\1\x01}}", _escaped(value))  # placeholders are not broken
+    whole = re.sub(r"\{\{ (\w+) \}\}", "{{\x01\\1\x01}}", _escape(value))  # placeholders are not broken
     for line in whole.split("\n"):
         # Only single spaces between words are line ends here: TOML drops all white space after the backslash.
         wrapped = textwrap.wrap(
@@ -284,7 +284,7 @@ def _multi_line(value: str) -> str:
     return '"""\\\n' + "\n".join(rows).replace("\x01", " ") + '"""'
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return "".join(
         {"\\": "\\\\", '"': '\\"'}.get(c, c if c == "\n" or ord(c) >= 32 else f"\\u{ord(c):04x}") for c in value
     )

@@ -93,7 +93,7 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
     problems: list[str] = []
     parts = [("question", question), ("context", context)]
     for name, text in parts:
-        problems += [f"{name}: {problem}" for problem in _text_problems(text)]
+        problems += [f"{name}: {problem}" for problem in _find_text_problems(text)]
     for name, text in parts:
         letters = _LETTERS.search(text)
         if letters is not None:
@@ -108,11 +108,11 @@ def lint(question: str, context: str, options: Sequence[str] = (), states: Seque
 
 def lint_options(options: Sequence[str]) -> list[str]:
     """The part of `lint` that looks at options alone, for texts around them that were looked at before."""
-    each = [f"option {i + 1}: {problem}" for i, option in enumerate(options) for problem in _text_problems(option)]
-    return each + option_problems(options)
+    each = [f"option {i + 1}: {problem}" for i, option in enumerate(options) for problem in _find_text_problems(option)]
+    return each + find_option_problems(options)
 
 
-def option_problems(options: Sequence[str]) -> list[str]:
+def find_option_problems(options: Sequence[str]) -> list[str]:
     """Differences in form between options; see `lint`."""
     if not options:
         return []
@@ -141,7 +141,7 @@ def _length_problems(rows: Iterable[Sequence[str]]) -> list[str]:
     return []
 
 
-def _text_problems(text: str) -> list[str]:
+def _find_text_problems(text: str) -> list[str]:
     problems: list[str] = []
     if not text:
         return ["empty"]

@@ -179,7 +179,7 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
         PhrasingError: not readable, not the expected shape, a template holds more than slots, a slot is not
             allowed or a required one is unused, an id is repeated or misnamed.
     """
-    parsed = _validated(_TaskFile, _read_toml(path), path)
+    parsed = _validate(_TaskFile, _read_toml(path), path)
     if parsed.task != path.stem:
         raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
@@ -254,7 +254,7 @@ def phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
 @cache
 def load_words(path: Path) -> Mapping[str, str]:
     """Read and check a words file: `<table>.<key>` to phrase. Raises PhrasingError as `load_task_file` does."""
-    tables = _validated(_WordsFile, {"tables": _read_toml(path)}, path).tables
+    tables = _validate(_WordsFile, {"tables": _read_toml(path)}, path).tables
     words = {f"{table}.{key}": text for table, entries in tables.items() for key, text in entries.items()}
     for key, text in words.items():
         slot_names(text, f"{path}, {key}")
@@ -305,7 +305,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise PhrasingError(path, f"no valid TOML ({error})", "UTF-8 text in TOML") from error
 
 
-def _validated(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:
+def _validate(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -337,7 +337,7 @@ def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
             raise PhrasingError(where, f"{kind} for the slot {name!r}", f"a text of 1 to {MAX_SLOT_CHARS} characters")
         values[name] = value
     try:
-        return _compiled(template).render(values)
+        return _compile(template).render(values)
     except TemplateError as error:  # unreachable after the checks above; kept so that nothing leaks untyped
         raise PhrasingError(where, f"a template that fails ({error})", "plain text with slots") from error
 
@@ -356,7 +356,7 @@ def _slots_of(template: str) -> tuple[frozenset[str], str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(template: str) -> Template:
+def _compile(template: str) -> Template:
     compiled = _ENVIRONMENT.from_string(template)
     compiled.globals = {}  # jinja copies them at every rendering, and a slot never names one
     return compiled

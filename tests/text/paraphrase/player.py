@@ -11,15 +11,15 @@ from tests.text.paraphrase.good_rewordings import GOOD
 from vgbench_gen.backends._call import Call
 from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.text.bank import shipped
+from vgbench_gen.text.bank import load_shipped
 from vgbench_gen.text.paraphrase import rules
 
-IDS = {(p.question, p.context): name for name, p in shipped().items()}
+IDS = {(p.question, p.context): name for name, p in load_shipped().items()}
 
 
 def between_fences(prompt: str) -> dict[str, Any]:
     """The text that a prompt is about."""
-    fence = rules.prompts().fence
+    fence = rules.load_prompts().fence
     return dict(json.loads(prompt.split(fence)[1]))
 
 

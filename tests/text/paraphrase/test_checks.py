@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tests.text.paraphrase.good_rewordings import GOOD, rewordings
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.text.bank import shipped
-from vgbench_gen.text.paraphrase.checks import REASONS, Original, Text, check, tidied
+from vgbench_gen.text.bank import load_shipped
+from vgbench_gen.text.paraphrase.checks import REASONS, Original, Text, check, tidy_text
 from vgbench_gen.text.render import phrasings, question_types, task_names
 
-TEMPLATES = shipped()
+TEMPLATES = load_shipped()
 CELLS: list[tuple[str, QuestionType]] = [(task, form) for task in task_names() for form in question_types(task)]
 PAIRS = [(name, k) for name, texts in GOOD.items() for k in range(len(texts))]
 
@@ -186,7 +186,7 @@ def test_copies_of_other_wordings_are_refused() -> None:
 
 
 def test_slots_are_tidied_and_nothing_else() -> None:
-    assert tidied(" A {{fx}} and {{  fy }} of {{ Fz }}. ") == "A {{ fx }} and {{ fy }} of {{ Fz }}."
+    assert tidy_text(" A {{fx}} and {{  fy }} of {{ Fz }}. ") == "A {{ fx }} and {{ fy }} of {{ Fz }}."
 
 
 KEPT_WORDS = [
@@ -241,7 +241,7 @@ NONSENSE = st.text(
 def test_nonsense_is_refused_and_breaks_nothing(pair: tuple[str, int], question: str, context: str) -> None:
     name, text = pair[0], GOOD[pair[0]][pair[1]]
     for proposed in (Text(question, context), Text(question, text.context), Text(text.question, context)):
-        found = reasons(Text(tidied(proposed.question), tidied(proposed.context)), name)
+        found = reasons(Text(tidy_text(proposed.question), tidy_text(proposed.context)), name)
         assert found
         assert found <= set(REASONS)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.text.paraphrase.good_rewordings import GOOD
-from vgbench_gen.text.bank import shipped
+from vgbench_gen.text.bank import load_shipped
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text, check
-from vgbench_gen.text.paraphrase.filled import filled, merged
+from vgbench_gen.text.paraphrase.filled import fill_text, merge_texts
 
-SAMPLES = rules.slots().samples
+SAMPLES = rules.list_slots().samples
 
 
 def both(name: str) -> tuple[Text, Original]:
     """(a careful rewording, its original), both with numbers in place of placeholders."""
-    template = shipped()[name]
-    text = filled(Text(template.question, template.context), SAMPLES)
-    return filled(GOOD[name][0], SAMPLES), Original(text, template.states, filled=True)
+    template = load_shipped()[name]
+    text = fill_text(Text(template.question, template.context), SAMPLES)
+    return fill_text(GOOD[name][0], SAMPLES), Original(text, template.states, filled=True)
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -56,8 +56,8 @@ def test_numbers_keep_their_places(name: str, old: str, new: str, reason: str) -
 
 
 def test_colours_stay_with_their_regions() -> None:
-    template = shipped()["object_distance.multi-choice.1"]
-    original = Original(filled(Text(template.question, template.context), SAMPLES), template.states, filled=True)
+    template = load_shipped()["object_distance.multi-choice.1"]
+    original = Original(fill_text(Text(template.question, template.context), SAMPLES), template.states, filled=True)
     for a, b, fine in (("orange", "dark blue", True), ("dark blue", "orange", False)):
         asked = f"Which distance, in metres, separates the object in the {a} rectangle [12, 96, 76, 160] from the "
         asked += f"object in the {b} rectangle [212, 300, 276, 411]?"
@@ -72,23 +72,23 @@ TWINS = [
 
 
 def test_twins_share_a_text_with_placeholders_where_they_differ() -> None:
-    found = merged(TWINS)
+    found = merge_texts(TWINS)
     assert found is not None
     text, values = found
     assert text.question == "Is it\nR =\n{{ v1 }}\nwithin 5.0 degrees of {{ v2 }}?"
     assert text.context == TWINS[0].context
     assert values[1] == {"v1": "[[0.0, 1.0],\n [1.0, 0.5]]", "v2": "(4, 3)"}
-    assert [filled(text, mine) for mine in values] == TWINS
-    assert merged([TWINS[0]]) == (TWINS[0], ({},))
-    assert merged([TWINS[0], Text("Is it not?", TWINS[0].context)]) is None
-    assert merged([Text("Is (1.5) it?", "x"), Text("Is (2.5) it?", "x")]) == (
+    assert [fill_text(text, mine) for mine in values] == TWINS
+    assert merge_texts([TWINS[0]]) == (TWINS[0], ({},))
+    assert merge_texts([TWINS[0], Text("Is it not?", TWINS[0].context)]) is None
+    assert merge_texts([Text("Is (1.5) it?", "x"), Text("Is (2.5) it?", "x")]) == (
         Text("Is {{ v1 }} it?", "x"),
         ({"v1": "(1.5)"}, {"v1": "(2.5)"}),
     )
 
 
 def test_the_lint_reads_every_twin() -> None:
-    text, values = merged(TWINS) or (TWINS[0], ({},))
+    text, values = merge_texts(TWINS) or (TWINS[0], ({},))
     broken = ({**values[0]}, {**values[1], "v2": "-0.00"})
     told = Text("R =\n{{ v1 }}\nIs this so within 5.0 degrees of {{ v2 }}?", "The size (of 3) is 640 x 480.")
     assert not [p for p in check(told, Original(text, (), filled=True, samples=values)) if p.reason == "lint"]

@@ -18,11 +18,11 @@ from tests.text.paraphrase.player import Played, answer, between_fences, nonsens
 from vgbench_gen.backends.base import Settings
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli.main import main
-from vgbench_gen.text.bank import MAX_PER_CELL, Bank, added, load_bank, shipped
+from vgbench_gen.text.bank import MAX_PER_CELL, Bank, add_wordings, load_bank, load_shipped
 from vgbench_gen.text.paraphrase.checks import Text
-from vgbench_gen.text.paraphrase.prompts import rewordings, verdict
+from vgbench_gen.text.paraphrase.prompts import read_rewordings, read_verdict
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts
-from vgbench_gen.text.paraphrase.templates import cells, paraphrase, requests_of
+from vgbench_gen.text.paraphrase.templates import cells, make_requests, paraphrase
 from vgbench_gen.text.render import phrasings
 
 DEPTH = ["metric_depth"], ["open-ended"]
@@ -61,7 +61,7 @@ def test_good_rewordings_reach_the_bank_as_proposals(tmp_path: Path) -> None:
 
 
 def test_the_prompt_holds_the_rule_of_placeholders(tmp_path: Path) -> None:
-    prompt = next(requests_of(cells(["metric_depth"], ["judgment"]), 3, Bank(tmp_path / "b.toml"), "de", False))
+    prompt = next(make_requests(cells(["metric_depth"], ["judgment"]), 3, Bank(tmp_path / "b.toml"), "de", False))
     part = prompt.messages[0].parts[0]
     told = getattr(part, "text", "")
     assert "Write 3 different rewordings of both in German" in told
@@ -99,16 +99,16 @@ def test_nonsense_costs_a_fallback_and_nothing_else(tmp_path: Path, reply_text: 
 
 def test_replies_are_read_safely() -> None:
     good = {"question": " What? ", "context": "It is {{fx}}."}
-    assert rewordings(json.dumps([good]), 4) == ([Text("What?", "It is {{ fx }}.")], "")
-    assert rewordings(json.dumps(good), 4)[1] == ""
-    assert rewordings("Here:\n```json\n" + json.dumps({"rewordings": [good, good]}) + "\n```", 1)[0] != []
-    assert len(rewordings(json.dumps([good] * 9), 4)[0]) == 4
-    assert rewordings(json.dumps([good | {"answer": "Yes"}]), 4) == ([], "shape")
-    assert rewordings(json.dumps([good, {"question": 3, "context": "x"}]), 4)[1] == "shape"
-    assert rewordings("x" * 300_000 + json.dumps([good]), 4) == ([], "json")
-    assert verdict('Well: {"same": true}') == (True, "")
-    assert verdict('{"same": "yes", "reason": 4}') == (True, "")
-    assert verdict('{"same": 1}')[0] is False
+    assert read_rewordings(json.dumps([good]), 4) == ([Text("What?", "It is {{ fx }}.")], "")
+    assert read_rewordings(json.dumps(good), 4)[1] == ""
+    assert read_rewordings("Here:\n```json\n" + json.dumps({"rewordings": [good, good]}) + "\n```", 1)[0] != []
+    assert len(read_rewordings(json.dumps([good] * 9), 4)[0]) == 4
+    assert read_rewordings(json.dumps([good | {"answer": "Yes"}]), 4) == ([], "shape")
+    assert read_rewordings(json.dumps([good, {"question": 3, "context": "x"}]), 4)[1] == "shape"
+    assert read_rewordings("x" * 300_000 + json.dumps([good]), 4) == ([], "json")
+    assert read_verdict('Well: {"same": true}') == (True, "")
+    assert read_verdict('{"same": "yes", "reason": 4}') == (True, "")
+    assert read_verdict('{"same": 1}')[0] is False
 
 
 def test_places_of_a_cell_are_shared_and_never_more_than_eight(tmp_path: Path) -> None:
@@ -146,12 +146,12 @@ def test_wordings_differ_from_those_of_the_bank(tmp_path: Path) -> None:
     name = "relative_pose.judgment.1"
     text = GOOD[name][0]
     nearly = Text(text.question, text.context.replace("All of the following", "All these following"))
-    bank = added(Bank(tmp_path / "bank.toml"), shipped()[name], [nearly], "a person", "en")
+    bank = add_wordings(Bank(tmp_path / "bank.toml"), load_shipped()[name], [nearly], "a person", "en")
     again, report = paraphrase(asker(Played()), bank, cells(["relative_pose"], ["judgment"]))
     assert again == bank
     assert report.total.accepted == 0
     # The same one again is no news, and costs no more than it did.
-    bank = added(Bank(tmp_path / "bank.toml"), shipped()[name], [text], "played", "en")
+    bank = add_wordings(Bank(tmp_path / "bank.toml"), load_shipped()[name], [text], "played", "en")
     again, report = paraphrase(asker(Played()), bank, cells(["relative_pose"], ["judgment"]))
     assert again == bank
     assert report.total.accepted == 1
@@ -235,7 +235,7 @@ def depth_templates() -> list[Text]:
 def answer_for(question: str, context: str) -> str:
     from vgbench_gen.text.paraphrase import rules
 
-    fence = rules.prompts().fence
+    fence = rules.load_prompts().fence
     return answer(f"{fence}{json.dumps({'question': question, 'context': context})}{fence}")
 
 

@@ -79,7 +79,7 @@ class Original:
     samples: tuple[Mapping[str, str], ...] = ({},)
 
 
-def tidied(text: str) -> str:
+def tidy_text(text: str) -> str:
     """Outer space removed and placeholders spelled as ours are; nothing else is mended."""
     return _LOOSE_SLOT.sub(lambda match: f"{{{{ {match[1]} }}}}", text.strip())
 
@@ -97,26 +97,26 @@ def check(proposed: Text, original: Original, others: Sequence[Text] = ()) -> li
             found.append(WordingProblem("size", part, f"{len(new)} characters; at most {MAX_CHARS}"))
     if found:
         return found  # what follows needs texts of a decent size
-    words, source = rules.vocabulary(original.language), rules.english()
+    words, source = rules.load_vocabulary(original.language), rules.english()
     for (part, new), (_, old) in zip(proposed.parts(), original.text.parts(), strict=True):
         for reason, detail in _part_problems(new, old, original, words, source):
             found.append(WordingProblem(reason, part, detail))
-    found += _copies(proposed, original.text, others)
+    found += _find_copies(proposed, original.text, others)
     return found + lint_problems(proposed, original)
 
 
 def _part_problems(
     new: str, old: str, original: Original, words: Vocabulary | None, source: Vocabulary
 ) -> list[tuple[str, str]]:
-    found = _characters(new, old, original.language, words)
+    found = _find_character_problems(new, old, original.language, words)
     for reason, patterns in rules.refused().items():
         for pattern in patterns:
             match = pattern.search(new)
             if match is not None and pattern.search(old) is None:
                 found.append((reason, repr(match.group().strip()[:60])))
     found += slot_problems(new, old, original.filled)
-    found += _grammar(new, old, original)
-    share = len(new) / (len(old) * rules.language_of(original.language).density)
+    found += _find_grammar_problems(new, old, original)
+    share = len(new) / (len(old) * rules.find_language(original.language).density)
     if not MIN_LENGTH <= share <= MAX_LENGTH and abs(len(new) - len(old)) > 20:
         found.append(("length", f"{share:.2f} times as long as it should be"))
     new, old = (words or source).alike(new), source.alike(old)
@@ -128,7 +128,7 @@ def _part_problems(
     return found
 
 
-def _characters(new: str, old: str, language: str, words: Vocabulary | None) -> list[tuple[str, str]]:
+def _find_character_problems(new: str, old: str, language: str, words: Vocabulary | None) -> list[tuple[str, str]]:
     """Control characters, foreign digits and letters, and words of another language."""
     found: list[tuple[str, str]] = []
     control = next((character for character in new if _is_control(character)), None)
@@ -136,14 +136,14 @@ def _characters(new: str, old: str, language: str, words: Vocabulary | None) -> 
         found.append(("control", f"the character U+{ord(control):04X}"))
     if any(c.isdigit() and not c.isascii() for c in new):
         found.append(("number", "digits other than 0 to 9"))
-    scripts = set(rules.language_of(language).scripts)
+    scripts = set(rules.find_language(language).scripts)
     letters = [c for c in SLOT.sub("", new) if c.isalpha()]
-    foreign = [c for c in letters if not _in_scripts(c, scripts | {"LATIN"})]
-    own = sum(_in_scripts(c, scripts) for c in letters)
+    foreign = [c for c in letters if not _is_in_scripts(c, scripts | {"LATIN"})]
+    own = sum(_is_in_scripts(c, scripts) for c in letters)
     if foreign:
-        found.append(("language", f"the letter {foreign[0]!r} is not written in {rules.language_of(language).name}"))
+        found.append(("language", f"the letter {foreign[0]!r} is not written in {rules.find_language(language).name}"))
     elif letters and own < 0.3 * len(letters):
-        found.append(("language", f"{own} of {len(letters)} letters are of {rules.language_of(language).name}"))
+        found.append(("language", f"{own} of {len(letters)} letters are of {rules.find_language(language).name}"))
     found += _language_problems(new, old, language, words)
     if language == "en" and not new.isascii() and old.isascii() and not foreign:
         odd = next(c for c in new if not c.isascii())
@@ -170,7 +170,7 @@ def _language_problems(new: str, old: str, language: str, words: Vocabulary | No
     return found
 
 
-def _in_scripts(character: str, scripts: set[str]) -> bool:
+def _is_in_scripts(character: str, scripts: set[str]) -> bool:
     return unicodedata.name(character, "").split(" ")[0] in scripts
 
 
@@ -180,22 +180,22 @@ def _share(text: str, words: Vocabulary) -> float:
     return sum(t in words.common for t in long) / len(long) if long else 0.0
 
 
-def _copies(proposed: Text, original: Text, others: Sequence[Text]) -> list[WordingProblem]:
+def _find_copies(proposed: Text, original: Text, others: Sequence[Text]) -> list[WordingProblem]:
     found = []
     for (part, new), (_, old) in zip(proposed.parts(), original.parts(), strict=True):
-        if too_similar(new, old):
+        if is_too_similar(new, old):
             found.append(WordingProblem("near_copy", part, "nearly the words of the original"))
-    if any(alike(proposed, other) for other in others):
+    if any(measure_similarity(proposed, other) for other in others):
         found.append(WordingProblem("near_copy", "", "nearly the words of another wording of this question"))
     return found
 
 
-def alike(a: Text, b: Text) -> bool:
+def measure_similarity(a: Text, b: Text) -> bool:
     """Whether two whole texts are nearly the same words."""
-    return too_similar(f"{a.question}\n{a.context}", f"{b.question}\n{b.context}")
+    return is_too_similar(f"{a.question}\n{a.context}", f"{b.question}\n{b.context}")
 
 
-def too_similar(a: str, b: str) -> bool:
+def is_too_similar(a: str, b: str) -> bool:
     """Whether two texts have nearly the same words in the same order, whatever their case and punctuation."""
     words_a, words_b = (re.findall(r"[^\W_]+|\{\{ \w+ \}\}", text.casefold()) for text in (a, b))
     matcher = difflib.SequenceMatcher(None, words_a, words_b, autojunk=False)
@@ -206,7 +206,7 @@ def too_similar(a: str, b: str) -> bool:
     )
 
 
-def _grammar(new: str, old: str, original: Original) -> list[tuple[str, str]]:
+def _find_grammar_problems(new: str, old: str, original: Original) -> list[tuple[str, str]]:
     found = []
     language = original.language
     for pair in ("()", "[]"):
@@ -228,8 +228,8 @@ def _grammar(new: str, old: str, original: Original) -> list[tuple[str, str]]:
 
 def _ending_problems(new: str, old: str, original: Original) -> list[tuple[str, str]]:
     """An ending that no sentence has, or a question that asks no more."""
-    marks = rules.language_of(original.language)
-    new_end, old_end = (_filled_part(text, original.samples[0])[-1] for text in (new, old))
+    marks = rules.find_language(original.language)
+    new_end, old_end = (_fill_part(text, original.samples[0])[-1] for text in (new, old))
     if new_end not in marks.ends and old_end in ".?":
         return [("grammar", f"it ends with {new_end!r}")]
     if "?" in old and not any(mark in new for mark in marks.asks):
@@ -242,18 +242,18 @@ def lint_problems(proposed: Text, original: Original) -> list[WordingProblem]:
     states = original.states if original.language == "en" else ()
     problems: dict[str, None] = {}
     for values in original.samples:
-        known = set(lint.lint(*_filled(original.text, values), states=states))
-        problems |= {p: None for p in lint.lint(*_filled(proposed, values), states=states) if p not in known}
+        known = set(lint.lint(*_fill(original.text, values), states=states))
+        problems |= {p: None for p in lint.lint(*_fill(proposed, values), states=states) if p not in known}
     return [
         WordingProblem("letters" if "option letters" in p else "lint", p.partition(":")[0].replace("text", ""), p)
         for p in problems
     ]
 
 
-def _filled(text: Text, own: Mapping[str, str]) -> tuple[str, str]:
-    return _filled_part(text.question, own), _filled_part(text.context, own)
+def _fill(text: Text, own: Mapping[str, str]) -> tuple[str, str]:
+    return _fill_part(text.question, own), _fill_part(text.context, own)
 
 
-def _filled_part(text: str, own: Mapping[str, str]) -> str:
-    data = rules.slots()
+def _fill_part(text: str, own: Mapping[str, str]) -> str:
+    data = rules.list_slots()
     return SLOT.sub(lambda match: own.get(match[1]) or data.samples.get(match[1], data.other), text)

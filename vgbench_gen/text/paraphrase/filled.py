@@ -13,7 +13,7 @@ _RUN = re.compile(r"(?<![\w.])[\[(]*[+-]?[0-9](?:[0-9.,\s+-]|[\[(](?=[\[(]*[+-]?
 _PAIRS = {")": "(", "]": "["}
 
 
-def merged(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], ...]] | None:
+def merge_texts(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], ...]] | None:
     """(one text with a placeholder wherever the texts' numbers differ, their values per text).
 
     None where they differ in more than numbers, so that they cannot share a wording.
@@ -39,7 +39,7 @@ def merged(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], ...]] 
     return Text(parts[0], parts[1]), tuple(values)
 
 
-def filled(text: Text, values: Mapping[str, str]) -> Text:
+def fill_text(text: Text, values: Mapping[str, str]) -> Text:
     """The text with its placeholders replaced."""
     question, context = (SLOT.sub(lambda m: values[m[1]], part) for _, part in text.parts())
     return Text(question, context)
@@ -49,7 +49,7 @@ def _cut(text: str) -> tuple[list[str], list[str]]:
     """(what stands between the numbers, the numbers)."""
     between, runs, at = [], [], 0
     for match in _RUN.finditer(text):
-        start, run = match.start(), _trimmed(match.group())
+        start, run = match.start(), _trim_run(match.group())
         start += run[1]
         between.append(text[at:start])
         runs.append(run[0])
@@ -57,7 +57,7 @@ def _cut(text: str) -> tuple[list[str], list[str]]:
     return [*between, text[at:]], runs
 
 
-def _trimmed(run: str) -> tuple[str, int]:
+def _trim_run(run: str) -> tuple[str, int]:
     """(the run without white space, punctuation and brackets that do not belong to it, characters cut in front)."""
     cut = 0
     while True:

@@ -39,7 +39,7 @@ def slot_problems(new: str, old: str, filled: bool) -> list[tuple[str, str]]:
     if often := sorted(name for name in have if name in want and have[name] > want[name]):
         found.append(("slot_count", f"placeholders {often} more often than in the original"))
     first_new, first_old = list(dict.fromkeys(SLOT.findall(new))), list(dict.fromkeys(SLOT.findall(old)))
-    for family in [first_old] if filled else rules.slots().order:
+    for family in [first_old] if filled else rules.list_slots().order:
         a, b = [n for n in first_new if n in family], [n for n in first_old if n in family]
         if set(a) == set(b) and a != b:
             found.append(("slot_order", f"{a} instead of {b}"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from vgbench_gen.backends.base import Message, Request, Settings
 from vgbench_gen.text.paraphrase import rules
-from vgbench_gen.text.paraphrase.checks import Original, Text, WordingProblem, tidied
+from vgbench_gen.text.paraphrase.checks import Original, Text, WordingProblem, tidy_text
 
 MAX_REPLY_CHARS = 200_000
 MAX_SHOWN_FAILURES = 8
@@ -18,7 +18,7 @@ MAX_TOKENS = 8000  # the least that a common provider allows
 Failure = tuple[Text, Sequence[WordingProblem]]
 
 
-def asking(original: Original, n: int, failures: Sequence[Failure], turn: int, base: Settings) -> Request:
+def make_reword_request(original: Original, n: int, failures: Sequence[Failure], turn: int, base: Settings) -> Request:
     """The request for `n` rewordings.
 
     failures: earlier ones and what was wrong with them. turn: 0 for the first request about this text; requests of
@@ -26,15 +26,15 @@ def asking(original: Original, n: int, failures: Sequence[Failure], turn: int, b
     it needs, at most those of `base`.
     """
     text = original.text
-    told = rules.prompt(
+    told = rules.fill_prompt(
         "ask",
         n=str(n),
-        language=rules.language_of(original.language).name,
-        question_slots=_listed(text.question),
-        context_slots=_listed(text.context),
-        fence=rules.prompts().fence,
+        language=rules.find_language(original.language).name,
+        question_slots=_format_list(text.question),
+        context_slots=_format_list(text.context),
+        fence=rules.load_prompts().fence,
         text=_as_json(text),
-        format=rules.prompts().formats["rewordings"],
+        format=rules.load_prompts().formats["rewordings"],
     )
     if failures:
         shown = [
@@ -45,11 +45,11 @@ def asking(original: Original, n: int, failures: Sequence[Failure], turn: int, b
             }
             for t, problems in failures[-MAX_SHOWN_FAILURES:]
         ]
-        told += "\n\n" + rules.prompt("again", n=str(n), failures=json.dumps(shown, ensure_ascii=False))
+        told += "\n\n" + rules.fill_prompt("again", n=str(n), failures=json.dumps(shown, ensure_ascii=False))
     size = int(n * 1.5 * (len(text.question) + len(text.context)) / _CHARS_PER_TOKEN) + 400
     settings = base.model_copy(
         update={
-            "system": rules.prompt("system"),
+            "system": rules.fill_prompt("system"),
             "max_tokens": None if base.max_tokens is None else min(size, base.max_tokens),
             "stage": "paraphrase",
             "epoch": base.epoch + turn,
@@ -58,20 +58,20 @@ def asking(original: Original, n: int, failures: Sequence[Failure], turn: int, b
     return Request((Message.of("user", told),), settings)
 
 
-def judging(original: Original, proposed: Text, base: Settings) -> Request:
+def make_judge_request(original: Original, proposed: Text, base: Settings) -> Request:
     """The request whether a rewording means the same as its original."""
     both = {"original": _record(original.text), "rewording": _record(proposed)}
-    told = rules.prompt(
+    told = rules.fill_prompt(
         "judge",
-        language=rules.language_of(original.language).name,
-        fence=rules.prompts().fence,
+        language=rules.find_language(original.language).name,
+        fence=rules.load_prompts().fence,
         text=json.dumps(both, ensure_ascii=False, indent=1),
-        format=rules.prompts().formats["verdict"],
+        format=rules.load_prompts().formats["verdict"],
     )
     limit = None if base.max_tokens is None else min(400, base.max_tokens)
     settings = base.model_copy(
         update={
-            "system": rules.prompt("judge_system"),
+            "system": rules.fill_prompt("judge_system"),
             "max_tokens": limit,
             "temperature": _cold(base),
             "stage": "judge",
@@ -80,9 +80,9 @@ def judging(original: Original, proposed: Text, base: Settings) -> Request:
     return Request((Message.of("user", told),), settings)
 
 
-def rewordings(reply: str, most: int) -> tuple[list[Text], str]:
+def read_rewordings(reply: str, most: int) -> tuple[list[Text], str]:
     """(texts that a reply holds, at most `most`; what is wrong with the reply, or "")."""
-    found = _json_in(reply)
+    found = _find_json(reply)
     if found is None:
         return [], "json"
     entries = found.get("rewordings") if isinstance(found, dict) else found
@@ -96,13 +96,13 @@ def rewordings(reply: str, most: int) -> tuple[list[Text], str]:
             continue
         question, context = entry.get("question"), entry.get("context")
         if isinstance(question, str) and isinstance(context, str) and set(entry) == {"question", "context"}:
-            texts.append(Text(tidied(question), tidied(context)))
+            texts.append(Text(tidy_text(question), tidy_text(context)))
     return texts, "" if len(texts) == len(entries[:most]) and texts else "shape"
 
 
-def verdict(reply: str) -> tuple[bool, str]:
+def read_verdict(reply: str) -> tuple[bool, str]:
     """(whether a judge says that the meaning is the same, its reason). Anything unclear is a no."""
-    found = _json_in(reply)
+    found = _find_json(reply)
     if not isinstance(found, dict) or "same" not in found:
         return False, "no verdict in the reply"
     same, reason = found["same"], found.get("reason", "")
@@ -110,7 +110,7 @@ def verdict(reply: str) -> tuple[bool, str]:
     return same is True or (isinstance(same, str) and same.strip().lower() in ("yes", "true")), told
 
 
-def _json_in(reply: str) -> Any:
+def _find_json(reply: str) -> Any:
     """The first JSON object or list in a reply, whatever stands around it; None where there is none."""
     if len(reply) > MAX_REPLY_CHARS:
         return None
@@ -128,7 +128,7 @@ def _cold(base: Settings) -> float | None:
     return None if base.temperature is None else 0.0
 
 
-def _listed(text: str) -> str:
+def _format_list(text: str) -> str:
     names = list(dict.fromkeys(match.group() for match in rules.SLOT.finditer(text)))
     return json.dumps(names)
 

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vgbench_gen.backends.base import Backend, BackendError, Reply, Request, Settings
-from vgbench_gen.text.paraphrase.checks import Original, Text, WordingProblem, alike, check
-from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, Failure, asking, judging, rewordings, verdict
+from vgbench_gen.text.paraphrase.checks import Original, Text, WordingProblem, check, measure_similarity
+from vgbench_gen.text.paraphrase.prompts import (
+    MAX_TOKENS,
+    Failure,
+    make_judge_request,
+    make_reword_request,
+    read_rewordings,
+    read_verdict,
+)
 
 RETRIES = 3  # times that what failed is asked again
 _STOPS = ("budget", "refused_key", "cancelled")  # no other text would fare better
@@ -127,11 +134,11 @@ async def reword(
         if missing <= 0:
             break
         n = asker.n if turn == 0 else min(asker.n, 2 * missing)
-        reply = await _asked(asker.backend, asking(original, n, failures, turn, asker.settings), counts)
+        reply = await _ask(asker.backend, make_reword_request(original, n, failures, turn, asker.settings), counts)
         if reply is None:
             break
         counts.rounds += 1
-        texts, wrong = rewordings(reply.text, n)
+        texts, wrong = read_rewordings(reply.text, n)
         if wrong:
             counts.refused[wrong] += 1
         for text in texts:
@@ -139,10 +146,10 @@ async def reword(
                 break
             counts.proposed += 1
             problems = check(text, original, [*others, *accepted])
-            if not problems and text not in have and any(alike(text, earlier) for earlier in have):
+            if not problems and text not in have and any(measure_similarity(text, earlier) for earlier in have):
                 problems = [WordingProblem("near_copy", "", "nearly the words of another wording of this question")]
             if not problems and asker.judge is not None:
-                problems = await _judged(original, text, asker.judge, asker.settings, counts)
+                problems = await _judge(original, text, asker.judge, asker.settings, counts)
             if problems:
                 counts.refused.update({problem.reason for problem in problems})
                 failures.append((text, problems))
@@ -153,18 +160,18 @@ async def reword(
     return accepted
 
 
-async def _judged(
+async def _judge(
     original: Original, text: Text, judge: Backend, settings: Settings, counts: RewordCounts
 ) -> list[WordingProblem]:
     counts.judged += 1
-    reply = await _asked(judge, judging(original, text, settings), counts)
+    reply = await _ask(judge, make_judge_request(original, text, settings), counts)
     if reply is None:
         return [WordingProblem("judge", "", "no verdict")]
-    same, reason = verdict(reply.text)
+    same, reason = read_verdict(reply.text)
     return [] if same else [WordingProblem("judge", "", reason or "another meaning")]
 
 
-async def _asked(backend: Backend, request: Request, counts: RewordCounts) -> Reply | None:
+async def _ask(backend: Backend, request: Request, counts: RewordCounts) -> Reply | None:
     try:
         reply = await backend.ask(request.messages, request.settings)
     except BackendError as error:

@@ -127,13 +127,13 @@ class Vocabulary:
 
 
 @cache
-def vocabulary(language: str) -> Vocabulary | None:
+def load_vocabulary(language: str) -> Vocabulary | None:
     """The vocabulary of a language; None where there is no file for it.
 
     Raises:
         ConfigError: the file breaks the rules above.
     """
-    if language not in languages():
+    if language not in list_languages():
         return None
     path = _folder() / "vocabulary" / f"{language}.toml"
     if not path.is_file():
@@ -168,27 +168,28 @@ def english() -> Vocabulary:
     Raises:
         ConfigError: it is missing.
     """
-    found = vocabulary("en")
+    found = load_vocabulary("en")
     if found is None:
         raise ConfigError(f"{_folder()}: found no vocabulary/en.toml; expected an installation with its templates.")
     return found
 
 
 @cache
-def languages() -> Mapping[str, Language]:
+def list_languages() -> Mapping[str, Language]:
     """Languages by their code, such as `en`."""
     return _languages_file().languages
 
 
-def language_of(code: str) -> Language:
+def find_language(code: str) -> Language:
     """A language by its code.
 
     Raises:
         ConfigError: no such language.
     """
-    if code not in languages():
-        raise ConfigError(f"language {code!r}: found no such code; expected one of {', '.join(sorted(languages()))}.")
-    return languages()[code]
+    known = list_languages()
+    if code not in known:
+        raise ConfigError(f"language {code!r}: found no such code; expected one of {', '.join(sorted(known))}.")
+    return known[code]
 
 
 @cache
@@ -199,24 +200,24 @@ def refused() -> Mapping[str, tuple[re.Pattern[str], ...]]:
 
 
 @cache
-def slots() -> Slots:
+def list_slots() -> Slots:
     """Sample values of placeholders, and their order."""
     return load_toml(_folder() / "slots.toml", Slots)
 
 
 @cache
-def prompts() -> ParaphrasePrompts:
+def load_prompts() -> ParaphrasePrompts:
     """What a model is told."""
     return load_toml(_folder() / "prompts.toml", ParaphrasePrompts)
 
 
-def prompt(key: str, **values: str) -> str:
+def fill_prompt(key: str, **values: str) -> str:
     """The prompt of this name with its slots filled. Values are put in as they are and never read as templates.
 
     Raises:
         ConfigError: the template and the values do not go together.
     """
-    template = prompts().prompts[key]
+    template = load_prompts().prompts[key]
     used = set(SLOT.findall(template))
     if used != set(values):
         where = _folder() / "prompts.toml"

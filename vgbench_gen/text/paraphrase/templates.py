@@ -10,10 +10,10 @@ from typing import Any
 from vgbench_gen.backends.base import Request, Settings
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.text.bank import MAX_PER_CELL, Bank, added, save_bank
+from vgbench_gen.text.bank import MAX_PER_CELL, Bank, add_wordings, save_bank
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
-from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, asking, judging
+from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, make_judge_request, make_reword_request
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
 from vgbench_gen.text.render import Phrasing, phrasings, question_types, task_names
 
@@ -87,8 +87,8 @@ def paraphrase(
         ConfigError: no such language.
         Stopped: never; a spent budget or a refused key ends the work, and the report says so.
     """
-    rules.language_of(language)
-    report = RewordReport(language, rules.vocabulary(language) is not None)
+    rules.find_language(language)
+    report = RewordReport(language, rules.load_vocabulary(language) is not None)
     holder = _Holder(bank)
     total = sum(len(phrasings(*cell)) for cell in chosen)
     done = 0
@@ -117,19 +117,19 @@ def paraphrase(
     return holder.bank, report
 
 
-def requests_of(chosen: Sequence[Cell], asker_n: int, bank: Bank, language: str, judged: bool) -> Iterator[Request]:
+def make_requests(chosen: Sequence[Cell], asker_n: int, bank: Bank, language: str, judged: bool) -> Iterator[Request]:
     """The first request about each template that has places left, and one to the judge per place; for estimates."""
     for cell in chosen:
         for template, share in _places(cell, bank, language):
             if share <= 0:
                 continue
             original = _original(template, language)
-            yield asking(original, asker_n, (), 0, Settings(max_tokens=MAX_TOKENS))
+            yield make_reword_request(original, asker_n, (), 0, Settings(max_tokens=MAX_TOKENS))
             if judged:
-                yield from (judging(original, original.text, Settings()) for _ in range(share))
+                yield from (make_judge_request(original, original.text, Settings()) for _ in range(share))
 
 
-def tokens_in(request: Request) -> int:
+def estimate_tokens(request: Request) -> int:
     """About how many tokens a request sends: four characters each."""
     words = sum(len(getattr(part, "text", "")) for message in request.messages for part in message.parts)
     return (words + len(request.settings.system)) // _CHARS_PER_TOKEN
@@ -140,7 +140,7 @@ class _Holder:
     bank: Bank
 
     def add(self, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> None:
-        self.bank = added(self.bank, template, texts, model, language)
+        self.bank = add_wordings(self.bank, template, texts, model, language)
         save_bank(self.bank)
 
 

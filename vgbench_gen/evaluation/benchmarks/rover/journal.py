@@ -18,7 +18,7 @@ from typing import Any
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover.judge import ALIGNMENT, EXTRAS, METRICS, Verdict, key_of, merged
-from vgbench_gen.store.files import dataset_error, replacing
+from vgbench_gen.store.files import dataset_error, replace_file
 
 SCHEMA = 1
 MAX_LINE_BYTES = 1 << 20
@@ -97,7 +97,7 @@ class Journal:
         if self._handle < 0:
             return
         if places is not None and self.path is not None:
-            with replacing(self.path) as temporary, temporary.open("wb") as file:
+            with replace_file(self.path) as temporary, temporary.open("wb") as file:
                 for start, end in self._others:
                     file.write(os.pread(self._handle, end - start, start))
                 for sample_id, known in self._verdicts.items():
