@@ -28,7 +28,10 @@ MAX_PROPOSALS = 64  # a strategy that fails this often has no set to offer; more
 
 
 class AnswerSpace(Protocol):
-    """What a task tells strategies about its answers. Values are the task's own arrays, always as printed."""
+    """What a task tells strategies about its answers.
+
+    Values are arrays of the task's own shape and unit, rounded as they are printed. Every `Task` is an answer space.
+    """
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """The value that a reader of the printed option gets back."""
@@ -71,42 +74,57 @@ class AnswerSpace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What a language model is asked to name for a fact; nothing of it tells the answer.
-
-    kind: key below `values` in `templates/distractors/llm.toml`. slots: its slots, ready strings. numbers: per value.
-    shape: key below `shapes`. ends: smallest and largest `AnswerSpace.rank_by` that the words allow, where they do.
-    """
+    """What a language model is asked to name for a fact; nothing of it tells the answer."""
 
     kind: str
+    """The key of its words below `values` in `templates/distractors/llm.toml`."""
     slots: Mapping[str, str]
+    """The slots of these words, as finished strings."""
     numbers: int = 1
+    """How many numbers one value has."""
     shape: str = "one"
+    """The key below `shapes` in the same file, which says in which form the numbers are to be given."""
     ends: tuple[float, float] = (-np.inf, np.inf)
+    """The smallest and the largest `AnswerSpace.rank_by` that the words allow; infinite where they name no range."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptionSet:
-    """Options in random order with the place of the truth.
-
-    separations: per option, distance from the truth over the margin (0 for the truth itself).
-    """
+    """Options in random order with the place of the truth."""
 
     options: tuple[Candidate, ...]
+    """The options, in the order in which they were shuffled."""
     truth: int
+    """The place of the right option."""
     strategy: str
+    """The name of the strategy that chose them."""
     separations: tuple[float, ...]
+    """The distance of each option from the truth over the required margin; 0 for the truth itself."""
 
 
 class Strategy(abc.ABC):
-    """One way of choosing wrong options."""
+    """One way of choosing wrong options. A strategy proposes; `options` takes the first set that passes every gate."""
 
     name: str
+    """The name under which the strategy is registered; rows note it."""
 
     @abc.abstractmethod
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int
     ) -> Iterator[tuple[list[Candidate], int]]:
-        """Option sets with the truth's place, best first; the base takes the first that passes every gate."""
+        """Propose sets of options, best first.
+
+        At most `MAX_PROPOSALS` are looked at. Proposing none is allowed; the fact is then not asked by this strategy.
+
+        Args:
+            fact: what is asked, with its candidates.
+            space: the task's answers: distances over margins, validity, values around the truth.
+            rng: the only source of chance.
+            count: the number of options in a set.
+
+        Yields:
+            The members of a set in any order, and the place of the truth among them.
+        """
 
     def options(
         self,
