@@ -5,20 +5,21 @@ Used by the benchmarks that are asked as they are published, without becoming a 
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest, stable_hash
+from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.item_source import ItemSource
 from vgbench_gen.importers._files import Place, RowError, check_columns
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.store.schema import SCHEMA_VERSION
 
 MAX_IMAGE_BYTES = 100 * 2**20
 _SIGNS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
@@ -47,15 +48,12 @@ class SkippedRows:
         self.bad.append(f"{file.name}, row {row}: {problem}")
 
 
-class ParquetSource:
-    """The rows of a benchmark as it is published; see `evaluation.base.Source`.
+class ParquetSource(ItemSource):
+    """The rows of a benchmark as it is published, whose images are read from its files.
 
     Args:
-        benchmark: name in records.
-        folder: where `replies/` goes.
-        items: the questions; their images are keys of `images`.
-        images: name -> place.
-        notes: rows that were left out.
+        benchmark, folder, items, notes: as of `ItemSource`.
+        images: the place of each image by its name in the items.
     """
 
     def __init__(
@@ -66,24 +64,11 @@ class ParquetSource:
         images: Mapping[str, ImagePlace],
         notes: Sequence[str] = (),
     ) -> None:
-        self.benchmark, self.folder, self.items, self.notes = benchmark, folder, items, tuple(notes)
+        super().__init__(benchmark, folder, items, notes=notes)
         self._images = images
         self._cells = CellReader()
-        self.fingerprint = stable_hash(
-            benchmark, *(f"{item.id}\n{item.question}\n{item.answer}\n{' '.join(item.images)}" for item in items)
-        )
 
-    def rows(self) -> Iterator[Row]:
-        """As `Source.rows`."""
-        for place, item in enumerate(self.items):
-            scene = f"{item.source}/{item.scene_id}"
-            yield Row(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
-
-    def item(self, row: int) -> Item:
-        """As `Source.item`."""
-        return self.items[row]
-
-    def image(self, item: Item, k: int) -> bytes | Path:
+    def image(self, item: Item, k: int) -> bytes:
         """As `Source.image`."""
         return self.image_named(item.images[k])
 
@@ -93,10 +78,13 @@ class ParquetSource:
         data = encoded(self._cells.of(where.file, where.row, where.column), where.k)
         return data if where.drawn is None else boxed(data, where.drawn)
 
-    def again(self) -> ParquetSource:
-        """As `Source.again`."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
+    def missing_images(self, rows: Sequence[Row]) -> list[str]:
+        """None: the images are in the files of the questions."""
+        return []
+
+    def again(self) -> Self:
+        """As `Source.again`, with a reader of cells of its own."""
+        other = copy.copy(self)
         other._cells = CellReader()
         return other
 
@@ -240,63 +228,3 @@ def place_of(path: Path, repository: str, patterns: Sequence[str]) -> Place:
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         remedy = "Name a folder that you downloaded it to, or set HF_TOKEN where it asks for one."
         raise dataset_error(repository, f"no answer of the Hub ({str(error)[:120]})", "the dataset", remedy) from None
-
-
-def make_item(
-    item_id: str,
-    *,
-    benchmark: str,
-    task: str,
-    question_type: str,
-    question: str,
-    answer: str,
-    images: Sequence[str],
-    source: str,
-    scene_id: str,
-    options: Sequence[str] = (),
-    category: str = "",
-    difficulty: str = "",
-    licence: str = "",
-    index: int = 0,
-    evidence: Mapping[str, Any] | None = None,
-) -> Item:
-    """A question as our schema has it; `question` is sent as it stands, with the options in it."""
-    return Item(
-        id=item_id,
-        index=index,
-        group_id=item_id,
-        twin_id="",
-        pair_id="",
-        benchmark=benchmark,
-        task=task,
-        ask="",
-        question_type=question_type,  # type: ignore[arg-type]  # SalBench's kind is none of ours
-        category=category,
-        subcategory="",
-        category_origin=task,
-        index_origin=index,
-        input_modality="single-image" if len(images) == 1 else "multi-images",
-        source=source,
-        scene_id=scene_id,
-        frame_ids=(),
-        split="test",
-        question=question,
-        context="",
-        options=tuple(options),
-        answer=answer,
-        answer_value=(),
-        answer_shape=(),
-        unit="",
-        tolerance=0.0,
-        images=tuple(images),
-        convention={},
-        distractors=(),
-        evidence=dict(evidence or {}),
-        template_id="",
-        paraphrase="",
-        strategy="",
-        distractor_seed=0,
-        difficulty=difficulty,
-        licence=licence,
-        schema_version=SCHEMA_VERSION,
-    )

@@ -9,7 +9,8 @@ from typing import Any
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
-from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource, make_item
+from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
+from vgbench_gen.evaluation.item_source import make_item
 from vgbench_gen.importers._files import RowError, column
 from vgbench_gen.importers._files import text as text_of
 from vgbench_gen.importers._words import find_options

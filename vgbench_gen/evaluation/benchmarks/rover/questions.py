@@ -13,6 +13,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, as_png, think_output_of
+from vgbench_gen.evaluation.item_source import make_item
 from vgbench_gen.importers._files import RowError, column, optional
 from vgbench_gen.importers._files import text as text_of
 from vgbench_gen.store import shards
@@ -107,7 +108,7 @@ def _item(
     pictures[names[0]] = ImagePlace(file, number, "image")
     if targets:
         pictures[targets[0]] = ImagePlace(file, number, "target_image")
-    return parquet.make_item(
+    return make_item(
         f"rover-{task}",
         benchmark="ROVER",
         task=place[0] or "unknown",

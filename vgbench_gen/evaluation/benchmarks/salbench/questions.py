@@ -12,8 +12,9 @@ from typing import Any
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
-from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource, make_item
+from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.salbench import labels
+from vgbench_gen.evaluation.item_source import make_item
 from vgbench_gen.importers._files import Place, RowError, column, optional
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import templates_root
