@@ -13,7 +13,10 @@ from tests.contracts.tum_sequence import write_sequence
 RECIPE = """
 seed = 5
 facts_per_scene = 2
-tasks = ["relative_depth", "metric_depth", "homography_to_matrix"]
+tasks = ["relative_depth", "metric_depth", "homography_to_matrix", "point_distance"]
+
+[gates.point_distance]
+min_m = 0.5
 """
 
 
@@ -36,7 +39,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
     """The packages of CONTRIBUTING.md, installed, and a build of a sequence that only they can read."""
     home = tmp_path_factory.mktemp("outside")
     site, scenes, build = home / "site", home / "scenes", home / "build"
-    for package in ("vgbench-tum", "vgbench-far-apart"):
+    for package in ("vgbench-tum", "vgbench-far-apart", "vgbench-point-distance"):
         install(package, site)
     write_sequence(scenes)
     recipe = home / "recipe.toml"

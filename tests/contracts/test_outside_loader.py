@@ -21,7 +21,7 @@ def test_every_verb_takes_scenes_of_a_loader_from_outside(outside: Outside, tmp_
     assert outside.built.status == 0, outside.built.errors
     items = list(vgbench_gen.load(build))
     assert {(item.source, item.scene_id, item.licence) for item in items} == {("tum_rgbd", NAME, "cc-by-4.0")}
-    assert {item.task for item in items} == {"relative_depth", "metric_depth", "homography_to_matrix"}
+    assert {item.task for item in items} == {"relative_depth", "metric_depth", "homography_to_matrix", "point_distance"}
 
     listed, doctor, verified, audited, browsed, explained, published = outside.run(
         ["scenes", scenes, "--json"],
