@@ -14,7 +14,7 @@ from bench.table import Row
 from vgbench_gen.pipeline.build import recompose
 from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.redraw import redraw
-from vgbench_gen.pipeline.redraw_sets import Settings
+from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import sync
 
@@ -45,7 +45,7 @@ def rows(session: Session) -> list[Row]:
     began, cpu_s = time.perf_counter(), _cpu_s()
     report = redraw(
         out,
-        Settings({"set_first": 1.0}, seed=1),
+        RedrawSettings({"set_first": 1.0}, seed=1),
         session.scratch / "distractors-new",
         workers=workers,
         progress=mark,

@@ -12,13 +12,13 @@ import pytest
 
 from vgbench_gen.cli.main import main
 from vgbench_gen.pipeline import doctor
-from vgbench_gen.pipeline.estimate import Estimate, estimate, scene_seconds
+from vgbench_gen.pipeline.estimate import BuildEstimate, estimate, scene_seconds
 from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.store.provenance import BuildLock
 
-NEEDS = Estimate(
+NEEDS = BuildEstimate(
     scenes=3,
     keyframes=300,
     most_keyframes=100,

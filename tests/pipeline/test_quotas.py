@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from vgbench_gen.core.types import QUESTION_TYPES, QuestionType
 from vgbench_gen.pipeline.pick import Levels, Spread, deal
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Cell, Scene, SceneSupply, Targets, find_water_level, solve
+from vgbench_gen.pipeline.quotas import ITEMS, QuotaCell, QuotaScene, SceneSupply, Targets, find_water_level, solve
 
 Forms = frozenset[QuestionType]
-Facts = dict[tuple[str, Scene], list[Forms]]
+Facts = dict[tuple[str, QuotaScene], list[Forms]]
 
 SCENES = [
-    Scene(source, split, name)
+    QuotaScene(source, split, name)
     for source, split, name in [
         ("ca1m", "val", "a"), ("ca1m", "test", "b"), ("scannet", "val", "c"), ("scannet", "val", "d"),
         ("wildrgbd", "test", "e"),
@@ -46,7 +46,7 @@ def dealt_rows(
     return [(plan.row, plan.question_type) for plan in dealt]
 
 
-def items_of(found: dict[Cell, int]) -> Counter[tuple[str, ...]]:
+def items_of(found: dict[QuotaCell, int]) -> Counter[tuple[str, ...]]:
     """Items per total that they count against."""
     counts: Counter[tuple[str, ...]] = Counter()
     for cell, number in found.items():
@@ -58,7 +58,7 @@ def items_of(found: dict[Cell, int]) -> Counter[tuple[str, ...]]:
     return counts
 
 
-def check_limits(found: dict[Cell, int], facts: Facts, targets: Targets) -> None:
+def check_limits(found: dict[QuotaCell, int], facts: Facts, targets: Targets) -> None:
     """No total and no limit is exceeded, and real facts can be dealt out so."""
     counts = items_of(found)
     for (task, form), total in targets.cells.items():
@@ -84,13 +84,13 @@ def test_totals_that_can_be_met_are_met(data: st.DataObject) -> None:
     """Ask some facts, count what that gives, and forget how: the solver must find as much again."""
     per_fact = data.draw(st.integers(1, 3))
     facts: Facts = {}
-    asked: Counter[Cell] = Counter()
+    asked: Counter[QuotaCell] = Counter()
     for task in ("t", "u"):
         for scene in SCENES:
             facts[task, scene] = data.draw(fact_lists)
             for mask in facts[task, scene]:
                 forms = data.draw(st.lists(st.sampled_from(sorted(mask)), max_size=per_fact, unique=True))
-                asked.update(Cell(task, scene, form) for form in forms)
+                asked.update(QuotaCell(task, scene, form) for form in forms)
     counts = items_of(asked)
     caps: dict[tuple[str, str], int] = {}
     for (task, scene), _ in facts.items():
@@ -118,12 +118,12 @@ def test_totals_that_can_be_met_are_met(data: st.DataObject) -> None:
 
 def most_items(facts: Facts, targets: Targets) -> int:
     """By trying everything."""
-    choices: list[list[list[Cell]]] = []
+    choices: list[list[list[QuotaCell]]] = []
     for (task, scene), members in facts.items():
         for mask in members:
             sizes = range(targets.forms_per_fact + 1)
             sets = [s for size in sizes for s in itertools.combinations(sorted(mask), size)]
-            choices.append([[Cell(task, scene, form) for form in s] for s in sets])
+            choices.append([[QuotaCell(task, scene, form) for form in s] for s in sets])
     best = 0
     limits: dict[tuple[str, str], int] = {(task, form): n for (task, form), n in targets.cells.items()}
     for combination in itertools.product(*choices):
@@ -182,7 +182,7 @@ def published(scenes: int, facts: int, rng: np.random.Generator) -> tuple[list[S
         "object_location": {"judgment": 300, "multi-choice": 300},
     }  # fmt: skip
     places = [
-        Scene(source, "val", f"{source}{k}")
+        QuotaScene(source, "val", f"{source}{k}")
         for source, share in (("ca1m", 36), ("scannet", 14), ("scannetpp", 10), ("wildrgbd", 8))
         for k in range(round(scenes * share / 68))
     ]

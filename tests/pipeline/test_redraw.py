@@ -14,7 +14,7 @@ from tests.pipeline.same_bytes import content, leftovers, small_recipe
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.pipeline.redraw import RedrawReport, redraw
-from vgbench_gen.pipeline.redraw_sets import Settings, deal_row_letters
+from vgbench_gen.pipeline.redraw_sets import RedrawSettings, deal_row_letters
 from vgbench_gen.pipeline.rows import row_with_words
 from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
@@ -27,8 +27,8 @@ Reference = tuple[Path, dict[str, str]]
 NUMBERS = ("camera_parameters", "homography_to_matrix", "metric_depth", "object_distance", "relative_pose")
 
 
-def settings(seed: int = 1, **shares: float) -> Settings:
-    return Settings(shares or {"set_first": 1.0}, seed)
+def settings(seed: int = 1, **shares: float) -> RedrawSettings:
+    return RedrawSettings(shares or {"set_first": 1.0}, seed)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_what_a_strategy_cannot_ask_keeps_its_options(reference: Reference, tmp_
 
 
 def test_margins_that_are_only_recorded_make_a_stress_set(reference: Reference, tmp_path: Path) -> None:
-    noisy = Settings({"perturbed": 1.0}, 3, ("camera_parameters",), "recorded")
+    noisy = RedrawSettings({"perturbed": 1.0}, 3, ("camera_parameters",), "recorded")
     report = redraw(reference[0], noisy, tmp_path / "stress")
     assert not report.headline
     assert sum(report.new.values())
@@ -123,7 +123,7 @@ def test_margins_that_are_only_recorded_make_a_stress_set(reference: Reference, 
 
 
 def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Reference, tmp_path: Path) -> None:
-    drop = Settings({"perturbed": 0.5, "sampled": 0.5}, 2, refused="drop")
+    drop = RedrawSettings({"perturbed": 0.5, "sampled": 0.5}, 2, refused="drop")
     report = redraw(reference[0], drop, tmp_path / "fewer")
     items = list(load(tmp_path / "fewer"))
     gone = sum(report.kept.values())

@@ -21,7 +21,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.build import BuildReport, recompose
-from vgbench_gen.pipeline.recipe import Recipe, Words, load_recipe
+from vgbench_gen.pipeline.recipe import Recipe, WordSettings, load_recipe
 from vgbench_gen.pipeline.reword import group_rows, reword_items
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest
@@ -52,7 +52,7 @@ def bank_file(path: Path, reviewed: Sequence[str] = ()) -> Path:
 
 
 def worded(path: Path, **words: object) -> Recipe:
-    changes = {"tasks": TASKS, "wording": Words.model_validate({"bank": str(path), **words})}
+    changes = {"tasks": TASKS, "wording": WordSettings.model_validate({"bank": str(path), **words})}
     return small_recipe().model_copy(update=changes)
 
 
@@ -64,7 +64,7 @@ def items_of(out: Path, recipe: Recipe, workers: int = 1) -> tuple[BuildReport, 
 def test_a_bank_of_which_nothing_may_be_drawn_changes_nothing(
     reference: tuple[Path, dict[str, str]], built: Path
 ) -> None:
-    words = Words(bank=str(bank_file(built.parent / "bank.toml")))
+    words = WordSettings(bank=str(bank_file(built.parent / "bank.toml")))
     recompose(small_recipe().model_copy(update={"wording": words}), built)
     assert content(built) == reference[1]
 
@@ -198,7 +198,7 @@ def test_another_language_needs_wordings_for_all_that_is_asked(built: Path) -> N
     with pytest.raises(ConfigError, match="found no proposed wordings in Chinese of metric_depth/judgment"):
         recompose(worded(path, use="proposed", language="zh"), built)
     with pytest.raises(ConfigError, match="found no bank"):
-        recompose(small_recipe().model_copy(update={"wording": Words(language="zh")}), built)
+        recompose(small_recipe().model_copy(update={"wording": WordSettings(language="zh")}), built)
 
 
 def polite(prompt: str) -> str:

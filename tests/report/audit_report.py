@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vgbench_gen.pipeline.audit import AuditReport, Line
+from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding, Verdict
 
 EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)> "quoted" & \' {{ 7 * 7 }}'
@@ -16,25 +16,91 @@ def _classifiers(chance: float) -> list[tuple[str, float, Verdict]]:
 def report() -> AuditReport:
     cells = [("metric_depth", "multi-choice"), ("point_tracking", "judgment")]
     lines = [
-        Line("pool", Finding("blind", name, task, form, n=1200, value=value, low=value - 2.5, high=value + 2.5,
-                             chance=chance, bar=f"<= {chance + 3:.1f}, upper <= {chance + 6:.1f}", verdict=verdict,
-                             items=(OUTSIDE, INSIDE)))
+        AuditLine(
+            "pool",
+            Finding(
+                "blind",
+                name,
+                task,
+                form,
+                n=1200,
+                value=value,
+                low=value - 2.5,
+                high=value + 2.5,
+                chance=chance,
+                bar=f"<= {chance + 3:.1f}, upper <= {chance + 6:.1f}",
+                verdict=verdict,
+                items=(OUTSIDE, INSIDE),
+            ),
+        )
         for (task, form), chance in zip(cells, (25.0, 50.0), strict=True)
         for name, value, verdict in _classifiers(chance)
-    ]  # fmt: skip
+    ]
     lines += [
-        Line("release", Finding("rule", "medoid", *cells[0], n=58, value=31.0, low=20.0, high=44.0, chance=25.0,
-                                bar="<= 28.0, upper <= 31.0", verdict="few")),
-        Line("pool", Finding("exchange", "value", *cells[0], n=1200, value=0.4, unit="p", bar=">= 0.01",
-                             verdict="green")),
-        Line("set", Finding("duplicates", "identical", n=1258, value=2.0, unit="count", bar="0", verdict="red",
-                            detail=EVIL, items=(INSIDE,))),
-        Line("solvers", Finding("solver", "features", *cells[1], n=100, value=91.0, low=84.0, high=95.0, chance=50.0,
-                                bar=">= 85.0", verdict="green")),
-        Line("solvers", Finding("wrong image", "features", *cells[1], n=400, value=51.0, low=46.0, high=56.0,
-                                chance=50.0, bar="47.0 to 53.0", verdict="green")),
-        Line("set", Finding("partners", "share", n=1258, verdict="skipped", detail="no partners are known")),
-    ]  # fmt: skip
+        AuditLine(
+            "release",
+            Finding(
+                "rule",
+                "medoid",
+                *cells[0],
+                n=58,
+                value=31.0,
+                low=20.0,
+                high=44.0,
+                chance=25.0,
+                bar="<= 28.0, upper <= 31.0",
+                verdict="few",
+            ),
+        ),
+        AuditLine(
+            "pool", Finding("exchange", "value", *cells[0], n=1200, value=0.4, unit="p", bar=">= 0.01", verdict="green")
+        ),
+        AuditLine(
+            "set",
+            Finding(
+                "duplicates",
+                "identical",
+                n=1258,
+                value=2.0,
+                unit="count",
+                bar="0",
+                verdict="red",
+                detail=EVIL,
+                items=(INSIDE,),
+            ),
+        ),
+        AuditLine(
+            "solvers",
+            Finding(
+                "solver",
+                "features",
+                *cells[1],
+                n=100,
+                value=91.0,
+                low=84.0,
+                high=95.0,
+                chance=50.0,
+                bar=">= 85.0",
+                verdict="green",
+            ),
+        ),
+        AuditLine(
+            "solvers",
+            Finding(
+                "wrong image",
+                "features",
+                *cells[1],
+                n=400,
+                value=51.0,
+                low=46.0,
+                high=56.0,
+                chance=50.0,
+                bar="47.0 to 53.0",
+                verdict="green",
+            ),
+        ),
+        AuditLine("set", Finding("partners", "share", n=1258, verdict="skipped", detail="no partners are known")),
+    ]
     return AuditReport(
         dataset=EVIL,
         items=1258,

@@ -166,12 +166,12 @@ def _recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
 def _worded(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     from vgbench_gen.core.config import parse_config
     from vgbench_gen.core.errors import ConfigError
-    from vgbench_gen.pipeline.recipe import Words
+    from vgbench_gen.pipeline.recipe import WordSettings
 
     changes = ({"bank": str(bank)} if bank is not None else {}) | ({"use": use} if use else {})
     if not changes:
         return recipe
-    words = parse_config(recipe.wording.model_dump() | changes, Words, "--wording" if use else "--bank")
+    words = parse_config(recipe.wording.model_dump() | changes, WordSettings, "--wording" if use else "--bank")
     if not words.bank:
         raise ConfigError(f"--wording {use}: found no bank in the recipe; expected --bank FILE.")
     return recipe.model_copy(update={"wording": words})

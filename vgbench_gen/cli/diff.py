@@ -12,7 +12,7 @@ import typer
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
-    from vgbench_gen.store.diff import Difference
+    from vgbench_gen.store.diff import DatasetDifference
 
 _LISTED = 40  # changes printed in full; all of them are counted, and all stand in --json
 _COUNTS = ("same", "changed", "only_a", "only_b")
@@ -47,7 +47,7 @@ def diff(
         raise typer.Exit(1)
 
 
-def _lines(found: Difference, a: Path, b: Path) -> list[str]:
+def _lines(found: DatasetDifference, a: Path, b: Path) -> list[str]:
     lines = [f"A {a}: {found.rows[0]} rows", f"B {b}: {found.rows[1]} rows"]
     if found.equal:
         return [*lines, "equal: the same rows in the same order"]

@@ -79,10 +79,10 @@ def distractors(
 
     from vgbench_gen.pipeline.redraw import redraw
     from vgbench_gen.pipeline.redraw_ask import make_proposer
-    from vgbench_gen.pipeline.redraw_sets import Settings
+    from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 
     shares = _shares(mix, strategy)
-    settings = Settings(shares, seed, tuple(task or ()), margins, refused)
+    settings = RedrawSettings(shares, seed, tuple(task or ()), margins, refused)
     propose = None
     if "llm" in shares:
         specs = model or [DEFAULT_MODEL]

@@ -41,34 +41,40 @@ _LIMITS = Limits(scene_share=0.03, fair_share=1.5)  # docs/validity.md#repetitio
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A finding, and on which questions: the pool, the release by cell, the release as a whole, or seen by solvers."""
+class AuditLine:
+    """A finding, and the questions that it is about."""
 
     where: Where
+    """The pool, the release by cell, the release as a whole, or the questions that solvers saw."""
     finding: Finding
+    """The figure beside its bar."""
 
 
 @dataclass(slots=True)
 class AuditReport:
-    """What an audit found.
-
-    dataset: what was audited, as given. items: its questions. lines: every figure. bias: id -> share of the right
-    answer that text-only classifiers give which never saw the scene; of the dataset's questions. cells: "task/form" ->
-    questions in the release and in the pool, and distinct truths behind the pool. seconds: CPU time per part. notes:
-    what was left out and why. texts: question of every id that a line names. inside: those that are in the dataset.
-    tallies: "letters", "yes_no", "ranks" -> "task/form" -> how often the right answer stands in each place.
-    """
+    """What an audit found."""
 
     dataset: str = ""
+    """What was audited, as given."""
     items: int = 0
-    lines: list[Line] = field(default_factory=list)
+    """Its questions."""
+    lines: list[AuditLine] = field(default_factory=list)
+    """Every figure."""
     bias: dict[str, float] = field(default_factory=dict)
+    """Id -> share of the right answer that text-only classifiers give which never saw the scene; of the dataset's
+    questions."""
     cells: dict[str, dict[str, int]] = field(default_factory=dict)
+    """"task/form" -> questions in the release and in the pool, and distinct truths behind the pool."""
     seconds: dict[str, float] = field(default_factory=dict)
+    """CPU time per part."""
     notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
     texts: dict[str, str] = field(default_factory=dict)
+    """The question of every id that a line names."""
     inside: set[str] = field(default_factory=set)
+    """Those of them that are in the dataset."""
     tallies: dict[str, dict[str, list[int]]] = field(default_factory=dict)
+    """"letters", "yes_no", "ranks" -> "task/form" -> how often the right answer stands in each place."""
 
     @property
     def findings(self) -> list[Finding]:
@@ -76,7 +82,7 @@ class AuditReport:
         return [line.finding for line in self.lines]
 
     @property
-    def fell(self) -> list[Line]:
+    def fell(self) -> list[AuditLine]:
         """Lines whose bar fell."""
         return [line for line in self.lines if line.finding.fell]
 
@@ -262,7 +268,7 @@ class _Audit:
             self.progress("audit", len(results), len(planned))
         self._results = [results[k] for k in range(len(planned))]
         for result in self._results:
-            if isinstance(result, steps.Judged):
+            if isinstance(result, steps.StepFindings):
                 self._add(result.where, result.findings)
                 mine = {question.id for question in self.release} if result.bias else set()
                 self.report.bias.update({name: score for name, score in result.bias.items() if name in mine})
@@ -323,7 +329,7 @@ class _Audit:
         wanted = [
             found for found in findings if steps.FAMILIES.get(found.audit) is None or found.audit in self.families
         ]
-        self.report.lines += [Line(where, finding) for finding in wanted]
+        self.report.lines += [AuditLine(where, finding) for finding in wanted]
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

@@ -64,12 +64,16 @@ _SHOWN_CHARACTERS = 400  # of a question on the page
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something to do in a worker. part: under which its time counts. weight: for the order; the heaviest first."""
+    """Something to do in a worker."""
 
     part: str
+    """The part of the audit under which its time counts."""
     function: Callable[[Any], Any]
+    """What is done."""
     argument: Any
+    """The argument of the function."""
     weight: float
+    """How long it takes, roughly; the heaviest steps are done first."""
 
 
 def run_step(step: Step) -> tuple[Any, float]:
@@ -84,30 +88,40 @@ class CellJob:
     """Questions of one task and form, and what to audit on them."""
 
     where: Where
+    """Whether they are of the pool or of the release."""
     questions: tuple[Question, ...]
+    """The questions."""
     families: tuple[str, ...]
+    """Names of `CELL_AUDITS`."""
     seed: int
+    """Of the folds and permutations."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetJob:
-    """All questions of a dataset, those of other sets, and what to audit on them."""
+    """All questions of a dataset, and what to audit on them."""
 
     questions: tuple[Question, ...]
+    """The questions."""
     others: tuple[Question, ...]
+    """Questions of other sets, of which none may stand here."""
     families: tuple[str, ...]
+    """Names of `SET_AUDITS`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """Figures of a step, and the bias scores of its questions."""
+class StepFindings:
+    """What a step found."""
 
     where: Where
+    """The questions that it is about."""
     findings: list[Finding]
+    """The figures."""
     bias: Mapping[str, float] = field(default_factory=dict)
+    """The bias scores of its questions, by id."""
 
 
-def judge_cell(job: CellJob) -> Judged:
+def judge_cell(job: CellJob) -> StepFindings:
     """Run the text audits of one cell."""
     findings: list[Finding] = []
     bias: dict[str, float] = {}
@@ -118,7 +132,7 @@ def judge_cell(job: CellJob) -> Judged:
             bias.update(found.scores)
             found = found.findings
         findings += [line for line in found if job.where == "release" or line.audit not in _RELEASE_ONLY]
-    return Judged(job.where, findings, bias)
+    return StepFindings(job.where, findings, bias)
 
 
 def keep_one_per_truth(questions: Iterable[Question]) -> tuple[Question, ...]:
@@ -132,12 +146,12 @@ def keep_one_per_truth(questions: Iterable[Question]) -> tuple[Question, ...]:
     return tuple(kept)
 
 
-def judge_set(job: SetJob) -> Judged:
+def judge_set(job: SetJob) -> StepFindings:
     """Run the audits that only show between cells."""
     findings: list[Finding] = []
     for name in job.families:
         findings += _find_function(SET_AUDITS[name])(job.questions, job.others)
-    return Judged("set", findings)
+    return StepFindings("set", findings)
 
 
 def _find_function(place: str) -> Callable[..., Any]:
@@ -171,31 +185,34 @@ def count_answer_places(questions: Iterable[Question]) -> dict[str, dict[str, li
 
 @dataclass(frozen=True, slots=True)
 class ItemJob:
-    """Rows `start` to `stop` of a dataset to check by their evidence; crosses process borders.
-
-    media: folder of base images, "" where there is none. drawn: ids of rows whose pictures are drawn again from it.
-    """
+    """Rows of a dataset to check by their evidence; crosses process borders."""
 
     path: str
+    """The dataset."""
     start: int
+    """Place of the first row."""
     stop: int
+    """Place after the last row."""
     gates: Gates
+    """The gates of the build."""
     media: str
+    """The folder of base images, "" where there is none."""
     drawn: frozenset[str]
+    """Ids of rows whose pictures are drawn again from it."""
 
 
 @dataclass(slots=True)
 class ItemChecks:
-    """What checking rows gave.
-
-    problems: of rows. sights: what makes a row alike to another. checked: rows looked at per task. unseen: rows whose
-    images are not embedded, which were not looked at.
-    """
+    """What checking rows gave."""
 
     problems: list[Problem] = field(default_factory=list)
+    """The problems of rows."""
     sights: list[Sight] = field(default_factory=list)
+    """What makes a row like another one."""
     checked: Counter[str] = field(default_factory=Counter)
+    """Rows that were looked at, per task."""
     unseen: int = 0
+    """Rows whose images are not embedded, which were not looked at."""
 
     @classmethod
     def join(cls, parts: Iterable[ItemChecks]) -> ItemChecks:

@@ -33,10 +33,12 @@ from vgbench_gen.tasks.base import tasks
 
 @dataclass(slots=True)
 class BuildReport:
-    """What a build gave: one report per scene, sorted, and what composing made of them."""
+    """What a build gave."""
 
     scenes: list[SceneReport] = field(default_factory=list)
+    """One report per scene, sorted."""
     composed: ComposeReport = field(default_factory=ComposeReport)
+    """What composing made of them."""
 
     @property
     def facts(self) -> int:

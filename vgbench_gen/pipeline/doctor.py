@@ -17,7 +17,7 @@ from typing import Literal
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.pipeline.build import find_scenes
-from vgbench_gen.pipeline.estimate import Estimate, estimate
+from vgbench_gen.pipeline.estimate import BuildEstimate, estimate
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.files import replace_folder, write_bytes
@@ -32,12 +32,16 @@ _LIBRARIES = {"libGL.so.1": "libgl1", "libEGL.so.1": "libegl1", "libusb-1.0.so.0
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. found: what there is. remedy: what to do, "" where all is well."""
+    """One thing that was looked at."""
 
     name: str
+    """What it is."""
     verdict: Verdict
+    """Whether it will do."""
     found: str
+    """What there is."""
     remedy: str = ""
+    """What to do, "" where all is well."""
 
 
 def examine(recipe: Recipe, scenes: Sequence[Path], out: Path, engine: Engine) -> Iterator[Check]:
@@ -49,7 +53,7 @@ def examine(recipe: Recipe, scenes: Sequence[Path], out: Path, engine: Engine) -
     yield from check_versions()
     yield check_imports()
     yield from check_storage(out)
-    needs: Estimate | None = None
+    needs: BuildEstimate | None = None
     try:
         refs = find_scenes(scenes)
     except VGBenchError as error:
@@ -155,7 +159,7 @@ def check_storage(out: Path) -> Iterator[Check]:
             yield Check("lock", "FAIL", str(error), "Build elsewhere, or wait.")
 
 
-def check_room(out: Path, needs: Estimate, workers: int) -> Iterator[Check]:
+def check_room(out: Path, needs: BuildEstimate, workers: int) -> Iterator[Check]:
     """Disk for the build and for the temporary files of its workers."""
     place, spool = _find_existing(out), Path(tempfile.gettempdir())
     wanted = {"disk": (place, needs.disk_bytes), "temporary files": (spool, needs.spool_bytes * workers)}
@@ -171,7 +175,7 @@ def check_room(out: Path, needs: Estimate, workers: int) -> Iterator[Check]:
             yield Check(name, "OK", found)
 
 
-def check_memory(needs: Estimate, workers: int) -> Check:
+def check_memory(needs: BuildEstimate, workers: int) -> Check:
     """Memory of this machine for so many workers."""
     free = available_bytes()
     need = needs.worker_bytes * workers

@@ -22,25 +22,28 @@ _SAMPLE = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a build needs.
-
-    keyframes: of all scenes; most_keyframes: of the largest seen. cpu_s: core seconds of measuring. disk_bytes: in the
-    build folder; spool_bytes: of one worker in the folder for temporary files. worker_bytes: peak memory of a worker.
-    items: at most.
-    """
+class BuildEstimate:
+    """What a build needs."""
 
     scenes: int
+    """All scenes."""
     keyframes: int
+    """Keyframes of all scenes."""
     most_keyframes: int
+    """Keyframes of the largest scene that was opened."""
     items: int
+    """Rows, at most."""
     cpu_s: float
+    """Core seconds of measuring."""
     disk_bytes: int
+    """Bytes in the build folder."""
     spool_bytes: int
+    """Bytes of one worker in the folder for temporary files."""
     worker_bytes: int
+    """Peak memory of a worker in bytes."""
 
 
-def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> Estimate:
+def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
     """Open up to twelve scenes per dataset, from the largest to the smallest, and count for all of them.
 
     Scenes that cannot be opened count nothing; the build will drop them.
@@ -61,7 +64,7 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> Estimate:
             most = max(most, *seen)
     cells = sum(len(task.formats) for task in list_tasks(recipe))
     items = recipe.total or min(recipe.items_per_cell * cells, recipe.facts_per_scene * cells * len(refs))
-    return Estimate(
+    return BuildEstimate(
         scenes=len(refs),
         keyframes=round(keyframes),
         most_keyframes=most,

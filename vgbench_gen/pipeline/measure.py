@@ -30,35 +30,48 @@ class MeasureJob:
     """One scene to measure; crosses process borders."""
 
     ref: SceneRef
+    """The scene."""
     recipe: Recipe
+    """The recipe of the build."""
     out: Path
+    """The build folder."""
 
 
 @dataclass(slots=True)
 class SceneReport:
-    """What measuring one scene gave.
-
-    facts: per task. rejects: per "task/reason". key: of everything the shard depends on; source_digest: of the raw
-    files. frames: usable keyframes. error: why the scene was dropped, or "". lost: its workers died, so nothing is on
-    the disk and the next run tries again.
-    seconds and reused are for the log; they never reach the dataset.
-    """
+    """What measuring one scene gave. `seconds`, `task_seconds` and `reused` are for the log; they never reach the
+    dataset."""
 
     dataset: str
+    """Name of the dataset."""
     scene_id: str
+    """The scene."""
     facts: dict[str, int] = field(default_factory=dict)
+    """Facts per task."""
     rejects: dict[str, int] = field(default_factory=dict)
+    """Rejected drafts and frames per "task/reason"."""
     issues: dict[str, int] = field(default_factory=dict)
+    """What was wrong with the scan and could be left out, per reason."""
     total_frames: int = 0
+    """All frames of the scan."""
     frames: int = 0
+    """Usable keyframes."""
     objects: int = 0
+    """Objects with a box."""
     error: str = ""
+    """Why the scene was dropped, or ""."""
     lost: bool = False
+    """Whether its workers died, so that nothing is on the disk and the next run tries again."""
     key: str = ""
+    """Digest of everything that the shard depends on."""
     source_digest: str = ""
+    """Digest of the raw files."""
     reused: bool = False
+    """Whether the shards of an earlier run were kept."""
     seconds: float = 0.0
+    """Seconds that it took."""
     task_seconds: dict[str, float] = field(default_factory=dict)
+    """Seconds per task."""
 
 
 def shard_path(out: Path, kind: str, dataset: str, scene_id: str) -> Path:

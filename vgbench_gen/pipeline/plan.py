@@ -13,7 +13,7 @@ from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, QuestionType
 from vgbench_gen.pipeline.pick import Levels, Pairing, Spread, deal
 from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
-from vgbench_gen.pipeline.quotas import ITEMS, Scene, SceneSupply, Targets, solve
+from vgbench_gen.pipeline.quotas import ITEMS, QuotaScene, SceneSupply, Targets, solve
 from vgbench_gen.pipeline.recipe import Recipe
 
 Forms = tuple[QuestionType, ...]
@@ -72,11 +72,11 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     for plan in plans:
         facts[plan.group_id].append(plan)
     level = grade_difficulty((forms[0] for forms in facts.values()), stress=recipe.margins == "recorded")
-    by_scene: dict[tuple[str, Scene], list[list[QuestionPlan]]] = defaultdict(list)
+    by_scene: dict[tuple[str, QuotaScene], list[list[QuestionPlan]]] = defaultdict(list)
     for forms in facts.values():
         first = forms[0]
         order = stable_hash(str(recipe.seed), "scene", first.task, first.source, first.scene_id)
-        scene = Scene(first.source, first.split, first.scene_id, order)
+        scene = QuotaScene(first.source, first.split, first.scene_id, order)
         # A fact that no form takes still counts as one of its scene and of its level.
         by_scene[first.task, scene].append([plan for plan in forms if not plan.rejection_reason])
     targets = read_targets(recipe, formats, {(plan.source, plan.scene_id) for plan in plans})
@@ -84,7 +84,7 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
         SceneSupply(task, scene, Counter(frozenset(p.question_type for p in forms) for forms in members if forms))
         for (task, scene), members in by_scene.items()
     ]
-    wanted: dict[tuple[str, Scene], dict[QuestionType, int]] = defaultdict(dict)
+    wanted: dict[tuple[str, QuotaScene], dict[QuestionType, int]] = defaultdict(dict)
     for cell, count in solve(supplies, targets).items():
         wanted[cell.task, cell.scene][cell.form] = count
     chosen, gave_way = _deal_scenes(by_scene, wanted, level, recipe)
@@ -95,8 +95,8 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
 
 
 def _deal_scenes(
-    by_scene: Mapping[tuple[str, Scene], list[list[QuestionPlan]]],
-    wanted: Mapping[tuple[str, Scene], Mapping[QuestionType, int]],
+    by_scene: Mapping[tuple[str, QuotaScene], list[list[QuestionPlan]]],
+    wanted: Mapping[tuple[str, QuotaScene], Mapping[QuestionType, int]],
     level: Mapping[str, str],
     recipe: Recipe,
 ) -> tuple[list[QuestionPlan], set[Key]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS
-from vgbench_gen.pipeline.audit_steps import CellJob, Judged, judge_cell
+from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.subset import require_new, write_subset
 from vgbench_gen.quality.questions import Question, by_cell, question_of
@@ -26,22 +26,30 @@ REASON = "iterative bias pruning (arXiv 2511.04655): a text-only classifier answ
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A question that goes, with its bias score when it went and the round it went in (from 1)."""
+    """A question that goes."""
 
     id: str
+    """Its id."""
     task: str
+    """Its task."""
     form: str
+    """Its form."""
     bias: float
+    """Its bias score when it went."""
     round: int
+    """The round it went in, from 1."""
 
 
 @dataclass(slots=True)
 class PruneReport:
-    """What pruning takes. kept: questions that stay. means: mean bias score before each round."""
+    """What pruning takes."""
 
     removed: list[Pruned] = field(default_factory=list)
+    """The questions that go, in order."""
     kept: int = 0
+    """How many questions stay."""
     means: list[float] = field(default_factory=list)
+    """The mean bias score before each round."""
 
 
 def prune(
@@ -97,7 +105,7 @@ def choose(
         cells = [tuple(members) for members in by_cell(left).values() if members[0].form != "open-ended"]
         jobs = [CellJob("release", members, ("blind",), number) for members in cells]
         bias: dict[str, float] = {}
-        results: dict[int, Judged] = {}
+        results: dict[int, StepFindings] = {}
         for index, judged in run(judge_cell, jobs, engine):
             results[index] = judged
             progress((number - 1) * len(jobs) + len(results), rounds * len(jobs))

@@ -17,7 +17,7 @@ from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
-from vgbench_gen.pipeline.recipe import Recipe, Words
+from vgbench_gen.pipeline.recipe import Recipe, WordSettings
 from vgbench_gen.quality.noise import kept_share
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Claim, Task
@@ -47,7 +47,7 @@ class QuestionSettings:
     """The strategy that chooses options."""
     distractor_seed: int
     """The seed of the wrong options; truths and words do not depend on it."""
-    words: Words = field(default_factory=Words)
+    words: WordSettings = field(default_factory=WordSettings)
     """A bank of wordings that is drawn from beside the shipped phrasings."""
     margins: Margins = "enforced"
     """Whether options keep their margins and answers bear noise, or both are only recorded."""
@@ -240,7 +240,7 @@ def _fill_template(plan: QuestionPlan, settings: QuestionSettings) -> FillWords:
     return fill
 
 
-def list_phrasings(task: str, form: QuestionType, words: Words) -> Sequence[Phrasing]:
+def list_phrasings(task: str, form: QuestionType, words: WordSettings) -> Sequence[Phrasing]:
     """What a question of this kind is worded by: the bank's wordings first, as many as are allowed."""
     extra = [p for p in words.phrasings if p.task == task and p.question_type == form]
     if not extra:

@@ -37,21 +37,28 @@ _NODES = 1000  # how evenly things are spread is not worth more; a count, not a 
 Terms = list[tuple[int, float]]
 
 
-class Scene(NamedTuple):
-    """One scene. order: text that puts scenes in an order of their own; what is left open is settled by it."""
+class QuotaScene(NamedTuple):
+    """One scene."""
 
     source: str
+    """Name of its dataset."""
     split: str
+    """Its split."""
     scene_id: str
+    """Its id."""
     order: str = ""
+    """Text that puts scenes in an order of their own; what is left open is settled by it."""
 
 
-class Cell(NamedTuple):
+class QuotaCell(NamedTuple):
     """Facts of one task, asked in one form, in one scene."""
 
     task: str
-    scene: Scene
+    """The task."""
+    scene: QuotaScene
+    """The scene."""
     form: QuestionType
+    """The form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ class SceneSupply:
 
     task: str
     """The task."""
-    scene: Scene
+    scene: QuotaScene
     """The scene."""
     counts: Mapping[frozenset[QuestionType], int]
     """The forms that a fact can be asked in -> how many such facts there are."""
@@ -73,19 +80,20 @@ class SceneSupply:
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Totals in items (twins count as two) and limits.
-
-    cells: per (task, form). tasks: per task over all its forms; a task stands in one of the two. sources, splits: over
-    all tasks, empty where not fixed. caps: (task, source) -> most items in one scene. forms_per_fact: in how many
-    forms one fact may be asked.
-    """
+    """Totals in items, of which twins count as two, and limits."""
 
     cells: Mapping[tuple[str, QuestionType], int] = field(default_factory=dict)
+    """Items per (task, form)."""
     tasks: Mapping[str, int] = field(default_factory=dict)
+    """Items per task over all its forms; a task stands in one of the two."""
     sources: Mapping[str, int] = field(default_factory=dict)
+    """Items per source over all tasks, empty where not fixed."""
     splits: Mapping[str, int] = field(default_factory=dict)
+    """Items per split over all tasks, empty where not fixed."""
     caps: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(task, source) -> most items in one scene."""
     forms_per_fact: int = 1
+    """In how many forms one fact may be asked."""
 
     @property
     def total(self) -> int:
@@ -96,12 +104,12 @@ class Targets:
         """Forms that items of a task may take."""
         return [form for form in ITEMS if task in self.tasks or self.cells.get((task, form))]
 
-    def block(self, task: str, scene: Scene) -> tuple[str, str, str]:
+    def block(self, task: str, scene: QuotaScene) -> tuple[str, str, str]:
         """Scenes of one block can be exchanged for a task without touching any total."""
         return task, scene.source if self.sources else "", scene.split if self.splits else ""
 
 
-def solve(supplies: Sequence[SceneSupply], targets: Targets) -> dict[Cell, int]:
+def solve(supplies: Sequence[SceneSupply], targets: Targets) -> dict[QuotaCell, int]:
     """Facts to ask per cell: as many items as the totals allow, cells near proportional, scenes as even as can be.
 
     No total is ever exceeded. Where all of them can be met at once, they are; otherwise the number of items missing in
@@ -115,7 +123,7 @@ def solve(supplies: Sequence[SceneSupply], targets: Targets) -> dict[Cell, int]:
     blocks: dict[tuple[str, str, str], list[SceneSupply]] = defaultdict(list)
     for supply in supplies:
         blocks[targets.block(supply.task, supply.scene)].append(supply)
-    result: dict[Cell, int] = {}
+    result: dict[QuotaCell, int] = {}
     for block, members in blocks.items():
         wanted = {form: amounts[*block, form] for form in ITEMS if amounts.get((*block, form))}
         if wanted:
@@ -200,10 +208,10 @@ def _add_scene(
 def _solve_cells(supplies: Sequence[SceneSupply], targets: Targets) -> dict[tuple[str, str, str, QuestionType], int]:
     """Facts per (task, source, split, form); source and split are "" where the totals do not tell them apart."""
     model = _Model()
-    cells: dict[Cell, int] = {}
+    cells: dict[QuotaCell, int] = {}
     for supply in supplies:
         for form, k in _add_scene(model, supply, targets.forms(supply.task), targets).items():
-            cells[Cell(supply.task, supply.scene, form)] = k
+            cells[QuotaCell(supply.task, supply.scene, form)] = k
     if not cells:
         return {}
     for limit, members in _list_totals(cells, targets):
@@ -240,7 +248,7 @@ def _find_most(model: _Model, plain: int, everything: Terms) -> int:
     return sum(round(items) * round(values[k]) for k, items in everything)
 
 
-def _list_totals(cells: Mapping[Cell, int], targets: Targets) -> list[tuple[int, Terms]]:
+def _list_totals(cells: Mapping[QuotaCell, int], targets: Targets) -> list[tuple[int, Terms]]:
     """(limit, items that count against it) for every total."""
     counted: dict[tuple[str, ...], Terms] = defaultdict(list)
     for cell, k in cells.items():
@@ -289,7 +297,9 @@ def _group_cells(keys: Sequence[tuple[str, str, str, QuestionType]], targets: Ta
     return [(total, members) for total, members in groups if members]
 
 
-def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], targets: Targets) -> dict[Cell, int]:
+def _spread(
+    members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], targets: Targets
+) -> dict[QuotaCell, int]:
     """Facts per cell within a block of one task: exactly `wanted` per form, scenes even in all and per form."""
     model = _Model()
     places = [(supply, _add_scene(model, supply, list(wanted), targets)) for supply in members]
@@ -311,7 +321,7 @@ def _spread(members: Sequence[SceneSupply], wanted: Mapping[QuestionType, int], 
             "planning items: HiGHS found no spread of cells that it had filled; please report the recipe."
         )
     return {
-        Cell(supply.task, supply.scene, form): round(values[k])
+        QuotaCell(supply.task, supply.scene, form): round(values[k])
         for supply, place in places
         for form, k in place.items()
         if round(values[k])

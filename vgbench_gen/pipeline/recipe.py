@@ -67,7 +67,7 @@ class Difficulty(Config):
         return {"easy": self.easy, "medium": self.medium, "hard": self.hard}
 
 
-class Words(Config):
+class WordSettings(Config):
     """Wordings that questions are drawn from beside the shipped ones; by default none.
 
     bank: file that `vgbench paraphrase` made; relative to the recipe's own folder where a file says so. use: "reviewed"
@@ -88,7 +88,7 @@ class Words(Config):
         """What `with_phrasings` was given."""
         return self._phrasings
 
-    def with_phrasings(self, phrasings: tuple[Phrasing, ...]) -> Words:
+    def with_phrasings(self, phrasings: tuple[Phrasing, ...]) -> WordSettings:
         """These settings with the bank's wordings at hand."""
         words = self.model_copy()
         words._phrasings = phrasings
@@ -129,7 +129,7 @@ class Recipe(Config):
     only_splits: tuple[str, ...] = ()
     pairs: float = Field(default=0.15, ge=0, le=1)
     headline: bool = False
-    wording: Words = Words()
+    wording: WordSettings = WordSettings()
     limits: Limits = Limits()
     difficulty: Difficulty | None = None
     gates: Gates = Field(default_factory=Gates)

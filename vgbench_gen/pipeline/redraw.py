@@ -34,9 +34,9 @@ from vgbench_gen.pipeline.redraw_sets import (
     FEW,
     REPLIES,
     Progress,
-    Proposals,
     Propose,
-    Settings,
+    ProposedOptions,
+    RedrawSettings,
     deal_row_letters,
     draw_distinct_sets,
     list_redraws,
@@ -88,7 +88,7 @@ class RedrawReport:
 
 def redraw(
     dataset: str | PathLike[str],
-    settings: Settings,
+    settings: RedrawSettings,
     out: str | PathLike[str] | None = None,
     *,
     build: str | PathLike[str] | None = None,
@@ -136,7 +136,7 @@ def redraw(
 
 
 @contextmanager
-def _start_workers(paths: Sequence[Path], settings: Settings, engine: Engine) -> Iterator[None]:
+def _start_workers(paths: Sequence[Path], settings: RedrawSettings, engine: Engine) -> Iterator[None]:
     """Start workers while this process reads rows and learns from facts, where there will be work for them."""
     number = 0
     for path in paths:
@@ -146,7 +146,7 @@ def _start_workers(paths: Sequence[Path], settings: Settings, engine: Engine) ->
         yield
 
 
-def _check_settings(settings: Settings, origin: Path, propose: Propose | None) -> None:
+def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
     for name in settings.shares:
         strategies[name]
     for name in settings.tasks:
@@ -179,7 +179,7 @@ def _link_origin(origin: Path, target: Path, work: Path) -> None:
 def _write(
     dataset: Path,
     work: Path,
-    settings: Settings,
+    settings: RedrawSettings,
     recipe: Recipe,
     engine: Engine,
     progress: Progress,
@@ -190,7 +190,7 @@ def _write(
     before = stored if stored is not None else [item_row(item) for item in load(dataset)]
     asked = list_redraws(before, work / "facts", settings)
     by_model = [question for question in asked if question.strategy == "llm"]
-    proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else Proposals()
+    proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
     known = _learn_for_ladders(asked, recipe, work)
     new_rows, reasons = draw_distinct_sets(asked, before, recipe, known, settings, proposals, work, engine, progress)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
@@ -222,7 +222,7 @@ def _learn_for_ladders(asked: Sequence[Redraw], recipe: Recipe, work: Path) -> d
 
 
 def _report_on(
-    asked: Sequence[Redraw], reasons: Mapping[str, str], rows: Sequence[Row], proposals: Proposals
+    asked: Sequence[Redraw], reasons: Mapping[str, str], rows: Sequence[Row], proposals: ProposedOptions
 ) -> RedrawReport:
     """Count what came of the questions that were asked anew, and what the rows are now."""
     report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
@@ -264,7 +264,7 @@ def _count_survivors(named: Sequence[Redraw], reasons: Mapping[str, str]) -> dic
 
 
 def _derive_manifest(
-    parent: Mapping[str, Any], report: RedrawReport, settings: Settings, recipe: Recipe, fingerprint: str
+    parent: Mapping[str, Any], report: RedrawReport, settings: RedrawSettings, recipe: Recipe, fingerprint: str
 ) -> dict[str, Any]:
     """The parent's manifest with what is now another."""
     manifest = dict(parent)

@@ -17,7 +17,7 @@ from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import Redraw, find_facts, prepare_tasks
-from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Proposals, Propose
+from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Propose, ProposedOptions
 from vgbench_gen.tasks.base import Task
 
 TURNS = 2  # times that a model is asked about a fact, where its first values give no set
@@ -49,7 +49,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
         seed: of the draws.
     """
 
-    def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> Proposals:
+    def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> ProposedOptions:
         cases, refused = _list_cases(asked, recipe, seed)
         models = open_models(folder / REPLIES)
         for case in cases:
@@ -66,7 +66,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
                 asyncio.run(model.close())
         values = {case.group_id: case.found for case in cases if not case.reason}
         refused |= {case.group_id: case.reason for case in cases if case.reason}
-        return Proposals(values, refused, _report(models, replies))
+        return ProposedOptions(values, refused, _report(models, replies))
 
     return propose
 

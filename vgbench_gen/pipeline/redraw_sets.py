@@ -36,19 +36,19 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What to choose anew, and how.
-
-    shares: strategy -> share of the questions of each task and source. seed: of the draws. tasks: all when empty.
-    margins: those of the dataset's recipe when empty; with "recorded" every new set is labelled a stress set. refused:
-    whether a row that the strategy cannot ask keeps its options or is left out.
-    """
+class RedrawSettings:
+    """What to choose anew, and how."""
 
     shares: Mapping[str, float]
+    """Strategy -> share of the questions of each task and source."""
     seed: int = 0
+    """The seed of the draws."""
     tasks: tuple[str, ...] = ()
+    """The tasks; all when empty."""
     margins: Margins | Literal[""] = ""
+    """Those of the dataset's recipe when empty; with "recorded" every new set is labelled a stress set."""
     refused: Literal["keep", "drop"] = "keep"
+    """Whether a row that the strategy cannot ask keeps its options or is left out."""
 
     @property
     def name(self) -> str:
@@ -62,15 +62,18 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Proposals:
-    """What somebody else proposes as options. refused: why there are none, by group. report: for the manifest."""
+class ProposedOptions:
+    """What somebody else proposes as options."""
 
     values: Mapping[str, tuple[Candidate, ...]] = field(default_factory=dict)
+    """The values, by group."""
     refused: Mapping[str, str] = field(default_factory=dict)
+    """Why there are none, by group."""
     report: Mapping[str, Any] = field(default_factory=dict)
+    """What the manifest tells about it."""
 
 
-Propose = Callable[[Sequence[Redraw], Recipe, Path, Progress], Proposals]
+Propose = Callable[[Sequence[Redraw], Recipe, Path, Progress], ProposedOptions]
 """Called with the questions, the recipe, a folder that outlives a killed run, and where to tell of progress."""
 
 
@@ -79,8 +82,8 @@ def draw_distinct_sets(
     rows: Sequence[Row],
     recipe: Recipe,
     known: KnownFacts,
-    settings: Settings,
-    proposals: Proposals,
+    settings: RedrawSettings,
+    proposals: ProposedOptions,
     out: Path,
     engine: Engine,
     progress: Progress,
@@ -129,8 +132,8 @@ class Redrawer:
         rows: Sequence[Row],
         recipe: Recipe,
         known: KnownFacts,
-        settings: Settings,
-        proposals: Proposals,
+        settings: RedrawSettings,
+        proposals: ProposedOptions,
         out: Path,
         engine: Engine,
         progress: Progress,
@@ -218,7 +221,7 @@ def _digest_rows(question: Redraw, rows: Sequence[Row]) -> list[str]:
     return [digest_values([np.asarray(o["value"], dtype=np.float64) for o in members], task) for members in options]
 
 
-def list_redraws(rows: Sequence[Row], facts: Path, settings: Settings) -> list[Redraw]:
+def list_redraws(rows: Sequence[Row], facts: Path, settings: RedrawSettings) -> list[Redraw]:
     """The truths whose options are to be chosen anew, each with its strategy, in the order of the dataset."""
     places: dict[str, list[int]] = defaultdict(list)
     for k, row in enumerate(rows):
@@ -241,7 +244,7 @@ def list_redraws(rows: Sequence[Row], facts: Path, settings: Settings) -> list[R
     ]
 
 
-def _assign_strategies(firsts: Sequence[Row], settings: Settings) -> dict[str, str]:
+def _assign_strategies(firsts: Sequence[Row], settings: RedrawSettings) -> dict[str, str]:
     """Group -> strategy, by hash and by the shares as exactly as whole questions allow, per task and source."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in firsts:

@@ -18,16 +18,18 @@ from vgbench_gen.pipeline.recipe import Recipe
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """One total that is not met.
-
-    kind: "task", "source" or "split". name: which. form: "" where a task's forms count as one. wanted, got: items.
-    """
+    """One total that is not met."""
 
     kind: str
+    """"task", "source" or "split"."""
     name: str
+    """Which one."""
     form: str
+    """The form, "" where a task's forms count as one."""
     wanted: int
+    """Items that the recipe asks for."""
     got: int
+    """Items that there are."""
 
     @property
     def what(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vgbench_gen.pipeline.audit import AuditReport, Line, Where
+from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report import audit_plots
 from vgbench_gen.report.audit_table import (
@@ -99,11 +99,11 @@ def _section(report: AuditReport, where: Where, title: str, told: str) -> dict[s
     return {"anchor": where, "title": title, "told": told, "families": families}
 
 
-def _family_name(line: Line) -> str:
+def _family_name(line: AuditLine) -> str:
     return line.finding.audit
 
 
-def _family(name: str, lines: Sequence[Line], report: AuditReport) -> dict[str, Any]:
+def _family(name: str, lines: Sequence[AuditLine], report: AuditReport) -> dict[str, Any]:
     counts = verdict_counts(lines)
     return {
         "name": name,

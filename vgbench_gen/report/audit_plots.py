@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vgbench_gen.core.types import LETTERS
-from vgbench_gen.pipeline.audit import AuditReport, Line
+from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.report.audit_table import cell_name, interval_text, value_text
 
@@ -43,8 +43,8 @@ def forests(report: AuditReport, families: Sequence[tuple[str, str, str]]) -> li
     return plots
 
 
-def _worst_per_cell(lines: Iterable[Line]) -> list[Line]:
-    worst: dict[tuple[str, str], Line] = {}
+def _worst_per_cell(lines: Iterable[AuditLine]) -> list[AuditLine]:
+    worst: dict[tuple[str, str], AuditLine] = {}
     for line in lines:
         found = line.finding
         known = worst.get((found.task, found.form))
@@ -57,7 +57,7 @@ def _excess(found: Finding) -> float:
     return found.value - (found.chance if math.isfinite(found.chance) else 0.0)
 
 
-def _forest(title: str, lines: Sequence[Line], controls: Mapping[tuple[str, str, str], float]) -> dict[str, Any]:
+def _forest(title: str, lines: Sequence[AuditLine], controls: Mapping[tuple[str, str, str], float]) -> dict[str, Any]:
     marks = []
     for k, line in enumerate(lines):
         found = line.finding

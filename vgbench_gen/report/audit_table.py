@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
-from vgbench_gen.pipeline.audit import AuditReport, Line, Where
+from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
 from vgbench_gen.quality.findings import Finding
 
 ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
@@ -31,7 +31,7 @@ class AuditRow:
     more: int
 
 
-def rows(lines: Iterable[Line], everything: bool = False) -> list[AuditRow]:
+def rows(lines: Iterable[AuditLine], everything: bool = False) -> list[AuditRow]:
     """Lines to print, worst first.
 
     everything: one row per line. Otherwise one per red line (tests of distributions: per cell), and one per family and
@@ -40,7 +40,7 @@ def rows(lines: Iterable[Line], everything: bool = False) -> list[AuditRow]:
     """
     if everything:
         return [AuditRow(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
-    groups: dict[tuple[str, ...], list[Line]] = {}
+    groups: dict[tuple[str, ...], list[AuditLine]] = {}
     for line in sorted(lines, key=_rank):
         found = line.finding
         key: tuple[str, ...] = (line.where, found.audit, found.verdict)
@@ -51,10 +51,10 @@ def rows(lines: Iterable[Line], everything: bool = False) -> list[AuditRow]:
             key = (line.where, found.audit, found.task, found.form)
         groups.setdefault(key, []).append(line)
     merged = [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
-    return sorted(merged, key=lambda row: _rank(Line(row.where, row.worst)))
+    return sorted(merged, key=lambda row: _rank(AuditLine(row.where, row.worst)))
 
 
-def _rank(line: Line) -> tuple[Any, ...]:
+def _rank(line: AuditLine) -> tuple[Any, ...]:
     found = line.finding
     return (
         ORDER[found.verdict],
@@ -140,7 +140,7 @@ def summary(report: AuditReport) -> str:
     return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
 
 
-def verdict_counts(lines: Sequence[Line]) -> dict[str, int]:
+def verdict_counts(lines: Sequence[AuditLine]) -> dict[str, int]:
     """Verdict -> lines."""
     return {name: sum(line.finding.verdict == name for line in lines) for name in ORDER}
 

@@ -39,7 +39,7 @@ class Change:
 
 
 @dataclass(slots=True)
-class Difference:
+class DatasetDifference:
     """What two datasets have in common and what they do not. The four kinds of rows together are every row of both."""
 
     rows: tuple[int, int] = (0, 0)
@@ -69,13 +69,13 @@ class Difference:
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def diff(a: Iterable[Item], b: Iterable[Item]) -> Difference:
+def diff(a: Iterable[Item], b: Iterable[Item]) -> DatasetDifference:
     """Compare by id; then, among the rest, by fact and question type (and by the claim's truth, for judgments).
 
     Images count by their names, which are digests of their bytes.
     """
     rows_a, rows_b = {item.id: item for item in a}, {item.id: item for item in b}
-    found = Difference((len(rows_a), len(rows_b)))
+    found = DatasetDifference((len(rows_a), len(rows_b)))
     tasks: dict[str, Counter[str]] = defaultdict(Counter)
     common_a = [name for name in rows_a if name in rows_b]
     found.moved = common_a != [name for name in rows_b if name in rows_a]

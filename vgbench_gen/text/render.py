@@ -100,22 +100,26 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """One reviewed wording of a question and its context, with unfilled slots.
-
-    id: recorded in every item as `template_id`. slots: all names that `render` accepts for this phrasing.
-    states: the conventions that the filled text must state, by the names `text.lint` knows.
-    source: file it came from, for messages. paraphrase: model that reworded it, "" for shipped ones.
-    """
+    """One reviewed wording of a question and its context, with unfilled slots."""
 
     id: str
+    """Its name, which every item records as `template_id`."""
     task: str
+    """The task."""
     question_type: QuestionType
+    """The question type."""
     question: str
+    """The question."""
     context: str
+    """The context."""
     slots: frozenset[str]
+    """All names that `render` accepts for this phrasing."""
     states: tuple[str, ...]
+    """The conventions that the filled text must state, by the names that `text.lint` knows."""
     source: str
+    """The file it came from, for messages."""
     paraphrase: str = ""
+    """The model that reworded it, "" for shipped ones."""
 
 
 @cache

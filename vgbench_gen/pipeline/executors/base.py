@@ -23,15 +23,14 @@ class WorkerDied(VGBenchError):
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Where work runs.
-
-    name: of a registered executor. workers: jobs at once; 0 for all cores this process may use, or all of a cluster.
-    address: of a running cluster, for executors that know such a thing.
-    """
+    """Where work runs."""
 
     name: str = "local"
+    """Name of a registered executor."""
     workers: int = 1
+    """Jobs at once; 0 for all cores that this process may use, or all of a cluster."""
     address: str = ""
+    """Address of a running cluster, for executors that know such a thing."""
 
     @property
     def cores(self) -> int:

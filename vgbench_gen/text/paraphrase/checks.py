@@ -41,10 +41,12 @@ _DOUBLED_END = re.compile(r"[.?!,;:]{2,}|\(\s*\)")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A question and its context, with or without placeholders."""
+    """A question with its context."""
 
     question: str
+    """The question."""
     context: str
+    """The context."""
 
     def parts(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """(name, text) of both."""

@@ -22,7 +22,7 @@ _CHARS_PER_TOKEN = 4  # of English text, for estimates
 
 
 @dataclass(slots=True)
-class RewordReport:
+class BankReport:
     """What came of it: per cell "task/type", and why it ended early, if it did.
 
     vocabulary: whether words could be compared, for which the language needs a vocabulary file. full: cells that had no
@@ -77,7 +77,7 @@ def paraphrase(
     chosen: Sequence[Cell],
     language: str = "en",
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> tuple[Bank, RewordReport]:
+) -> tuple[Bank, BankReport]:
     """Fill the bank's places of these cells and write its file after every template that gave a wording.
 
     Templates of a cell go one after the other, each for its even share of the places that are left; cells go side by
@@ -88,7 +88,7 @@ def paraphrase(
         Stopped: never; a spent budget or a refused key ends the work, and the report says so.
     """
     rules.find_language(language)
-    report = RewordReport(language, rules.load_vocabulary(language) is not None)
+    report = BankReport(language, rules.load_vocabulary(language) is not None)
     holder = _Holder(bank)
     total = sum(len(phrasings(*cell)) for cell in chosen)
     done = 0
@@ -145,7 +145,7 @@ class _Holder:
 
 
 async def _cell(
-    cell: Cell, asker: Asker, holder: _Holder, language: str, report: RewordReport, step: Callable[[], None]
+    cell: Cell, asker: Asker, holder: _Holder, language: str, report: BankReport, step: Callable[[], None]
 ) -> None:
     counts = report.cells.setdefault("/".join(cell), RewordCounts())
     templates = phrasings(*cell)
