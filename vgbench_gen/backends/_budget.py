@@ -20,15 +20,22 @@ SHIPPED = Path(__file__).with_name("prices.toml")
 
 
 class Price(Config):
-    """USD per million tokens. cached: of prompt tokens the provider had in its cache; None for the full price."""
+    """The price of a model in USD per million tokens."""
 
     provider: str
+    """The provider's name."""
     model: str
+    """The model's name, as the provider says it."""
     prompt: float = Field(ge=0)
+    """Of tokens that are sent."""
     completion: float = Field(ge=0)
+    """Of tokens that are written."""
     cached: float | None = Field(default=None, ge=0)
+    """Of sent tokens that the provider had in its cache; None for the full price."""
     as_of: str = ""
+    """The day on which it was looked up."""
     source: str = ""
+    """Where it was looked up."""
 
     def usd(self, usage: Usage) -> float:
         """What these tokens cost."""
@@ -66,9 +73,13 @@ class Reserved:
     """What one request may use, until it is settled."""
 
     tokens: int
+    """How many tokens are set aside for it."""
     usd: float
+    """How much money is set aside for it."""
     spent_tokens: int = 0
+    """How many tokens its attempts have used."""
     spent_usd: float = 0.0
+    """How much money its attempts have cost."""
 
     def settle(self, tokens: int, usd: float | None) -> None:
         """It used this; what is not settled counts as nothing."""

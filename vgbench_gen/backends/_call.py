@@ -12,21 +12,26 @@ from vgbench_gen.backends.base import FinishReason, Role, Settings, Usage
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message as it is sent: words and prepared images in their order."""
+    """A message as it is sent."""
 
     role: Role
+    """Who says it."""
     parts: tuple[str | SentImage, ...]
+    """Words and prepared images in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request ready to be sent. turns: the system prompt of the settings first, where there is one. edit: its images
-    are to be changed by an endpoint that does nothing else."""
+    """A request that is ready to be sent."""
 
     turns: tuple[Turn, ...]
+    """The messages, the system prompt of the settings first where there is one."""
     settings: Settings
+    """How the model answers."""
     digest: str
+    """The digest of the request."""
     edit: bool = False
+    """Whether its images are to be changed, by an endpoint that does nothing else."""
 
     @property
     def images(self) -> tuple[SentImage, ...]:
@@ -41,16 +46,24 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one attempt brought; fields as in `Reply`. cost_usd: where the provider itself says it."""
+    """What one attempt brought. The fields are those of `Reply`."""
 
     text: str
+    """What the model said."""
     finish_reason: FinishReason
+    """Why it ended."""
     model: str
+    """The model's name, as the provider says it."""
     usage: Usage | None = None
+    """Tokens, where the provider counts them."""
     cost_usd: float | None = None
+    """The cost, where the provider itself says it."""
     images: tuple[bytes, ...] = ()
+    """Encoded images that the model made."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    """The settings as they were sent."""
     raw: Mapping[str, Any] = field(default_factory=dict)
+    """The provider's answer, without pictures and keys."""
 
 
 class Failed(Exception):

@@ -26,16 +26,16 @@ _MAGIC = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n")
 
 @dataclass(slots=True)
 class Demands:
-    """What a model wants differently; learned from its refusals where the table does not know.
-
-    edits: it changes images by an endpoint of its own. without_effort: fields sent where the settings ask for no
-    reasoning effort.
-    """
+    """What a model wants differently. It is learned from refusals where the table does not know it."""
 
     max_completion_tokens: bool = False
+    """Whether the limit goes by that name."""
     fixed_temperature: bool = False
+    """Whether no temperature may be sent."""
     edits: bool = False
+    """Whether it changes images, by an endpoint of its own."""
     without_effort: dict[str, Any] = field(default_factory=dict)
+    """The fields that are sent where the settings ask for no reasoning effort."""
 
     def learn(self, code: str, parameter: str) -> bool:
         """Whether a refusal taught something new, so that the same request may now pass."""

@@ -29,29 +29,34 @@ _NO_LIMIT = 1 << 15  # tokens of a reply where neither the request nor the model
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What a model continues.
-
-    messages: as chat templates want them: role, and content as a list of {"type": "text"} and {"type": "image"} with
-    a PIL image. images: how many there are. draw: seed and name of the numbers that pick tokens where temperature is
-    above 0.
-    """
+    """What a local model continues."""
 
     messages: list[dict[str, Any]]
+    """Role and content, as chat templates want them. Content is a list of {"type": "text"} and {"type": "image"}."""
     images: int
+    """How many images there are."""
     temperature: float
+    """How freely tokens are picked, 0 for the likeliest."""
     max_tokens: int | None
+    """The longest answer, None for no limit."""
     stop: tuple[str, ...]
+    """Texts that end the answer."""
     draw: tuple[int, str]
+    """The seed and name of the numbers that pick tokens where the temperature is above 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A continuation. completion_tokens includes the one that ended it."""
+    """A continuation by a local model."""
 
     text: str
+    """The words."""
     finish_reason: FinishReason
+    """Why they ended."""
     prompt_tokens: int
+    """How many tokens were read."""
     completion_tokens: int
+    """How many tokens were written, the one that ended it included."""
 
 
 def compute_folder_digest(folder: Path) -> str:

@@ -23,16 +23,18 @@ _TYPES = {"JPEG": "image/jpeg", "PNG": "image/png"}
 
 @dataclass(frozen=True, slots=True)
 class SentImage:
-    """data: the file as sent. url: the same as a data URL (RFC 2397), ASCII. digest: of `data`. size_px: (w, h).
-
-    kind: "jpeg" or "png".
-    """
+    """An image as it is sent."""
 
     data: bytes
+    """The file's bytes."""
     url: bytes
+    """The same as a data URL (RFC 2397), ASCII."""
     digest: str
+    """The digest of `data`."""
     size_px: tuple[int, int]
+    """(width, height)."""
     kind: str = "jpeg"
+    """"jpeg" or "png"."""
 
 
 class ImageCache:

@@ -14,10 +14,12 @@ _CUT = 0.5  # additive increase, multiplicative decrease, as TCP does (Chiu and 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """now: seconds that never run backwards. sleep: waits that many seconds."""
+    """Time, which tests may replace."""
 
     now: Callable[[], float] = time.monotonic
+    """Returns seconds that never run backwards."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits that many seconds."""
 
 
 class Adaptive:

@@ -27,18 +27,17 @@ class TextPart:
     """Words of a message."""
 
     text: str
+    """The words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """One image of a message.
-
-    source: JPEG or PNG bytes, or the path of a file that holds them. long_side_px: where not 0, an image with a longer
-    side is made smaller before it is sent; else the bytes go out as they are.
-    """
+    """One image of a message."""
 
     source: bytes | Path
+    """JPEG or PNG bytes, or the path of a file that holds them."""
     long_side_px: int = 0
+    """Where not 0, an image with a longer side is made smaller before it is sent. Else the bytes go out as they are."""
 
 
 Part = TextPart | ImagePart
@@ -46,10 +45,12 @@ Part = TextPart | ImagePart
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Parts in the order in which the model reads them."""
+    """One message of a prompt."""
 
     role: Role
+    """Who says it."""
     parts: tuple[Part, ...]
+    """Words and images in the order in which the model reads them."""
 
     @classmethod
     def of(cls, role: Role, text: str) -> Message:
@@ -58,22 +59,26 @@ class Message:
 
 
 class Settings(Config):
-    """How a model answers. Everything here is part of the cache key.
-
-    temperature: None sends none, which some models demand. max_tokens: of the answer, None for the provider's limit.
-    system: goes before the messages as a system message. extra_body: provider's own fields, sent as they are.
-    epoch, stage: never sent; they tell apart requests of equal content whose replies must be independent.
-    """
+    """How a model answers. Everything here is part of the cache key."""
 
     temperature: float | None = 0.0
+    """How freely tokens are picked. None sends none, which some models demand."""
     max_tokens: int | None = Field(default=1024, ge=1)
+    """The longest answer in tokens, None for the provider's limit."""
     seed: int | None = None
+    """The seed of sampling, where the provider takes one."""
     stop: tuple[str, ...] = ()
+    """Texts that end the answer."""
     system: str = ""
+    """The system message, which goes before all others."""
     reasoning_effort: str = ""
+    """How long a reasoning model thinks, in the provider's words."""
     extra_body: Mapping[str, Any] = Field(default_factory=dict)
+    """The provider's own fields, sent as they are."""
     epoch: int = 0
+    """The repeat. It is never sent; it tells apart requests of equal content whose replies must be independent."""
     stage: str = ""
+    """The stage of the work. It is never sent either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,43 +86,55 @@ class Request:
     """One prompt with its settings."""
 
     messages: tuple[Message, ...]
+    """The prompt."""
     settings: Settings = field(default_factory=Settings)
+    """How the model answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider counts them. reasoning and cached ones are included in completion and prompt."""
+    """Tokens as the provider counts them."""
 
     prompt_tokens: int = 0
+    """Those that were sent."""
     completion_tokens: int = 0
+    """Those that the model wrote, its reasoning included."""
     reasoning_tokens: int = 0
+    """Those of its reasoning."""
     cached_tokens: int = 0
+    """Those of the prompt that the provider had in its cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said.
-
-    cost_usd: by the cost table when it was asked, None where the model is not in it. latency_s: of the attempt that
-    succeeded. image_sizes_px: (width, height) of every image as sent. images: that the model made, encoded. cached: it
-    was asked before (or at the same time by another caller), so this one cost nothing. attempts: requests it took.
-    parameters: the settings as they were sent, which a model may have forced to differ from those asked for. raw: the
-    provider's answer, without pictures and keys.
-    """
+    """What a model said."""
 
     text: str
+    """The words."""
     finish_reason: FinishReason
+    """Why they ended."""
     model: str
+    """The model's name, as the provider says it."""
     request_digest: str
+    """The digest of the request."""
     usage: Usage | None = None
+    """Tokens, None where the provider does not count them."""
     cost_usd: float | None = None
+    """The cost by the cost table when it was asked, None where the model is not in it."""
     latency_s: float = 0.0
+    """Seconds of the attempt that succeeded."""
     image_sizes_px: tuple[tuple[int, int], ...] = ()
+    """(width, height) of every image as it was sent."""
     images: tuple[bytes, ...] = ()
+    """Encoded images that the model made."""
     cached: bool = False
+    """Whether it was asked before, or at the same time by another caller, so that this one cost nothing."""
     attempts: int = 1
+    """How many requests it took."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    """The settings as they were sent. A model may have forced them to differ from those asked for."""
     raw: Mapping[str, Any] = field(default_factory=dict)
+    """The provider's answer, without pictures and keys."""
 
 
 class BackendError(VGBenchError):
@@ -138,20 +155,22 @@ class BackendError(VGBenchError):
 
 @dataclass(slots=True)
 class Tally:
-    """What one backend did so far.
-
-    requests: attempts that were sent. retried: of them, after a failure. slowed: answers "too many requests". cached:
-    replies that needed no request. tokens, usd: used, with an estimate where the provider did not say. uncosted:
-    replies of models that the cost table does not know.
-    """
+    """What one backend did so far."""
 
     requests: int = 0
+    """Attempts that were sent."""
     retried: int = 0
+    """Those of them after a failure."""
     slowed: int = 0
+    """Answers "too many requests"."""
     cached: int = 0
+    """Replies that needed no request."""
     tokens: int = 0
+    """Tokens used, with an estimate where the provider did not say."""
     usd: float = 0.0
+    """Money used, with an estimate where the provider did not say."""
     uncosted: int = 0
+    """Replies of models that the cost table does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +178,9 @@ class Capabilities:
     """What a backend takes and gives besides text."""
 
     images_in: bool = True
+    """Whether it takes images."""
     images_out: bool = False
+    """Whether it makes images."""
 
 
 class Backend(abc.ABC):

@@ -97,18 +97,20 @@ class BackendOptions(Config):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a provider wants before it can be used.
-
-    example: a spec of it. keys: environment variables, one of which holds the key; needs_key: whether it must.
-    variables: others that it reads. packages: that must be importable, from `extra` of this package.
-    """
+    """What a provider wants before it can be used."""
 
     example: str
+    """A spec of it."""
     keys: tuple[str, ...] = ()
+    """Environment variables, one of which holds the key."""
     needs_key: bool = True
+    """Whether one of them must."""
     variables: tuple[str, ...] = ()
+    """Other environment variables that it reads."""
     extra: str = ""
+    """The extra of this package that brings `packages`."""
     packages: tuple[str, ...] = ()
+    """Packages that must be importable."""
 
 
 class Provider(abc.ABC):

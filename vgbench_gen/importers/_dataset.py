@@ -40,15 +40,20 @@ _NAMED = 20  # of groups of ids that are written out; all are counted
 
 @dataclass(slots=True)
 class Imported:
-    """What was written. reports: per source. absent: sources that were not found, with the reason. notes: on the whole
-    set, for `--json` and the manifest."""
+    """What an import wrote."""
 
     folder: Path
+    """The dataset's folder."""
     items: int = 0
+    """How many questions it holds."""
     fingerprint: str = ""
+    """The digest of their contents."""
     reports: list[ImportReport] = field(default_factory=list)
+    """What became of the rows of each source."""
     absent: dict[str, str] = field(default_factory=dict)
+    """Why a source is not among them, by its title."""
     notes: dict[str, Any] = field(default_factory=dict)
+    """What is to be known of the set as a whole. It goes into the manifest and into `--json`."""
 
     def as_json(self) -> dict[str, Any]:
         """For `--json`."""

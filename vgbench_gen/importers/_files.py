@@ -35,10 +35,12 @@ class RowError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A source on the disk. folder: its top. images: folder of images that lie apart, None where they do not."""
+    """Where the files of a source lie."""
 
     folder: Path
+    """The folder with all of them."""
     images: Path | None = None
+    """The folder of images that lie apart, None where they do not."""
 
     def find(self, *patterns: str) -> list[Path]:
         """Files of the first pattern that has any, sorted; patterns are as `Path.glob` takes them ("**/*.csv").

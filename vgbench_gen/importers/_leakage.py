@@ -26,11 +26,14 @@ _MAX_LINES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class TrainingScenes:
-    """Places trained on. named: with their data set. bare: names given without one, which count in any."""
+    """Scenes that a model was trained on."""
 
     named: frozenset[tuple[str, str]]
+    """(dataset, scene) pairs."""
     bare: frozenset[str]
+    """Names that were given without a dataset. They count in any."""
     visits: Mapping[str, str]
+    """The visit of a video by its id. Videos of one visit show one place."""
 
     def has(self, item: Item) -> bool:
         """Whether an item's scene is one of these places."""

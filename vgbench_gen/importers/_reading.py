@@ -30,12 +30,16 @@ _FORMATS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that was not taken over. where: file and row. reason: one word."""
+    """A row that was not taken over."""
 
     where: str
+    """The file, and the row in it."""
     field: str
+    """The column that is to blame."""
     found: str
+    """What stands there."""
     reason: str
+    """One word for the kind of fault, by which rows are counted."""
 
     def __str__(self) -> str:
         return f"{self.where}, {self.field}: {self.found}"
@@ -43,16 +47,24 @@ class BadRow:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of the rows of a source. left_out: rows of parts that SpatialScore does not hold."""
+    """What became of the rows of a source."""
 
     source: str
+    """The source's title."""
     rows: int = 0
+    """How many rows were read."""
     items: int = 0
+    """How many of them became questions."""
     left_out: int = 0
+    """How many belong to parts that SpatialScore does not hold."""
     parts: Counter[str] = field(default_factory=Counter)
+    """How many questions each part has."""
     bad: list[BadRow] = field(default_factory=list)
+    """The rows that were not taken over."""
     notes: Counter[str] = field(default_factory=Counter)
+    """How often each note was given to a row."""
     differences: list[str] = field(default_factory=list)
+    """Where the numbers differ from those expected."""
 
     def as_json(self) -> dict[str, Any]:
         """For `--json` and the manifest; all bad rows are counted, twenty of them named."""

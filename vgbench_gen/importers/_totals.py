@@ -60,12 +60,16 @@ _SOURCES = {
 
 
 class Total(NamedTuple):
-    """One line of the comparison. published: None for what the paper has no number for."""
+    """One line of the comparison with the published sizes."""
 
     table: str
+    """What is counted: sources, question types, modalities or categories."""
     name: str
+    """The line's name in that table."""
     here: int
+    """How many questions this set has."""
     published: int | None
+    """How many the paper has, None where it does not say."""
 
     @property
     def difference(self) -> int | None:

@@ -49,10 +49,12 @@ def uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...
 
 @dataclass(frozen=True, slots=True)
 class _Video:
-    """A video. name: for messages. data: its file, or its bytes."""
+    """A video of which frames are taken."""
 
     name: str
+    """Its name, for messages."""
     data: Path | bytes
+    """Its file, or its bytes."""
 
     def chosen(self, places: Sequence[int]) -> tuple[list[ColorArray], int]:
         """(frames at these places, how many were decoded); nothing behind the last place is."""

@@ -21,17 +21,18 @@ _EDGES = " \t\r\n,;"
 
 @dataclass(frozen=True, slots=True)
 class QuestionWords:
-    """A question as its benchmark asks it.
-
-    text: all of it, options inside. lead: what stands before the options, without a heading such as "Options:". tail:
-    what stands after them. options: their texts, without letters. options_at: [start, end) of each in `text`.
-    """
+    """A question as its benchmark asks it."""
 
     text: str
+    """The whole text, with the options inside."""
     lead: str
+    """What stands before the options, without a heading such as "Options:"."""
     tail: str = ""
+    """What stands behind the options."""
     options: tuple[str, ...] = ()
+    """The texts of the options, without letters."""
     options_at: tuple[tuple[int, int], ...] = ()
+    """Where each option stands in `text`, as (start, end)."""
 
 
 def plain_words(text: str) -> QuestionWords:

@@ -41,76 +41,90 @@ _LETTER = re.compile(r"\s*\(?([A-Za-z])\)?\s*[.:)]?\s*")
 
 
 class Record(NamedTuple):
-    """A raw row. where: file and place in it, for messages. part: which expected count it counts towards."""
+    """A raw row of a source."""
 
     where: str
+    """The file and the place in it, for messages."""
     part: str
+    """The part that it counts towards; see `Importer.parts`."""
     fields: Fields
+    """Its values by column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A split or category of a source whose size is known.
-
-    expected: rows that it has, None where that is not known. published: whether SpatialScore holds it.
-    """
+    """A split or category of a source whose size is known."""
 
     expected: int | None
+    """How many rows it has, None where that is not known."""
     published: bool = True
+    """Whether SpatialScore holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """What a row asks.
-
-    index: `index_origin` as SpatialScore writes it, number or text. origin: `category_origin`. category: category and
-    subcategory, one of the pairs above. words: the question as SpatialScore asks it. answer: a letter (any case, with
-    or without parentheses) or the option's text; Yes or No; a number with its unit; a word. images: encoded bytes or
-    files, in the order shown. modality: "" for single-image or multi-images by their number. benchmark: "" for the
-    importer's own. key: unique within the benchmark where `index` is not. scans, scene: data set and scene (or photo)
-    behind the images, "" where nobody knows; rows that share them are never counted as independent, and the leakage
-    guard looks them up. frames: their ids in that scene. group: shared by rows about one truth. pair: shared by two
-    rows that are one question asked from two sides (a flip, a twin). licence: "" for the importer's. note: what is
-    known to be wrong with the row, kept in the evidence and counted.
-    """
+    """What a row asks."""
 
     index: int | str
+    """`index_origin` as SpatialScore writes it, a number or a text."""
     origin: str
+    """`category_origin`."""
     category: tuple[str, str]
+    """Category and subcategory, one of the pairs above."""
     question_type: QuestionType
+    """The form of the question."""
     words: QuestionWords
+    """The question as SpatialScore asks it."""
     answer: str
+    """A letter (in any case, with or without brackets) or the option's text; Yes or No; a number with its unit; a word.
+    """
     images: Sequence[bytes | Path]
+    """Encoded bytes or files, in the order in which they are shown."""
     modality: Modality | Literal[""] = ""
+    """"" for single-image or multi-images, by their number."""
     benchmark: str = ""
+    """The benchmark's name, "" for the importer's own."""
     key: str = ""
+    """What is unique within the benchmark, where `index` is not."""
     scans: str = ""
+    """The data set behind the images, "" where nobody knows. Rows that share scans and scene never count as
+    independent.
+    """
     scene: str = ""
+    """The scene or photo behind the images. The leakage guard looks it up."""
     frames: tuple[str, ...] = ()
+    """The ids of the images in that scene."""
     group: str = ""
+    """A name that rows about one truth share."""
     pair: str = ""
+    """A name that two rows share which ask one question from two sides (a flip, a twin)."""
     split: str = "test"
+    """The split that the row belongs to."""
     licence: str = ""
+    """The terms of the row, "" for those of the importer."""
     note: str = ""
+    """What is known to be wrong with the row. It is kept in the evidence and counted."""
 
 
 class Importer(abc.ABC):
-    """A plug-in: one source. One instance per registered name, without state.
-
-    title: its name for people. benchmark: `source` of SpatialScore's rows, which selects prompts, scoring and tables.
-    own: the name under which it is scored by its own rules, "" where these are SpatialScore's. repository: on the Hub.
-    patterns: files of it that are fetched, all where empty. licence: id of its terms, `UNKNOWN` where they were not
-    found. parts: by name, see `Record.part`. published: questions of it that SpatialScore holds.
-    """
+    """A plug-in that reads one source. There is one instance per registered name, without state."""
 
     title: ClassVar[str]
+    """Its name for people."""
     benchmark: ClassVar[str]
+    """`source` of SpatialScore's rows, which selects prompts, scoring and tables."""
     own: ClassVar[str] = ""
+    """The name under which it is scored by its own rules, "" where these are SpatialScore's."""
     repository: ClassVar[str] = ""
+    """Where it lies on the Hub, "" where it does not."""
     patterns: ClassVar[tuple[str, ...]] = ()
+    """The files that are fetched from there, all where empty."""
     licence: ClassVar[str] = UNKNOWN
+    """The id of its terms, `UNKNOWN` where they were not found."""
     parts: ClassVar[Mapping[str, Part]]
+    """Its parts by name; see `Record.part`."""
     published: ClassVar[int]
+    """How many of its questions SpatialScore holds."""
 
     @abc.abstractmethod
     def records(self, place: Place) -> Iterator[Record]:

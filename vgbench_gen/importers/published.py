@@ -34,11 +34,14 @@ _UNKNOWN = {"", "unknown", "none"}
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A row that cannot be judged. row: from 0. field: which of its fields is to blame."""
+    """A row that cannot be judged."""
 
     row: int
+    """Its place in the file, from 0."""
     field: str
+    """The field that is to blame."""
     found: str
+    """What stands there."""
 
     def __str__(self) -> str:
         return f"row {self.row}, {self.field}: {self.found}"
@@ -46,11 +49,14 @@ class UnreadableRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedQuestions:
-    """Questions of a file, and the rows that could not be read."""
+    """The questions of a published file."""
 
     path: Path
+    """The file."""
     questions: tuple[Question, ...]
+    """Those that could be read."""
     bad: tuple[UnreadableRow, ...]
+    """The rows that could not."""
 
 
 class _Bad(ValueError):

@@ -32,13 +32,16 @@ _TYPES = {"multiple-choice": "multi-choice", "multichoice": "multi-choice", "jud
 
 @dataclass(frozen=True, slots=True)
 class PublishedItems:
-    """Items of a file. bad: rows that are none of them. repeated: groups of ids that ask the same with the same answer.
-    contradicting: groups of ids that ask the same with different answers."""
+    """The items of a published file."""
 
     items: tuple[Item, ...]
+    """The rows that can be asked."""
     bad: tuple[BadRow, ...]
+    """The rows that cannot."""
     repeated: tuple[tuple[str, ...], ...]
+    """Groups of ids that ask the same with the same answer."""
     contradicting: tuple[tuple[str, ...], ...]
+    """Groups of ids that ask the same with different answers."""
 
     def notes(self, name: str) -> list[str]:
         """What a reader must know of the file, one line each."""

@@ -28,10 +28,12 @@ _PLACES = tuple(f"{outer}/{inner}".strip("/") for outer in _NESTED for inner in 
 
 
 class _Split(Importer):
-    """What both splits have in common. split: its name in the authors' repository. mark: a column it alone has."""
+    """What both splits have in common."""
 
     split: ClassVar[str]
+    """Its name in the authors' repository."""
     mark: ClassVar[str]
+    """A column that it alone has."""
     licence = "apache-2.0"
 
     def records(self, place: Place) -> Iterator[Record]:

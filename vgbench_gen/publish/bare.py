@@ -16,11 +16,12 @@ _ALL = "SpatialScore"  # family of `Item.benchmark`; imported whole
 
 @dataclass(frozen=True, slots=True)
 class RowsWithoutImages:
-    """scans: rows whose images `vgbench hydrate` makes. imports: NAME of `vgbench import NAME` -> rows; "" where no
-    import gives them."""
+    """How many rows are published without their images."""
 
     scans: int = 0
+    """Rows whose images `vgbench hydrate` makes."""
     imports: Mapping[str, int] = field(default_factory=dict)
+    """Rows by the NAME of `vgbench import NAME` that brings their images, "" where no import does."""
 
     @property
     def total(self) -> int:

@@ -33,19 +33,22 @@ TABLE: RecordSchema[Item] = RecordSchema(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Files that belong together.
-
-    config, split: where `datasets` finds them. task: of the benchmark's parts, "" elsewhere; name: of its own
-    configuration. pattern: of their names in the published set. rows: in all of them.
-    """
+    """Data files that belong together."""
 
     config: str
+    """The configuration under which `datasets` finds them."""
     split: str
+    """The split under which `datasets` finds them."""
     task: str
+    """The task whose questions they hold, "" outside the benchmark."""
     pattern: str
+    """What their names in the published set match."""
     rows: int
+    """How many questions all of them hold."""
     files: tuple[Path, ...]
+    """The files."""
     name: str = ""
+    """The name of the task's own configuration."""
 
     @property
     def title(self) -> str:

@@ -19,20 +19,24 @@ _GAP_PX = 8
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question to show.
-
-    name: of the task's configuration. source, licence: of its scene. picture: its images in one file, relative to the
-    card. options: (letter, text).
-    """
+    """A question that the card shows."""
 
     task: str
+    """Its task."""
     name: str
+    """The name of the task's configuration."""
     source: str
+    """The data set of its scene."""
     licence: str
+    """The terms of its scene."""
     question: str
+    """Its words."""
     options: tuple[tuple[str, str], ...]
+    """(letter, text) of each option."""
     answer: str
+    """The right answer."""
     picture: str
+    """Its images in one file, relative to the card."""
 
 
 def write_examples(folder: Path, rows: RowSet, gate: Gate) -> list[Example]:

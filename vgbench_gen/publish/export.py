@@ -28,9 +28,10 @@ MANIFEST = "export.json"  # says that a folder is an export, which may be replac
 
 
 class Export(abc.ABC):
-    """A target: a plug-in without state. takes_answers: whether `Job.answers` means something to it."""
+    """A target of exports: a plug-in without state."""
 
     takes_answers: bool = False
+    """Whether `Job.answers` means something to it."""
 
     @abc.abstractmethod
     def write(self, job: Job) -> str:
@@ -42,13 +43,18 @@ exports: Registry[Export] = Registry("export", "vgbench_gen.publish.exports")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written. run: what to do with it."""
+    """What an export wrote."""
 
     to: str
+    """The target's name."""
     path: Path
+    """The folder."""
     questions: int
+    """How many questions it holds."""
     images: int
+    """How many images it holds."""
     run: str
+    """What to run with it."""
 
 
 def export(

@@ -32,11 +32,14 @@ _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 @dataclass(frozen=True, slots=True)
 class ExportRow:
-    """One question. item: as built. asked: as `vgbench eval` asks it. images: their paths in the export, as shown."""
+    """One question of an export."""
 
     item: Item
+    """The row as built."""
     asked: Asked
+    """The question as `vgbench eval` asks it."""
     images: tuple[str, ...]
+    """The paths of its images in the export, in the order in which they are shown."""
 
     def parts(self) -> list[dict[str, str]]:
         """What the model reads, in order: `{"type": "text", "text"}` and `{"type": "image", "path"}`."""

@@ -34,22 +34,30 @@ class HubError(VGBenchError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to publish. revision: a branch, made if need be. pull_request: propose instead of committing."""
+    """Where to publish."""
 
     repo: str
+    """"owner/name"."""
     revision: str = "main"
+    """The branch, which is made where it is missing."""
     pull_request: bool = False
+    """Whether to propose the change instead of committing it."""
     public: bool = False
+    """Whether everybody may see the repository."""
     message: str = "Publish with vgbench-gen"
+    """The commit's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What was uploaded. commit: its digest. url: of the commit or pull request. changed: False where it was there."""
+    """What was uploaded."""
 
     commit: str
+    """The commit's digest."""
     url: str
+    """The address of the commit or pull request."""
     changed: bool
+    """Whether anything had to be uploaded."""
 
 
 def push(folder: Path, target: Target, say: Callable[[str], None] = lambda text: None) -> Pushed:

@@ -75,12 +75,16 @@ class Licences(Config):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the gate decided about the rows of one policy. by_flag: their pixels travel because a flag says so."""
+    """What the gate decided about the rows of one policy."""
 
     policy: Policy
+    """The policy."""
     rows: int
+    """How many rows fall under it."""
     pixels: bool
+    """Whether their images are published."""
     by_flag: bool
+    """Whether that is so because a flag says it."""
 
 
 class Gate:

@@ -43,19 +43,20 @@ _LOCAL = re.compile(r"(?<![\w.:/~-])~?/(?:[^\s/:,;'\"]+/)+")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A folder ready to be uploaded.
-
-    files: path below `folder` -> size and SHA-256, of all but the manifest. rows: of every configuration that is no
-    single task. decisions: of the licence gate. warnings: of the metadata's validator, and of what is missing. fresh:
-    made now, not found as an earlier run left it.
-    """
+    """A folder that is ready to be uploaded."""
 
     folder: Path
+    """Where it lies."""
     files: Mapping[str, Mapping[str, Any]]
+    """Size and SHA-256 of every file but the manifest, by its path below `folder`."""
     rows: Mapping[str, int]
+    """How many rows every configuration has that is no single task."""
     decisions: tuple[Decision, ...]
+    """What the licence gate decided."""
     warnings: tuple[str, ...]
+    """What the validator of metadata says, and what is missing."""
     fresh: bool
+    """Whether it was made now, and not found as an earlier run left it."""
 
     @property
     def size_bytes(self) -> int:

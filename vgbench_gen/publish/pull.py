@@ -30,19 +30,23 @@ _AT_ONCE = 16  # rows with their images
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """What came back. rows: questions. bare: those without images. commit: of the Hub, "" from a folder.
-
-    imports: of the bare ones those that no scan gives the images of, by the NAME of `vgbench import NAME` ("" where no
-    import does either). fresh: fetched now; False where the folder held it already.
-    """
+    """A published set that was fetched."""
 
     folder: Path
+    """Where it lies."""
     rows: int
+    """How many questions it has."""
     bare: int
+    """How many of them have no images."""
     imports: Mapping[str, int]
+    """Those of the bare ones whose images no scan gives, by the NAME of `vgbench import NAME`, "" where no import does.
+    """
     fingerprint: str
+    """The digest of its contents."""
     commit: str
+    """The commit on the Hub, "" where it came from a folder."""
     fresh: bool
+    """Whether it was fetched now, and not held by the folder already."""
 
 
 def pull(name: str, out: Path, revision: str = "main", part: str = ALL) -> Pulled:

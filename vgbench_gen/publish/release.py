@@ -30,20 +30,22 @@ ALL, HARD, TRAIN = "vgbench", "hard", "train"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to publish.
-
-    repo: "owner/name". hard: the hard questions, as a dataset, or as a file of ids (lines, or a JSON list). train: a
-    build with training data. with_pixels: `NAME=LICENCE` for every source whose images are published although its
-    policy says no. version: of the data, three numbers. date: ISO day that metadata carry, "" for none.
-    """
+    """How to publish."""
 
     repo: str
+    """"owner/name"."""
     hard: Path | None = None
+    """The hard questions, as a dataset or as a file of ids (lines, or a JSON list)."""
     train: Path | None = None
+    """A build with training data."""
     with_pixels: tuple[str, ...] = ()
+    """`NAME=LICENCE` for every source whose images are published although its policy says no."""
     title: str = ""
+    """The set's name on its card."""
     version: str = "1.0.0"
+    """The version of the data, three numbers."""
     date: str = ""
+    """The ISO day that the metadata carry, "" for none."""
 
     def __post_init__(self) -> None:
         if not REPO.fullmatch(self.repo) or ".." in self.repo or "--" in self.repo:
@@ -61,18 +63,20 @@ class Options:
 
 @dataclass(frozen=True)
 class RowSet:
-    """Rows of one dataset that are published as one configuration.
-
-    name: of the configuration. split: "test" or "train". home: the dataset's folder. keep: rows, in order; None for
-    all. apart: id -> columns to be emptied, of rows whose twin or partner is not among them.
-    """
+    """Rows of one dataset that are published as one configuration."""
 
     name: str
+    """The configuration's name."""
     split: str
+    """"test" or "train"."""
     home: Path
+    """The dataset's folder."""
     dataset: Dataset
+    """The dataset."""
     keep: tuple[int, ...] | None = None
+    """The places of the rows, in order; None for all."""
     apart: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The columns to be emptied by id, of rows whose twin or partner is not among them."""
 
     def __len__(self) -> int:
         return len(self.dataset) if self.keep is None else len(self.keep)
@@ -111,13 +115,18 @@ class RowSet:
 
 @dataclass(frozen=True)
 class Counts:
-    """How many questions of what kind; keys are tuples of values. scenes: (source, sample) -> scenes."""
+    """How many questions there are of what kind."""
 
     cells: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By (task, question type)."""
     origins: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """By (source, licence, split)."""
     modality: Counter[str] = field(default_factory=Counter)
+    """By modality."""
     scenes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many scenes each (source, licence) has."""
     images: int = 0
+    """How many images there are."""
 
     @property
     def total(self) -> int:
@@ -127,18 +136,20 @@ class Counts:
 
 @dataclass(frozen=True)
 class Release:
-    """Everything the published files are made from.
-
-    folder, manifest: of the build. sets: what is published, the benchmark first. audit: its report as JSON, None where
-    none was made. vote: by which the hard questions among them were chosen, or all of them; None where there was none.
-    """
+    """Everything that the published files are made from."""
 
     folder: Path
+    """The build's folder."""
     manifest: Mapping[str, Any]
+    """The build's manifest."""
     sets: tuple[RowSet, ...]
+    """What is published, the benchmark first."""
     options: Options
+    """How it is published."""
     audit: Mapping[str, Any] | None
+    """The audit's report as JSON, None where none was made."""
     vote: Vote | None = None
+    """The vote by which the hard questions among them were chosen, or all of them; None where there was none."""
 
     @property
     def date(self) -> str:

@@ -61,10 +61,12 @@ _THOUSANDS_SPACE = re.compile(r"(?<=[0-9])(?:\\[,!;]|\{,\})(?=[0-9]{3}(?![0-9]))
 
 @dataclass(frozen=True, slots=True)
 class CleanedReply:
-    """text: the answer part of a reply. cut: whether a reasoning block was opened and never closed."""
+    """What is left of a reply for the readers."""
 
     text: str
+    """The part that can hold the answer, in plain characters."""
     cut: bool
+    """Whether a reasoning block was opened and never closed."""
 
 
 def clean_reply(reply: str) -> CleanedReply:

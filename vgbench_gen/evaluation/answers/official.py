@@ -72,14 +72,14 @@ VSI_SOURCE = "VSI-Bench_8"
 
 @dataclass(frozen=True, slots=True)
 class OfficialScore:
-    """What a published function makes of a reply.
-
-    extracted: as it compares it; None where it finds nothing or fails. error: why it would have raised, "" otherwise.
-    """
+    """What a published function makes of a reply."""
 
     extracted: str | float | None
+    """The answer as the function compares it. None where it finds nothing or fails."""
     score: float
+    """What the reply earns there, 0 to 1."""
     error: str = ""
+    """Why the function would have raised an exception. Empty where it would not."""
 
 
 def score_spatialscore(response: str | None, truth: str, question_type: str, source: str) -> OfficialScore:

@@ -22,13 +22,12 @@ _OUTCOMES: dict[Status, Outcome] = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """What a reply says.
-
-    value: a letter, "Yes" or "No", a number, metres, or a text, by the reader; None unless status is "ok".
-    """
+    """What a reply says."""
 
     value: str | float | None
+    """A letter, "Yes" or "No", a number, metres or a text, by the reader. None unless the status is "ok"."""
     status: Status
+    """What the reading came to."""
 
     @property
     def found(self) -> bool:

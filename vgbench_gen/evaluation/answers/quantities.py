@@ -65,18 +65,20 @@ _MULTI = re.compile(r"[+*×÷/(]")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in a text.
-
-    value: as written, the midpoint of a range. unit: None where none is written. negative: a minus sign stands before.
-    kind: "one", "range" ("2 to 3"), "either" ("2 or 3"). start, end: place in the text.
-    """
+    """A number in a text."""
 
     value: float
+    """The number as it is written, without its sign. Of a range, its midpoint."""
     unit: Unit | None
+    """The unit behind the number, None where none is written."""
     start: int
+    """Where it begins in the text."""
     end: int
+    """Where it ends in the text, its unit included."""
     negative: bool = False
+    """Whether a minus sign stands before it."""
     kind: str = "one"
+    """"one", "range" ("2 to 3") or "either" ("2 or 3")."""
 
     @property
     def signed(self) -> float:

@@ -19,16 +19,16 @@ MEASURES: tuple[Kind, ...] = ("length", "area", "angle", "pixels")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit.
-
-    name: symbol. kind: what it measures. scale: in the base unit of its kind, which is the metre, the square metre, the
-    degree, the pixel. metric: whether it joins with metric units into "1 m 20 cm", or with feet and inches.
-    """
+    """A unit that replies use."""
 
     name: str
+    """Its symbol."""
     scale: float
+    """One of it in the base unit of its kind: the metre, the square metre, the degree or the pixel."""
     kind: Kind
+    """What it measures."""
     metric: bool = True
+    """Whether it joins with metric units ("1 m 20 cm"), and not with feet and inches."""
 
 
 _LENGTHS: dict[Unit, tuple[str, ...]] = {

@@ -88,12 +88,16 @@ def _make_image_reader(job: Job, items: Any) -> Callable[[Item, int], bytes] | N
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """One log under way. stage: of its replies. image: gives the bytes of an image; None to name it only."""
+    """One log under way."""
 
     job: Job
+    """The export that it belongs to."""
     header: Header
+    """Of the saved replies."""
     stage: str
+    """The stage of its replies."""
     image: Callable[[Item, int], bytes] | None
+    """A function that gives the bytes of an image; None where images are only named."""
 
     def build_log(
         self, lines: Mapping[ReplyKey, ReplyLine], scored: Sequence[ScoreRow], items: Mapping[str, Item]
