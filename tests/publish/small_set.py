@@ -9,7 +9,7 @@ from tests.pipeline.same_bytes import small_recipe
 from tests.room_writer import write_ca1m, write_wildrgbd
 from tests.scene_factory import room_scene
 from vgbench_gen.pipeline.build import build
-from vgbench_gen.publish.strip import PUBLISHED, FileFacts, make_published_row
+from vgbench_gen.publish.redact_pixels import PUBLISHED, FileFacts, make_published_row
 from vgbench_gen.samples import encode
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore

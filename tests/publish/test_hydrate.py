@@ -16,7 +16,13 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.publish import _scene_pixels
 from vgbench_gen.publish.hydrate import hydrate
 from vgbench_gen.publish.licences import make_gate
-from vgbench_gen.publish.strip import PUBLISHED, EmbeddedMedia, FileFacts, compute_pixels_digest, make_published_row
+from vgbench_gen.publish.redact_pixels import (
+    PUBLISHED,
+    EmbeddedMedia,
+    FileFacts,
+    compute_pixels_digest,
+    make_published_row,
+)
 from vgbench_gen.samples import encode
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.store import pictures

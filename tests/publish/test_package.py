@@ -16,9 +16,9 @@ from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.publish import package as packaging
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import CroissantError, check
-from vgbench_gen.publish.opened import NotOpenedError, open_with_datasets
 from vgbench_gen.publish.package import Package, drop_local_paths, format_toml
 from vgbench_gen.publish.pull import pull
+from vgbench_gen.publish.smoke_test import NotOpenedError, open_with_datasets
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest
 from vgbench_gen.store.shards import iter_rows

@@ -17,9 +17,9 @@ from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.publish import package as packaging
 from vgbench_gen.publish.baselines import format_baselines
 from vgbench_gen.publish.hydrate import hydrate
-from vgbench_gen.publish.opened import open_with_datasets
 from vgbench_gen.publish.pull import pull
 from vgbench_gen.publish.release import Options, make_configuration_names
+from vgbench_gen.publish.smoke_test import open_with_datasets
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest, write_manifest
 from vgbench_gen.store.shards import iter_rows

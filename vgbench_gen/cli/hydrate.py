@@ -83,7 +83,7 @@ def _print(report: HydrateReport) -> None:
 
 
 def _again(benchmark: str) -> str:
-    from vgbench_gen.publish.bare import import_name
+    from vgbench_gen.publish.rows_without_images import import_name
 
     name = import_name(benchmark)
     return f"import it again (vgbench import {name} --out FOLDER)" if name else "their authors alone have them"

@@ -71,9 +71,9 @@ def publish(
     from tqdm import tqdm
 
     from vgbench_gen.publish.hard import require_reviewed
-    from vgbench_gen.publish.opened import open_with_datasets
     from vgbench_gen.publish.package import write_package
     from vgbench_gen.publish.release import Options, find_published_vote
+    from vgbench_gen.publish.smoke_test import open_with_datasets
 
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")

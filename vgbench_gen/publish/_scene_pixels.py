@@ -13,7 +13,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import bytes_digest, canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
-from vgbench_gen.publish.strip import compute_pixels_digest, look
+from vgbench_gen.publish.redact_pixels import compute_pixels_digest, look
 from vgbench_gen.scenes.base import Frame, SceneRef, loaders
 from vgbench_gen.scenes.view import make_delivered_color
 from vgbench_gen.store.files import write_bytes

@@ -8,13 +8,13 @@ from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.publish.audit_section import audit_section
-from vgbench_gen.publish.bare import RowsWithoutImages, explain_hydration
 from vgbench_gen.publish.baselines import format_baselines
 from vgbench_gen.publish.data_files import CANARY, Part
 from vgbench_gen.publish.examples import Example
 from vgbench_gen.publish.hard import vote_section
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release, list_tasks_in_order
+from vgbench_gen.publish.rows_without_images import RowsWithoutImages, explain_hydration
 from vgbench_gen.publish.sources import info_of, title_of
 from vgbench_gen.publish.words import fill_page, format_table, load_word, name_of, share
 from vgbench_gen.store.schema import PUBLISHED

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.publish.licences import Gate
+from vgbench_gen.publish.redact_pixels import EmbeddedMedia, FileFacts, make_published_row
 from vgbench_gen.publish.release import ALL, TRAIN, Release, RowSet
-from vgbench_gen.publish.strip import EmbeddedMedia, FileFacts, make_published_row
 from vgbench_gen.store import shards
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.media import MediaStore

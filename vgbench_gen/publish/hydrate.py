@@ -15,7 +15,7 @@ from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.pipeline.build import find_scenes
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.publish._scene_pixels import USABLE, Made, SceneJob, SceneResult, Want, make_lost_scene, make_scene
-from vgbench_gen.publish.strip import PUBLISHED, FileFacts, list_image_files
+from vgbench_gen.publish.redact_pixels import PUBLISHED, FileFacts, list_image_files
 from vgbench_gen.store.columns import ITEM_COLUMNS, PUBLISHED_COLUMNS, Column
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error, write_bytes

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.rng import canonical_json, stable_hash
-from vgbench_gen.publish.bare import count_rows_without_images
 from vgbench_gen.publish.card import write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import make_croissant
@@ -20,6 +19,7 @@ from vgbench_gen.publish.data_files import write_parts
 from vgbench_gen.publish.examples import write_examples
 from vgbench_gen.publish.licences import Decision, Gate, make_gate
 from vgbench_gen.publish.release import HARD, TRAIN, Options, Release, RowSet, read_release
+from vgbench_gen.publish.rows_without_images import count_rows_without_images
 from vgbench_gen.store.files import (
     clean_temporary,
     dataset_error,

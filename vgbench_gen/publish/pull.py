@@ -15,9 +15,9 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.publish import hub
-from vgbench_gen.publish.bare import import_name, is_from_scans
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
 from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
+from vgbench_gen.publish.rows_without_images import import_name, is_from_scans
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.files import dataset_error, replace_folder, sync_all, temporary_name
