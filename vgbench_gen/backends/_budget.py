@@ -116,7 +116,7 @@ class Budget:
         self._waiting: list[asyncio.Future[None]] = []
 
     @contextmanager
-    def holding(self, usage: Usage) -> Iterator[Reserved]:
+    def hold(self, usage: Usage) -> Iterator[Reserved]:
         """Hold back what a request may use while it is under way; what it settles on is spent."""
         held = Reserved(usage.prompt_tokens + usage.completion_tokens, self.price.usd(usage) if self.price else 0.0)
         self._held_usd, self._held_tokens, self._held = (
@@ -149,7 +149,7 @@ class Budget:
         """
         while True:
             usage = thought()
-            found = self._short_of(usage)
+            found = self._describe_shortage(usage)
             unsure = self._bounded and not self.told and self._held >= _UNSURE_AT_ONCE
             if found is None and not unsure:
                 return usage
@@ -159,7 +159,7 @@ class Budget:
             self._waiting.append(turn)
             await turn
 
-    def _short_of(self, usage: Usage) -> str | None:
+    def _describe_shortage(self, usage: Usage) -> str | None:
         tokens = usage.prompt_tokens + usage.completion_tokens
         if self.tokens is not None and self.tally.tokens + self._held_tokens + tokens > self.tokens:
             return (

@@ -72,7 +72,7 @@ class ReplyCache:
         Raises:
             ConfigError: the file is no cache of ours or cannot be opened.
         """
-        row = self._opened().execute(
+        row = self._open().execute(
             "SELECT CAST(reply AS BLOB) FROM replies WHERE digest = ? AND length(reply) <= ?",
             (digest, _MAX_REPLY_BYTES),
         ).fetchone()  # fmt: skip
@@ -93,7 +93,7 @@ class ReplyCache:
         if len(record) > _MAX_REPLY_BYTES:
             return
         try:
-            self._opened().execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (digest, record.encode("utf-8")))
+            self._open().execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (digest, record.encode("utf-8")))
         except sqlite3.OperationalError as exc:
             raise ConfigError(
                 f"{self.path}: a reply cannot be kept ({exc}). Free the disk or name another --cache."
@@ -105,7 +105,7 @@ class ReplyCache:
             self._connection.close()
             self._connection = None
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._connection is not None:
             return self._connection
         try:
@@ -126,11 +126,11 @@ class ReplyCache:
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # Looked at before anything is changed: a file of another program stays as it is.
-        if not self._ours(connection):
+        if not self._is_ours(connection):
             self._make(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
 
-    def _ours(self, connection: sqlite3.Connection) -> bool:
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
         """Whether the file is a cache (true) or empty (false)."""
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             return False
@@ -152,7 +152,7 @@ class ReplyCache:
                     raise
                 time.sleep(0.02)
         connection.execute("BEGIN IMMEDIATE")
-        if not self._ours(connection):
+        if not self._is_ours(connection):
             connection.execute("CREATE TABLE replies (digest TEXT PRIMARY KEY, reply BLOB NOT NULL)")
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")

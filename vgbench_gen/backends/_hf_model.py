@@ -135,12 +135,12 @@ class LocalModel:
         """
         import torch
 
-        inputs = self._inputs(chats, extra)
+        inputs = self._prepare_inputs(chats, extra)
         start = int(inputs["input_ids"].shape[1])
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         limits = [self._limit(chat, length) for chat, length in zip(chats, lengths, strict=True)]
         rows = _Rows(self, chats, limits, start)
-        config = self._generation_config(max(limits), extra)
+        config = self._make_generation_config(max(limits), extra)
         with torch.inference_mode():
             tokens = self._model.generate(
                 **inputs,
@@ -151,7 +151,10 @@ class LocalModel:
         ends = config.eos_token_id
         ends = set(ends if isinstance(ends, list) else [ends])
         new = tokens[:, start:].tolist()
-        return [self._said(new[i][: limits[i]], chats[i].stop, ends, int(lengths[i])) for i in range(len(chats))]
+        return [
+            self._make_continuation(new[i][: limits[i]], chats[i].stop, ends, int(lengths[i]))
+            for i in range(len(chats))
+        ]
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """Tokens as text, without markers."""
@@ -173,7 +176,7 @@ class LocalModel:
             )
         return min(chat.max_tokens or room, room)
 
-    def _inputs(self, chats: Sequence[Chat], extra: Mapping[str, Any]) -> Any:
+    def _prepare_inputs(self, chats: Sequence[Chat], extra: Mapping[str, Any]) -> Any:
         inputs = self._processor.apply_chat_template(
             [chat.messages for chat in chats],
             add_generation_prompt=True,
@@ -186,7 +189,7 @@ class LocalModel:
         )
         return inputs.to(self._model.device, dtype=self._model.dtype)
 
-    def _generation_config(self, max_tokens: int, extra: Mapping[str, Any]) -> Any:
+    def _make_generation_config(self, max_tokens: int, extra: Mapping[str, Any]) -> Any:
         import copy
 
         config = copy.deepcopy(self._model.generation_config)
@@ -200,7 +203,7 @@ class LocalModel:
         config.pad_token_id = self._tokenizer.pad_token_id
         return config
 
-    def _said(self, tokens: list[int], stop: tuple[str, ...], ends: set[int], prompt_tokens: int) -> Said:
+    def _make_continuation(self, tokens: list[int], stop: tuple[str, ...], ends: set[int], prompt_tokens: int) -> Said:
         last = next((i for i, token in enumerate(tokens) if token in ends), None)
         if last is not None:
             tokens = tokens[: last + 1]
@@ -209,10 +212,10 @@ class LocalModel:
         if cuts:
             text = text[: min(cuts)]
         if stop and cuts and last is None:
-            tokens = tokens[: self._shortest(tokens, stop)]
+            tokens = tokens[: self._find_stop(tokens, stop)]
         return Said(text, "stop" if cuts or last is not None else "length", prompt_tokens, len(tokens))
 
-    def _shortest(self, tokens: list[int], stop: tuple[str, ...]) -> int:
+    def _find_stop(self, tokens: list[int], stop: tuple[str, ...]) -> int:
         """How many tokens had come when a stop text stood there; the rest of the row is padding."""
         return next(n for n in range(1, len(tokens) + 1) if any(word in self.text_of(tokens[:n]) for word in stop))
 

@@ -161,7 +161,7 @@ def strip_url(url: str) -> str:
     except ValueError:
         parts, host, port = urlsplit(""), None, None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigError(f"{_shown(url)}: expected an address such as https://host/v1. Check --base-url.")
+        raise ConfigError(f"{_shorten_url(url)}: expected an address such as https://host/v1. Check --base-url.")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     # As a pair it is sent in base64 (RFC 7617); a user alone is a token.
     for secret in (password or user, f"{user}:{password}" if password else "", unquote(parts.query)):
@@ -173,6 +173,6 @@ def strip_url(url: str) -> str:
     return urlunsplit((parts.scheme, f"{name}:{port}" if port else name, parts.path.rstrip("/"), "", ""))
 
 
-def _shown(url: str) -> str:
+def _shorten_url(url: str) -> str:
     text = redact(url)
     return (text.rpartition("@")[2] if "@" in text else text)[:80]

@@ -88,18 +88,18 @@ class Inspect(Served):
     async def _send(self, call: Call) -> Answer:
         from pydantic import ValidationError
 
-        model, settings = self._connected(), call.settings
+        model, settings = self._connect(), call.settings
         sent: dict[str, Any] = {"max_tokens": settings.max_tokens, "temperature": settings.temperature}
         sent |= {"seed": settings.seed, "stop_seqs": list(settings.stop) or None}
         sent |= {"reasoning_effort": settings.reasoning_effort or None, "extra_body": dict(settings.extra_body) or None}
         sent = {name: value for name, value in sent.items() if value is not None}
         try:
-            output = await self._generated(model, [_make_message(turn) for turn in call.turns], sent)
+            output = await self._generate(model, [_make_message(turn) for turn in call.turns], sent)
         except ValidationError as exc:
             told = "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in exc.errors()[:3])
             raise Failed("wrong_request", f"{self.spec}: inspect_ai takes no such setting ({told}).") from None
         except Exception as exc:
-            raise self._failure(model, exc) from None
+            raise self._classify(model, exc) from None
         return self._answer(output, sent)
 
     async def rest(self) -> None:
@@ -108,7 +108,7 @@ class Inspect(Served):
         if model is not None and self._loop is asyncio.get_running_loop():
             await model.api.aclose()
 
-    async def _generated(self, model: Model, messages: list[ChatMessage], sent: Mapping[str, Any]) -> ModelOutput:
+    async def _generate(self, model: Model, messages: list[ChatMessage], sent: Mapping[str, Any]) -> ModelOutput:
         from inspect_ai.event import ModelEvent
         from inspect_ai.log import transcript
         from inspect_ai.model import GenerateConfig
@@ -128,7 +128,7 @@ class Inspect(Served):
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().create_task(ask(), context=context)
 
-    def _connected(self) -> Model:
+    def _connect(self) -> Model:
         loop = asyncio.get_running_loop()
         if self._model is None or self._loop is not loop:
             from inspect_ai.model import GenerateConfig, get_model
@@ -149,7 +149,7 @@ class Inspect(Served):
                 client.max_retries = 0
         return self._model
 
-    def _failure(self, model: Model, exc: Exception) -> Failed:
+    def _classify(self, model: Model, exc: Exception) -> Failed:
         """What an error of a provider means. inspect_ai says whether it may pass; its status says the rest."""
         from tenacity import RetryError
 

@@ -113,9 +113,9 @@ class OpenAICompatible(Served):
                     return _chat.make_filtered_answer(self.model, sent, {"error": dict(raw)})
                 if error.status_code == 400 and self._demands.learn(str(error.code or ""), str(error.param or "")):
                     continue
-                raise self._placed(error) from None
+                raise self._locate(error) from None
             except openai.APIError as error:
-                raise self._placed(error) from None
+                raise self._locate(error) from None
             except Failed as failed:
                 failed.message = f"{self._where}: {failed.message}"
                 raise
@@ -125,7 +125,7 @@ class OpenAICompatible(Served):
 
         from vgbench_gen.backends._http import parse_reply
 
-        response = await self._connected().post(
+        response = await self._open_client().post(
             "/chat/completions", cast_to=httpx2.Response, content=_chat.encode_body(call, self.model, self._demands)
         )
         return parse_reply(response)
@@ -138,7 +138,7 @@ class OpenAICompatible(Served):
         files = [
             (f"image{k}.{image.kind}", image.data, f"image/{image.kind}") for k, image in enumerate(call.images, 1)
         ]
-        response = await self._connected().images.with_raw_response.edit(
+        response = await self._open_client().images.with_raw_response.edit(
             image=files, prompt=call.text, model=self.model, extra_body=dict(call.settings.extra_body)
         )
         return parse_reply(response.http_response)
@@ -147,14 +147,14 @@ class OpenAICompatible(Served):
     def _where(self) -> str:
         return f"{self.spec} at {self.endpoint}" if self.endpoint not in self.spec else self.spec
 
-    def _placed(self, error: openai.APIError) -> Failed:
+    def _locate(self, error: openai.APIError) -> Failed:
         from vgbench_gen.backends._http import classify_error
 
         failed = classify_error(error)
         failed.message = f"{self._where}: {failed.message}"
         return failed
 
-    def _connected(self) -> openai.AsyncOpenAI:
+    def _open_client(self) -> openai.AsyncOpenAI:
         import httpx2
 
         loop = asyncio.get_running_loop()

@@ -85,13 +85,13 @@ class Served(Backend):
 
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
         """As `Backend.ask`."""
-        return await self._served(messages, settings)
+        return await self._serve(messages, settings)
 
     async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
         """As `Backend.edit`."""
-        return await self._served((Message("user", (*images, TextPart(prompt))),), settings, self.edits)
+        return await self._serve((Message("user", (*images, TextPart(prompt))),), settings, self.edits)
 
-    async def _served(self, messages: Sequence[Message], settings: Settings, edit: bool = False) -> Reply:
+    async def _serve(self, messages: Sequence[Message], settings: Settings, edit: bool = False) -> Reply:
         async with self._door.slot():
             call = await self._call(messages, settings, edit)
             while True:
@@ -99,7 +99,7 @@ class Served(Backend):
                     self.tally.cached += 1
                     return replace(kept, cached=True)
                 if (other := self._under_way.get(call.digest)) is None:
-                    return await self._first(call)
+                    return await self._ask_first(call)
                 if (shared := await _outcome(other)) is not None:
                     self.tally.cached += 1
                     return replace(shared, cached=True)
@@ -118,12 +118,12 @@ class Served(Backend):
         if self._cache is not None:
             self._cache.close()
 
-    async def _first(self, call: Call) -> Reply:
+    async def _ask_first(self, call: Call) -> Reply:
         """Ask, and let those who ask the same meanwhile share the outcome."""
         outcome: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._under_way[call.digest] = outcome
         try:
-            reply = await self._attempts(call)
+            reply = await self._try_until_done(call)
             outcome.set_result(reply)
             return reply
         except BackendError as error:
@@ -158,21 +158,21 @@ class Served(Backend):
                 f"{self.spec}: the request is no valid Unicode or JSON ({type(exc).__name__}).",
             ) from None
 
-    async def _attempts(self, call: Call) -> Reply:
+    async def _try_until_done(self, call: Call) -> Reply:
         failed = slowed = 0
         while True:
             if self._for_all is not None:
                 raise BackendError(self._for_all.kind, redact(self._for_all.message))
-            thought = await self._budget.room_for(lambda: self._thought(call))
-            self._must_fit_a_minute(thought)
-            outcome = await self._attempt(call, thought, failed + slowed + 1)
+            thought = await self._budget.room_for(lambda: self._estimate_usage(call))
+            self._check_fits_a_minute(thought)
+            outcome = await self._try_once(call, thought, failed + slowed + 1)
             if isinstance(outcome, Reply):
                 return outcome
             if outcome.for_all:
                 self._for_all = outcome
             failed += outcome.again == "later"
             slowed += outcome.again == "slower"
-            if outcome.again == "never" or self._given_up(failed, slowed) or self._for_all is not None:
+            if outcome.again == "never" or self._gives_up(failed, slowed) or self._for_all is not None:
                 tries = f" Tried {failed + slowed} times." if failed + slowed > 1 else ""
                 raise BackendError(outcome.kind, _end_sentence(redact(outcome.message)) + tries)
             wait_s = self._wait_s(call, outcome, failed, slowed)
@@ -188,8 +188,8 @@ class Served(Backend):
             else:
                 await self._clock.sleep(wait_s)
 
-    async def _attempt(self, call: Call, thought: Usage, attempt: int) -> Reply | Failed:
-        with self._budget.holding(thought) as held:
+    async def _try_once(self, call: Call, thought: Usage, attempt: int) -> Reply | Failed:
+        with self._budget.hold(thought) as held:
             async with self._gate.slot():
                 await self._requests.wait(1)
                 await self._tokens.wait(held.tokens)
@@ -208,9 +208,9 @@ class Served(Backend):
                 else:
                     # No waiting from here on: an answer that is here is kept, whoever is cancelled.
                     self._gate.succeeded()
-                    reply = self._received(call, answer, attempt, self._clock.now() - started_s)
+                    reply = self._accept(call, answer, attempt, self._clock.now() - started_s)
                     used = answer.usage or replace(thought, completion_tokens=len(answer.text.encode()) // 3)
-                    held.settle(used.prompt_tokens + used.completion_tokens, self._usd(answer, used))
+                    held.settle(used.prompt_tokens + used.completion_tokens, self._find_cost(answer, used))
                     self._tokens.correct(held.spent_tokens - held.tokens)
                     return reply
                 finally:
@@ -224,13 +224,13 @@ class Served(Backend):
                 failed.started_s = started_s
                 return failed
 
-    def _received(self, call: Call, answer: Answer, attempt: int, latency_s: float) -> Reply:
+    def _accept(self, call: Call, answer: Answer, attempt: int, latency_s: float) -> Reply:
         """The reply, with keys covered, kept where it is worth keeping."""
         if answer.usage is not None:
             thought = _estimate_prompt_tokens(call)
             self._budget.told = True
             self._prompt_ratio = max(self._prompt_ratio, answer.usage.prompt_tokens / thought)
-        cost_usd = self._usd(answer, answer.usage)
+        cost_usd = self._find_cost(answer, answer.usage)
         self.tally.uncosted += cost_usd is None
         reply = Reply(
             text=answer.text,
@@ -255,17 +255,17 @@ class Served(Backend):
             self._cache.put(call.digest, record)
         return reply
 
-    def _usd(self, answer: Answer, usage: Usage | None) -> float | None:
+    def _find_cost(self, answer: Answer, usage: Usage | None) -> float | None:
         if answer.cost_usd is not None:
             return answer.cost_usd
         return None if self._price is None or usage is None else self._price.usd(usage)
 
-    def _thought(self, call: Call) -> Usage:
+    def _estimate_usage(self, call: Call) -> Usage:
         """What the request may use at most: words and pixels by rule of thumb, mended by what was seen so far."""
         prompt = int(_estimate_prompt_tokens(call) * self._prompt_ratio) + 1
         return Usage(prompt, call.settings.max_tokens or _UNKNOWN_ANSWER_TOKENS)
 
-    def _must_fit_a_minute(self, thought: Usage) -> None:
+    def _check_fits_a_minute(self, thought: Usage) -> None:
         tokens, most = thought.prompt_tokens + thought.completion_tokens, self.options.tpm
         if most and tokens > most:
             raise BackendError(
@@ -274,7 +274,7 @@ class Served(Backend):
                 "--tpm, or let replies and images be smaller (--max-tokens, --long-side).",
             )
 
-    def _given_up(self, failed: int, slowed: int) -> bool:
+    def _gives_up(self, failed: int, slowed: int) -> bool:
         return failed > self.options.retries or slowed > self.options.retries * _SLOWED_PER_RETRY
 
     def _wait_s(self, call: Call, failed: Failed, times_failed: int, times_slowed: int) -> float:

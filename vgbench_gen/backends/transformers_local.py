@@ -82,7 +82,7 @@ class TransformersLocal(Served):
                 f"{self.spec}: a local model has no reasoning effort; set what its chat template knows in extra_body: "
                 '{"chat_template_kwargs": {"enable_thinking": false}}.',
             )
-        said = await self._batches.say(self._chat(call), self._extra(settings.extra_body))
+        said = await self._batches.say(self._chat(call), self._check_extra(settings.extra_body))
         sent = {
             "temperature": settings.temperature or 0.0,
             "max_tokens": settings.max_tokens,
@@ -149,7 +149,7 @@ class TransformersLocal(Served):
             (0, call.digest) if settings.seed is None else (settings.seed, ""),
         )
 
-    def _extra(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _check_extra(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         from vgbench_gen.backends._hf_model import EXTRA_FIELDS
 
         if unknown := sorted(set(body) - set(EXTRA_FIELDS)):
@@ -213,7 +213,7 @@ class _Batches:
         try:
             while True:
                 await asyncio.sleep(_GATHER_S)
-                batch = self._next()
+                batch = self._take_next()
                 if not batch:
                     return
                 loop = asyncio.get_running_loop()
@@ -231,7 +231,7 @@ class _Batches:
                 row.outcome.cancel()
             self._waiting = []
 
-    def _next(self) -> list[_Waiting]:
+    def _take_next(self) -> list[_Waiting]:
         """The one that waits longest and those that may go with it. What was cancelled is dropped."""
         self._waiting = [row for row in self._waiting if not row.outcome.done()]
         alike = [row for row in self._waiting if row.kind == self._waiting[0].kind][: self._size]
@@ -244,9 +244,9 @@ class _Batches:
         except Exception as exc:
             return [exc] * len(batch)
         model.halt = False
-        return self._halved(model, batch)
+        return self._run_halving(model, batch)
 
-    def _halved(self, model: LocalModel, batch: Sequence[_Waiting]) -> list[Said | Exception]:
+    def _run_halving(self, model: LocalModel, batch: Sequence[_Waiting]) -> list[Said | Exception]:
         """What each prompt brought. A batch that fails is halved until the culprit is alone."""
         try:
             return [*model.say([row.chat for row in batch], batch[0].extra)]
@@ -258,7 +258,7 @@ class _Batches:
         if out_of_memory:
             model.free_memory()
             self._size = min(self._size, half)
-        return self._halved(model, batch[:half]) + self._halved(model, batch[half:])
+        return self._run_halving(model, batch[:half]) + self._run_halving(model, batch[half:])
 
 
 def _classify_failure(exc: Exception, out_of_memory: bool) -> Exception:

@@ -13,8 +13,8 @@ MAX_MEMBER_BYTES = 2**30
 
 def find_archive(place: Place, archive: str, name: str) -> Path | None:
     """The archive of this name, anywhere below the folder, where it holds a file of this name; None where not."""
-    path = _archive(place, archive)
-    return path if path is not None and _inner(path, name) else None
+    path = _find_archive_file(place, archive)
+    return path if path is not None and _find_inner(path, name) else None
 
 
 def member(path: Path, name: str) -> bytes:
@@ -23,7 +23,7 @@ def member(path: Path, name: str) -> bytes:
     Raises:
         RowError: it is not there, too large or damaged.
     """
-    inner = _inner(path, name)
+    inner = _find_inner(path, name)
     if not inner:
         raise RowError("image", f"no {name[:120]!r} in {path.name}", "image_missing")
     archive, _ = _open(path)
@@ -35,14 +35,14 @@ def member(path: Path, name: str) -> bytes:
         raise RowError("image", f"{inner[:120]!r} of {path.name} ({str(error)[:60]})", "image_broken") from error
 
 
-def _inner(path: Path, name: str) -> str:
+def _find_inner(path: Path, name: str) -> str:
     _, members = _open(path)
     found = members.get(PurePosixPath(name).name, ())
     return next((one for one in found if f"/{one}".endswith(f"/{name}")), "")
 
 
 @lru_cache(maxsize=64)
-def _archive(place: Place, archive: str) -> Path | None:
+def _find_archive_file(place: Place, archive: str) -> Path | None:
     return place.find(f"**/{archive}")[0] if place.has(f"**/{archive}") else None
 
 

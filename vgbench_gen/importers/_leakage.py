@@ -64,7 +64,7 @@ def read_training_scenes(path: Path, visits: Path | None = None) -> TrainingScen
     Raises:
         DatasetError: nothing there, no text, or the columns are missing.
     """
-    visit_of = {} if visits is None else _visits(visits)
+    visit_of = {} if visits is None else _read_visits(visits)
     if path.is_dir() or path.suffix == ".parquet":
         found = {place_of(item.source, item.scene_id, visit_of) for item in load(path)}
         return TrainingScenes(frozenset(found), frozenset(), visit_of)
@@ -94,7 +94,7 @@ def _read_lines(path: Path) -> list[str]:
     return [line for raw in lines[:_MAX_LINES] if (line := raw.partition("#")[0].strip())]
 
 
-def _visits(path: Path) -> dict[str, str]:
+def _read_visits(path: Path) -> dict[str, str]:
     rows = csv.DictReader(_read_lines(path))
     if not {"video_id", "visit_id"} <= set(rows.fieldnames or ()):
         found = f"the columns {', '.join(rows.fieldnames or ())}"

@@ -264,10 +264,10 @@ def _store_image(image: bytes | Path, media: MediaStore) -> str:
     suffix = next((name for magic, name in _FORMATS.items() if data.startswith(magic)), "")
     if suffix and media.has(f"{bytes_digest(data)}.{suffix}"):
         return media.put(data, suffix)
-    return media.put(*_checked(data, suffix))
+    return media.put(*_check_image(data, suffix))
 
 
-def _checked(data: bytes, suffix: str) -> tuple[bytes, str]:
+def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
     from PIL import Image
 
     try:

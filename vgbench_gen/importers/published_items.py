@@ -87,22 +87,22 @@ def read_items(path: Path) -> PublishedItems:
 def _make_item(fields: Any, number: int, place: int) -> Item:
     if not isinstance(fields, Mapping):
         raise RowError("row", f"a {type(fields).__name__} where an object should be")
-    form = _form(fields)
+    form = _read_form(fields)
     asked = text(fields, "question")
     names = column(fields, "img_paths")
     if not isinstance(names, list) or not 0 < len(names) <= MAX_IMAGES or not all(isinstance(n, str) for n in names):
         raise RowError("img_paths", f"{str(names)[:80]!r}, which is no list of 1 to {MAX_IMAGES} names")
-    images = tuple(map(_path, names))
-    source = _word(fields, "source") or UNKNOWN
+    images = tuple(map(_normalize_path, names))
+    source = _read_word(fields, "source") or UNKNOWN
     modality = next((known for known in _MODALITIES if known == fields.get("input_modality")), None)
     index = optional(fields, "index_origin")
     number_here = optional(fields, "index", "id")
-    scans, scene = _scene(images, modality)
+    scans, scene = _find_scene(images, modality)
     return item_of(
         SourceRow(
             index=index if isinstance(index, int | str) and not isinstance(index, bool) else -1,
-            origin=_word(fields, "category_origin") or UNKNOWN,
-            category=(_word(fields, "category"), _word(fields, "subcategory")),
+            origin=_read_word(fields, "category_origin") or UNKNOWN,
+            category=(_read_word(fields, "category"), _read_word(fields, "subcategory")),
             question_type=form,
             words=find_options(asked) if form == "multi-choice" else plain_words(asked),
             answer=text(fields, "answer"),
@@ -122,14 +122,14 @@ def _make_item(fields: Any, number: int, place: int) -> Item:
 
 
 @lru_cache(maxsize=100_000)
-def _path(name: str) -> str:
+def _normalize_path(name: str) -> str:
     """A path without "./"; kept, because thousands of questions name the same images."""
     if ".." in name.split("/"):
         raise RowError("img_paths", f"{name[:80]!r}, which leaves the folder of images")
     return posixpath.normpath(name)
 
 
-def _form(fields: Mapping[str, Any]) -> QuestionType:
+def _read_form(fields: Mapping[str, Any]) -> QuestionType:
     said = text(fields, "question_type").strip().replace("_", "-").casefold()
     said = _TYPES.get(said, said)
     known = next((name for name in QUESTION_TYPES if name == said), None)
@@ -138,12 +138,12 @@ def _form(fields: Mapping[str, Any]) -> QuestionType:
     return known
 
 
-def _word(fields: Mapping[str, Any], name: str) -> str:
+def _read_word(fields: Mapping[str, Any], name: str) -> str:
     found = fields.get(name)
     return found.strip()[:80] if isinstance(found, str) else ""
 
 
-def _scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
+def _find_scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
     scan = _SCAN.search(images[0])
     if modality == "video":
         return (scan[1].casefold(), scan[2]) if scan else ("", str(PurePosixPath(images[0]).parent))

@@ -64,7 +64,7 @@ class ThreeDSRBench(Importer):
             for number, fields in enumerate(table_rows(path, _COLUMNS)):
                 known = _ID.fullmatch(str(optional(fields, "qid", "index")))
                 if known is None or not known["turned"]:
-                    yield Record(f"{path.name}:{number}", _part(str(fields["category"])), fields)
+                    yield Record(f"{path.name}:{number}", _find_part(str(fields["category"])), fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
@@ -74,9 +74,9 @@ class ThreeDSRBench(Importer):
             raise RowError("qid", f"{name[:40]!r}, which is no id of 3DSRBench")
         if record.part not in _CATEGORIES:
             raise RowError("category", f"{record.part[:40]!r}, which is none of {', '.join(_CATEGORIES)}")
-        options = [str(fields[letter]) for letter in "ABCD" if _there(fields.get(letter))]
+        options = [str(fields[letter]) for letter in "ABCD" if _has_value(fields.get(letter))]
         url = optional(fields, "image_url")
-        photo = PurePosixPath(url).stem if _there(url) else ""
+        photo = PurePosixPath(url).stem if _has_value(url) else ""
         return SourceRow(
             index=name,
             origin=text(fields, "category"),
@@ -92,11 +92,11 @@ class ThreeDSRBench(Importer):
         )
 
 
-def _part(category: str) -> str:
+def _find_part(category: str) -> str:
     return next((part for part in _CATEGORIES if category.startswith(f"{part}_")), category)
 
 
-def _there(cell: Any) -> bool:
+def _has_value(cell: Any) -> bool:
     """Whether a cell holds something; tables made by pandas write "nan" for nothing."""
     return isinstance(cell, str) and cell.strip().casefold() not in ("", "nan")
 
@@ -112,7 +112,7 @@ def _find_photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
         return picture(held, place)
     if isinstance(held, Mapping):
         held = held.get("path")
-    named = held if _there(held) else optional(fields, "image_url")
+    named = held if _has_value(held) else optional(fields, "image_url")
     if not isinstance(named, str) or not named.strip():
         raise RowError("image", "no image", "image_missing")
     name = PurePosixPath(named).name
