@@ -12,8 +12,8 @@ import pytest
 from tests.importers.source_files import photo
 from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
 from vgbench_gen.importers._files import Place, RowError
-from vgbench_gen.importers._reading import SourceReader, item_of, number_of
-from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, plain_words
+from vgbench_gen.importers._reading import SourceReader, item_of
+from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, parse_measure, plain_words
 from vgbench_gen.importers.base import COUNTING, Importer, Part, Record, SourceRow, letter_of, origin_index, yes_no
 from vgbench_gen.store.media import MediaStore
 
@@ -92,7 +92,7 @@ def test_yes_and_no_of_keys() -> None:
     [("1.51 meters", 1.51, "meters"), ("3", 3.0, ""), ("1,200 cm", 1200.0, "cm"), (".5 m", 0.5, "m")],
 )
 def test_numbers_of_keys(answer: str, value: float, unit: str) -> None:
-    assert number_of(answer) == (value, unit)
+    assert parse_measure(answer) == (value, unit)
 
 
 class Given(Importer):

@@ -14,7 +14,7 @@ from typing import Any
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
-from vgbench_gen.importers._words import QuestionWords
+from vgbench_gen.importers._words import QuestionWords, parse_measure
 from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, letter_of, yes_no
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -23,7 +23,6 @@ FAMILY = "SpatialScore"  # prefix of `Item.benchmark` for rows that count by its
 MAX_IMAGE_BYTES = 100 * 2**20
 MAX_IMAGES = 1024
 MAX_TEXT = 100_000
-_NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _FORMATS = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
@@ -242,15 +241,7 @@ def answer_of(row: SourceRow) -> tuple[str, float, str]:
     answer = row.answer.strip()
     if not answer:
         raise RowError("answer", "nothing in it")
-    return answer, *number_of(answer)
-
-
-def number_of(answer: str) -> tuple[float, str]:
-    """(number, unit) of "1.51 meters" or "3"; NaN where the answer is a word."""
-    match = _NUMBER.fullmatch(answer.strip())
-    if match is None or not re.search(r"\d", match[1]):
-        return math.nan, ""
-    return float(match[1].replace(",", "")), match[2].strip(" .")
+    return answer, *parse_measure(answer)
 
 
 def _store_image(image: bytes | Path, media: MediaStore) -> str:

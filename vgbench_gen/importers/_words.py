@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ FOUND_LETTERS = "ABCDEFGHIJ"
 
 # "A: …", "A. …", "A) …", "(A) …"; at the beginning of a line, or, where options are glued to a sentence, after a space.
 _MARK = r"(?:\((?P<in>[A-Ja-j])\)|(?P<out>[A-J])[.:)])(?=\s|$)"
+_MEASURE = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
 _AT_LINE = re.compile(r"^[ \t]*" + _MARK, re.MULTILINE)
 _IN_LINE = re.compile(r"(?:^|(?<=\s))" + _MARK)
 _HEADING = re.compile(
@@ -123,3 +125,11 @@ def _keep_first_lines(text: str, span: tuple[int, int], lines: int) -> tuple[int
         if not cut:
             return span
     return _trim(text, start, cut)
+
+
+def parse_measure(answer: str) -> tuple[float, str]:
+    """Return (number, unit) of an answer such as "1.51 meters" or "3"; the number is NaN where the answer is a word."""
+    match = _MEASURE.fullmatch(answer.strip())
+    if match is None or not re.search(r"\d", match[1]):
+        return math.nan, ""
+    return float(match[1].replace(",", "")), match[2].strip(" .")

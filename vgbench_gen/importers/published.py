@@ -8,6 +8,7 @@ Row fields (`haoningwu3639/SpatialScore`: `version_0/dataset/SpatialScore-Hard.j
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgbench_gen.core.types import QUESTION_TYPES
-from vgbench_gen.importers._words import FOUND_LETTERS, find_options
+from vgbench_gen.importers._words import FOUND_LETTERS, find_options, parse_measure
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import word
@@ -27,7 +28,6 @@ MAX_IMAGES = 1024
 _REMEDY = "Give a JSON list of rows with question, answer and question_type, as SpatialScore publishes it."
 
 _ANSWER_LETTER = re.compile(r"\(?([A-Ja-j])\)?(?:[.:)].*)?", re.DOTALL)
-_NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*(\D*)")
 _YES, _NO = {"yes", "true"}, {"no", "false"}
 _UNKNOWN = {"", "unknown", "none"}
 
@@ -182,10 +182,10 @@ def _read_key(form: str, text: str, answer: str) -> _Key:
         if said not in _YES | _NO:
             raise _Bad("answer", f"{answer[:40]!r}, which is neither yes nor no")
         return _Key(text, (word("answer.yes"), word("answer.no")), 0 if said in _YES else 1)
-    match = _NUMBER.fullmatch(answer.strip())
-    if match is None:
+    value, unit = parse_measure(answer)
+    if math.isnan(value):
         raise _Bad("answer", f"{answer[:40]!r}, which is no number with or without a unit")
-    return _Key(text, value=float(match[1]), unit=match[2].strip(" ."))
+    return _Key(text, value=value, unit=unit)
 
 
 def _read_text(row: Mapping[str, Any], field: str, also_number: bool = False) -> str:
