@@ -161,9 +161,11 @@ def test_a_reply_without_end_is_cut_off(server: Server, monkeypatch: pytest.Monk
 
 def test_a_slow_server_is_not_waited_for(server: Server) -> None:
     server.behave = lambda seen: Play(body=reply().body, delay_s=30)
-    found = ask(opened(server, timeout_s=0.2, retries=1))
+    backend = opened(server, timeout_s=0.2, retries=1)
+    found = ask(backend)
     assert isinstance(found, BackendError)
-    assert (found.kind, server.requests) == ("timeout", 2)
+    # Counted here: on a busy machine a request may be given up before the server has seen it.
+    assert (found.kind, backend.tally.requests) == ("timeout", 2)
 
 
 def test_nobody_home_is_one_line() -> None:
