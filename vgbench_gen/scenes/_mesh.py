@@ -118,35 +118,35 @@ def _read_body(
     vertices: FloatArray | None = None
     faces: IntArray = np.empty((0, 3), np.int64)
     for element in elements:
-        least = element.count * (element.row(order).itemsize if order else 2 * len(element.properties))
-        has_list = any(p.count_type for p in element.properties)
         if vertices is not None and not want_faces:
             break
-        if element.name == "vertex" and not has_list:
-            columns = [element.index(axis) for axis in "xyz"]
-            if min(columns) < 0:
-                raise SceneError(path, "a vertex without x, y, z", "x, y and z", _REMEDY)
-            _check_room(path, element, least, size - file.tell())
-            vertices = _read_vertices(file, path, order, element, columns)
-        elif element.name == "face" and vertices is not None:
-            _check_room(path, element, least - (1 if not order else 0), size - file.tell())
-            faces = _read_faces(file, path, order, element)
-        elif has_list:
+        has_list = any(p.count_type for p in element.properties)
+        is_face = element.name == "face" and vertices is not None
+        if has_list and not is_face:
             raise SceneError(path, f"lists in element {element.name!r}", "vertices, then triangles", _REMEDY)
+        least = element.count * (element.row(order).itemsize if order else 2 * len(element.properties))
+        # The last row of a text file may lack its line break.
+        _check_room(path, element, least - (1 if is_face and not order else 0), size - file.tell())
+        if is_face:
+            faces = _read_faces(file, path, order, element)
+        elif element.name == "vertex":
+            vertices = _read_vertices(file, path, order, element)
+        elif order:
+            file.seek(least, os.SEEK_CUR)
         else:
-            _check_room(path, element, least, size - file.tell())
-            if order:
-                file.seek(least, os.SEEK_CUR)
-            else:
-                for _ in itertools.islice(file, element.count):
-                    pass
+            for _ in itertools.islice(file, element.count):
+                pass
     if vertices is None:
         raise SceneError(path, "no vertices", "an element 'vertex'", _REMEDY)
+    _check_values(path, vertices, faces)
+    return vertices, faces
+
+
+def _check_values(path: Path, vertices: FloatArray, faces: IntArray) -> None:
     if not np.isfinite(vertices).all():
         raise SceneError(path, "vertices that are not finite", "finite coordinates", _REMEDY)
     if len(faces) and (faces.min() < 0 or faces.max() >= len(vertices)):
         raise SceneError(path, f"vertex number {faces.max()}", f"numbers below {len(vertices)}", _REMEDY)
-    return vertices, faces
 
 
 def _check_room(path: Path, element: _Element, least: int, left: int) -> None:
@@ -157,7 +157,10 @@ def _check_room(path: Path, element: _Element, least: int, left: int) -> None:
         raise SceneError(path, found, f"at least {least} bytes", _REMEDY)
 
 
-def _read_vertices(file: BinaryIO, path: Path, order: str, element: _Element, columns: list[int]) -> FloatArray:
+def _read_vertices(file: BinaryIO, path: Path, order: str, element: _Element) -> FloatArray:
+    columns = [element.index(axis) for axis in "xyz"]
+    if min(columns) < 0:
+        raise SceneError(path, "a vertex without x, y, z", "x, y and z", _REMEDY)
     out = np.empty((element.count, 3), np.float64)
     if not order:
         return _read_text_rows(file, path, element, out, columns)

@@ -25,30 +25,58 @@ _KINDS = {b"1": "hard link", b"2": "symbolic link", b"3": "device", b"4": "devic
 
 @dataclass(frozen=True, slots=True)
 class TarNote:
-    """A member that was left out, or why the walk ended early. reason: machine-readable; detail: one line."""
+    """A member that was left out, or why reading ended early."""
 
     name: str
+    """The member's name; empty where the note is about the archive."""
+
     reason: str
+    """What is wrong, as one word for programs."""
+
     detail: str
+    """What is wrong, as one line for people."""
+
+
+@dataclass(slots=True)
+class _Override:
+    """What extended headers say of the member that follows them."""
+
+    path: str = ""
+    """Its name; empty where they do not say."""
+
+    size: int = -1
+    """Its size in bytes; -1 where they do not say."""
+
+    def read(self, kind: bytes, record: bytes) -> None:
+        """Take over a GNU long name ("L") or the records of a pax header ("x"); others change nothing."""
+        if kind == b"L":
+            self.path = record.rstrip(b"\0").decode("utf-8", "replace")
+        elif kind == b"x":
+            pax = _parse_pax(record)
+            self.path = pax.get("path", self.path)
+            self.size = int(pax["size"]) if pax.get("size", "").isdecimal() else self.size
 
 
 class TarIndex:
     """Random access to the regular members of one tar.
 
-    members: name -> (offset, size) in bytes of the payload. Names are relative, without "." or ".." parts; of two
-    members with the same name the later one counts, as when a tar is unpacked.
-    notes: what was refused and why, at most 100 plus one that counts the rest.
-    complete: False where the archive ends before its end mark or a header is damaged.
-
     Raises:
         SceneError: the file cannot be opened, does not begin with a tar header, or holds more than 500 000 members.
     """
 
+    members: dict[str, tuple[int, int]]
+    """Name to offset and size of the payload, in bytes. Names are relative, without "." or ".." parts. Of two members
+    with the same name the later one counts, as when a tar is unpacked."""
+
+    notes: list[TarNote]
+    """What was refused and why: at most 100 notes, plus one that counts the rest."""
+
+    complete: bool
+    """False where the archive ends before its end mark or a header is damaged."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.members: dict[str, tuple[int, int]] = {}
-        self.notes: list[TarNote] = []
-        self.complete = False
+        self.members, self.notes, self.complete = {}, [], False
         self._unsaid = 0
         try:
             self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
@@ -103,50 +131,53 @@ class TarIndex:
             self.close()
 
     def _walk(self) -> None:
-        position, path_override, size_override = 0, "", -1
-        while True:
-            ahead = os.pread(self._fd, _READ_AHEAD, position)
-            header = ahead[:_BLOCK]
-            if len(header) < _BLOCK:
-                self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")
-                return
-            if not any(header):
-                self._finish(position)
-                return
-            size = _number(header[124:136])
-            if not _check_checksum(header) or size < 0:
-                self._damaged(position)
-                return
-            kind, payload = header[156:157], position + _BLOCK
-            if kind in b"LxgK":
-                if size > _MAX_EXTENDED:
-                    self._note("", "tar_damaged", f"extended header of {size} bytes at byte {position}")
-                    return
-                record = ahead[_BLOCK : _BLOCK + size]
-                if len(record) < size:
-                    record = os.pread(self._fd, size, payload)
-                if len(record) < size:
-                    position = self.size_bytes  # the next turn finds the end and says so
-                    continue
-                if kind == b"L":
-                    path_override = record.rstrip(b"\0").decode("utf-8", "replace")
-                elif kind == b"x":
-                    pax = _parse_pax(record)
-                    path_override = pax.get("path", path_override)
-                    size_override = int(pax["size"]) if pax.get("size", "").isdecimal() else size_override
-            else:
-                size = size_override if size_override >= 0 else size
-                name = path_override or _name(header)
-                path_override, size_override = "", -1
-                if kind in (b"0", b"\0", b"7"):
-                    if payload + size > self.size_bytes:
-                        self._note(name, "tar_truncated", f"{size} bytes declared, {self.size_bytes - payload} left")
-                        return
-                    self._keep(name, payload, size)
-                elif kind != b"5":
-                    self._note(name, "tar_member_refused", f"a {_KINDS.get(kind, f'member of type {kind!r}')}")
-                    size = 0 if kind in _KINDS else size  # links may repeat their target's size without a payload
-            position = payload + -(-size // _BLOCK) * _BLOCK
+        position: int | None = 0
+        override = _Override()
+        while position is not None:
+            position = self._read_at(position, override)
+
+    def _read_at(self, position: int, override: _Override) -> int | None:
+        """Read the header at a byte and what belongs to it; the next header's byte, None at the end or at damage."""
+        ahead = os.pread(self._fd, _READ_AHEAD, position)
+        header = ahead[:_BLOCK]
+        if len(header) < _BLOCK:
+            self._note("", "tar_truncated", f"the archive ends at byte {self.size_bytes} without its end mark")
+            return None
+        if not any(header):
+            self._finish(position)
+            return None
+        size = _number(header[124:136])
+        if not _check_checksum(header) or size < 0:
+            self._damaged(position)
+            return None
+        payload = position + _BLOCK
+        if header[156:157] not in b"LxgK":
+            return self._take_member(header, payload, size, override)
+        if size > _MAX_EXTENDED:
+            self._note("", "tar_damaged", f"extended header of {size} bytes at byte {position}")
+            return None
+        record = ahead[_BLOCK : _BLOCK + size]
+        if len(record) < size:
+            record = os.pread(self._fd, size, payload)
+        if len(record) < size:
+            return self.size_bytes  # reading there finds the end and says so
+        override.read(header[156:157], record)
+        return _end_of(payload, size)
+
+    def _take_member(self, header: bytes, payload: int, size: int, override: _Override) -> int | None:
+        """Keep a file; note what is neither file nor folder. As `_read_at`."""
+        kind, name = header[156:157], override.path or _name(header)
+        size = override.size if override.size >= 0 else size
+        override.path, override.size = "", -1
+        if kind in (b"0", b"\0", b"7"):
+            if payload + size > self.size_bytes:
+                self._note(name, "tar_truncated", f"{size} bytes declared, {self.size_bytes - payload} left")
+                return None
+            self._keep(name, payload, size)
+        elif kind != b"5":
+            self._note(name, "tar_member_refused", f"a {_KINDS.get(kind, f'member of type {kind!r}')}")
+            size = 0 if kind in _KINDS else size  # links may repeat their target's size without a payload
+        return _end_of(payload, size)
 
     def _keep(self, name: str, payload: int, size: int) -> None:
         clean = _clean(name)
@@ -178,6 +209,11 @@ class TarIndex:
             self.notes.append(TarNote(name[:_MAX_NAME], reason, detail))
         else:
             self._unsaid += 1
+
+
+def _end_of(payload: int, size: int) -> int:
+    """The byte after a payload that begins at a byte: payloads fill whole blocks."""
+    return payload + -(-size // _BLOCK) * _BLOCK
 
 
 def _number(field: bytes) -> int:
