@@ -21,7 +21,7 @@ from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import replies_path
 from vgbench_gen.evaluation.reply_lines import SCHEMA
 from vgbench_gen.evaluation.saved import FOLDER as SCORES
-from vgbench_gen.evaluation.saved import Saved, ScoreHeader, write_scores
+from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, write_scores
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
@@ -84,7 +84,9 @@ def _model(folder: Path, ids: list[str], k: int) -> None:
     made = [_row(name, float(good)) for name, good in zip(ids, right, strict=True)]
     digest = bytes_digest(path.read_bytes())
     write_scores(
-        Saved(folder / SCORES / path.name, ScoreHeader(SCORER_VERSION, fingerprint, digest, spec, spec), tuple(made))
+        SavedScores(
+            folder / SCORES / path.name, ScoreHeader(SCORER_VERSION, fingerprint, digest, spec, spec), tuple(made)
+        )
     )
 
 

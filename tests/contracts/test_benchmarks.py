@@ -19,7 +19,7 @@ from vgbench_gen.evaluation.layouts import paper_layouts
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.scoring import case_of, rules_of, score
-from vgbench_gen.evaluation.tables import TableMaker, comparison
+from vgbench_gen.evaluation.tables import TableMaker, compare_models
 
 ROOT = Path(vgbench_gen.__file__).parent
 
@@ -122,9 +122,9 @@ def test_its_questions_stand_in_a_table_of_its_own(name: str, source: Source) ->
     mine = {layout.key for layout in benchmarks[name].layouts if layout in paper_layouts(board)}
     mine |= {table.key for table in benchmarks[name].tables(TableMaker(board, 0))}
     assert mine, f"benchmark {name}: expected a layout or a table for its questions"
-    shown = {table.key: table for table in comparison(board).papers}
+    shown = {table.key: table for table in compare_models(board).papers}
     assert mine <= set(shown)
-    (first,) = (cells.cells[0] for cells in shown[min(mine)].lines if cells.name == "m")
+    (first,) = (cells.cells[0] for cells in shown[min(mine)].rows if cells.name == "m")
     assert first.value == 1.0
 
 

@@ -100,8 +100,9 @@ def test_a_walk_names_what_is_there_and_goes_down(heading: str) -> None:
     assert upward(text) == []
 
 
-def test_every_step_from_a_frame_to_a_row_is_called_by_the_one_above() -> None:
-    text = section((ROOT / "docs" / "architecture.md").read_text("utf-8"), FRAME)
+@pytest.mark.parametrize("heading", [FRAME, REPLY])
+def test_every_step_of_a_walk_is_called_by_the_one_above(heading: str) -> None:
+    text = section((ROOT / "docs" / "architecture.md").read_text("utf-8"), heading)
     assert uncalled(text) == []
 
 

@@ -17,9 +17,9 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import hard
-from vgbench_gen.evaluation.ballots import vote_of
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, replies_path
+from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, item_digest
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule
 from vgbench_gen.store.dataset import load
@@ -95,13 +95,13 @@ def voted(made: Path, tmp_path: Path) -> Path:
 
 
 def test_hard_is_what_enough_models_get_wrong(voted: Path) -> None:
-    found = hard.elect(Built(voted), RULE)
+    found = hard.count_votes(Built(voted), RULE)
     assert [voter.name for voter in found.panel] == sorted(SPECS)
     assert sorted(voter.billions or 0 for voter in found.panel) == list(SIZES)
     places = {one.id: k for k, one in enumerate(found.subjects)}
     expected = {item.id: k % 5 >= 2 for k, item in enumerate(load(voted))}
     assert {one.id: bool(found.tally.hard[places[one.id]]) for one in found.subjects} == expected
-    choice = hard.pick(found, seed=0)
+    choice = hard.choose_hard(found, seed=0)
     report = hard.report_of(found, choice, 0)
     folder = hard.write_votes(voted, found, choice, report)
     told = [json.loads(text) for text in (folder / "candidates.jsonl").read_text().splitlines()]
@@ -119,26 +119,26 @@ def test_hard_is_what_enough_models_get_wrong(voted: Path) -> None:
 
 
 def test_a_new_model_leaves_the_votes_of_others_alone(voted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = hard.elect(Built(voted), RULE)
+    first = hard.count_votes(Built(voted), RULE)
     assert set(first.fresh) == set(SPECS)
     before = {path.name: path.stat().st_mtime_ns for path in (voted / "votes/models").iterdir()}
     shutil.rmtree(voted / "scores")
     added = answer(voted, "openai:fifth-78b", lambda k, item: line(item, reply(item, True)))
-    second = hard.elect(Built(voted), RULE, wrong=4, large=2)
+    second = hard.count_votes(Built(voted), RULE, wrong=4, large=2)
     assert second.fresh == ("openai:fifth-78b",)
     assert {path.name for path in (voted / "scores").iterdir()} == {added.name}
     after = {path.name: path.stat().st_mtime_ns for path in (voted / "votes/models").iterdir()}
     assert {name: after[name] for name in before} == before
     names = [voter.name for voter in second.panel]
-    assert (second.ballots[:, [names.index(spec) for spec in sorted(SPECS)]] == first.ballots).all()
+    assert (second.votes[:, [names.index(spec) for spec in sorted(SPECS)]] == first.votes).all()
     # Replies that came since are counted; so are all where the scorer has changed.
     append(added, line(load(voted)[0], load(voted)[0].answer))
-    third = hard.elect(Built(voted), RULE, wrong=4, large=2)
+    third = hard.count_votes(Built(voted), RULE, wrong=4, large=2)
     assert third.fresh == ("openai:fifth-78b",)
-    assert VOTES[third.ballots[0, names.index("openai:fifth-78b")]] == "right"
-    for module in ("ballots", "saved"):
+    assert VOTES[third.votes[0, names.index("openai:fifth-78b")]] == "right"
+    for module in ("votes", "saved"):
         monkeypatch.setattr(f"vgbench_gen.evaluation.{module}.SCORER_VERSION", 10**6)
-    assert len(hard.elect(Built(voted), RULE, wrong=4, large=2).fresh) == 5
+    assert len(hard.count_votes(Built(voted), RULE, wrong=4, large=2).fresh) == 5
 
 
 def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:
@@ -159,8 +159,8 @@ def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:
         writer.append(line(items[4], items[4].answer, stage="blind"))
         writer.append(line(items[8], items[8].answer, rotation=1))
         writer.append(ReplyLine("nowhere", "VGBench", "", "", "A"))
-    found = hard.elect(Built(voted), RULE)
-    column = [VOTES[code] for code in found.ballots[:, [v.name for v in found.panel].index(SPECS[0])].tolist()]
+    found = hard.count_votes(Built(voted), RULE)
+    column = [VOTES[code] for code in found.votes[:, [v.name for v in found.panel].index(SPECS[0])].tolist()]
     assert column[:9] == [
         "right",
         "unreadable",
@@ -203,18 +203,18 @@ def review(folder: Path, item: Item, verdicts: str, flags: tuple[str, ...] = ())
 
 def test_people_decide_what_may_be_chosen(voted: Path, tmp_path: Path) -> None:
     items = {item.id: item for item in load(voted)}
-    found = hard.elect(Built(voted), RULE)
-    wanted = [name for name in hard.pick(found, seed=0).ids if items[name].question_type == "multi-choice"]
+    found = hard.count_votes(Built(voted), RULE)
+    wanted = [name for name in hard.choose_hard(found, seed=0).ids if items[name].question_type == "multi-choice"]
     bad, good = wanted[:3], wanted[3:15]
     for name in bad:
         review(voted, items[name], "ii", ("wrong_answer",))
     for name in good:
         review(voted, items[name], "vv")
-    found = hard.elect(Built(voted), RULE)
-    assert Counter(found.standing.values()) == {"refused": 3, "accepted": 12}
-    choice = hard.pick(found, seed=0)
+    found = hard.count_votes(Built(voted), RULE)
+    assert Counter(found.status.values()) == {"refused": 3, "accepted": 12}
+    choice = hard.choose_hard(found, seed=0)
     assert not set(choice.ids) & set(bad)
-    only = hard.pick(found, seed=0, reviewed_only=True)
+    only = hard.choose_hard(found, seed=0, reviewed_only=True)
     assert only.ids
     assert set(only.ids) <= set(good)
     hard.write_hard(voted, tmp_path / "open", found, choice, 0)
@@ -255,9 +255,9 @@ def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Captu
 
 
 def test_partners_that_were_not_chosen_are_not_named(voted: Path, tmp_path: Path) -> None:
-    found = hard.elect(Built(voted), RULE)
+    found = hard.count_votes(Built(voted), RULE)
     items = {item.id: item for item in load(voted)}
-    chosen = hard.pick(found, seed=0)
+    chosen = hard.choose_hard(found, seed=0)
     twins = Counter(items[name].twin_id for name in chosen.ids)
     lonely = [name for name in chosen.ids if items[name].twin_id and twins[items[name].twin_id] == 1]
     both = [name for name in chosen.ids if items[name].twin_id and twins[items[name].twin_id] == 2]
@@ -299,10 +299,10 @@ def test_what_does_not_fit_is_said(voted: Path, tmp_path: Path, capsys: Capture)
     for path in (voted / "replies").glob("openai*"):
         path.unlink()
     with pytest.raises(DatasetError, match="replies of baselines alone"):
-        hard.elect(Built(voted), RULE)
+        hard.count_votes(Built(voted), RULE)
     shutil.copy(replies_path(voted / "replies", "baseline:truth"), voted / "replies" / "again.jsonl")
     with pytest.raises(ConfigError, match="no reply to prompt set 'final_line'; there are: paper"):
-        hard.elect(Built(voted), RULE, ["baseline:truth"], wrong=1, large=0, prompt_set="final_line")
+        hard.count_votes(Built(voted), RULE, ["baseline:truth"], wrong=1, large=0, prompt_set="final_line")
 
 
 def test_scripted_models_are_as_good_as_they_say(voted: Path, tmp_path: Path, capsys: Capture) -> None:

@@ -47,24 +47,11 @@ def test_within_the_headline_factor() -> None:
     assert (near, far) == (True, False)
 
 
-def test_median_relative_error_counts_what_is_missing_as_wrong() -> None:
-    assert metrics.median_relative_error([1.1, 2.0, 4.0], [1.0, 2.0, 2.0]) == pytest.approx(0.1)
-    assert metrics.median_relative_error([1.0, None], [1.0, 1.0]) == math.inf
-    assert metrics.median_relative_error([1.0, 1.5, None, 1.0], [1.0] * 4) == pytest.approx(0.25)
-    assert math.isnan(metrics.median_relative_error([], []))
-
-
 def test_micro_and_macro() -> None:
     groups = {"a": [1.0, 1.0, 1.0, 0.0], "b": [0.0], "c": []}
     assert metrics.micro(s for scores in groups.values() for s in scores) == pytest.approx(0.6)
     assert metrics.macro(groups) == pytest.approx(0.375)
     assert math.isnan(metrics.micro([]))
-
-
-def test_pairs_and_rotations_need_every_part() -> None:
-    scores, groups = [1.0, 1.0, 1.0, 0.0, 0.9, 1.0], ["p", "p", "q", "q", "r", "r"]
-    assert metrics.all_right(scores, groups) == {"p": 1.0, "q": 0.0, "r": 0.0}
-    assert metrics.micro(metrics.all_right(scores, groups).values()) == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize(("factor", "inclusive"), [(2.0, False), (2.0, True), (1.25, False)])
@@ -91,6 +78,3 @@ def test_floors_and_skill() -> None:
     assert metrics.skill(1.0, 0.55) == 1
     assert metrics.skill(0.10, 0.55) == pytest.approx(-1)
     assert math.isnan(metrics.skill(1.0, 1.0))
-    # Two options and four options: (0.5 + 0.75) possible, both right; then the first alone.
-    assert metrics.chance_adjusted([1, 1], [2, 4]) == 1
-    assert metrics.chance_adjusted([1, 0], [2, 4]) == pytest.approx(0.25 / 1.25)

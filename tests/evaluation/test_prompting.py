@@ -12,7 +12,7 @@ from tests.store.examples import make_item
 from vgbench_gen.core.errors import UnknownNameError
 from vgbench_gen.core.spread import uniform
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.options import VISUAL_COT, AskOptions
 from vgbench_gen.evaluation.prompting import _fill, asked, prompt_set, rotations, with_added
 from vgbench_gen.evaluation.questions import Questions
@@ -117,9 +117,9 @@ class Rooms:
 
     benchmark, fingerprint, folder = "VGBench", "f", Path()
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[QuestionRow]:
         for k in range(6):
-            yield Row(k, f"q{k}", "metric_depth", "open-ended", 0, f"scannet/room{k // 2}", f"truth{k}")
+            yield QuestionRow(k, f"q{k}", "metric_depth", "open-ended", 0, f"scannet/room{k // 2}", f"truth{k}")
 
     def item(self, row: int) -> Item:
         return replace(make_item(), id=f"q{row}", scene_id=f"room{row // 2}", images=(f"{row:032x}.jpg",))

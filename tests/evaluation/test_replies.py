@@ -50,7 +50,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert found[ReplyKey("a", 2, 1, "blind", "final_line")] == full
     assert list(found) == [full.key, ReplyKey("b"), ReplyKey("c")]
     assert found[ReplyKey("b")].failed
-    assert read_answered(path).in_force == {full.key: "d-a", ReplyKey("c"): "d-c"}
+    assert read_answered(path).active == {full.key: "d-a", ReplyKey("c"): "d-c"}
 
 
 def test_the_last_line_and_the_last_header_count(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_replies_at_several_settings_lie_side_by_side(tmp_path: Path) -> None:
     written(path, line("b", None, error="timeout: no answer"), header=settings(2.0))
     assert read_stored(path).lines == found.lines
     answered = read_answered(path, warm)
-    assert answered.in_force[ReplyKey("a")] == "w-a"
+    assert answered.active[ReplyKey("a")] == "w-a"
     assert set(answered.at[ReplyKey("a")]) == {"d-a", "w-a"}
     assert line_at(path, answered.at[ReplyKey("a")]["d-a"]).response == "cold"
     assert read_excerpts(path, {ReplyKey("a")}, 2)[ReplyKey("a")].text == "co"
@@ -184,7 +184,7 @@ def test_replies_at_several_settings_lie_side_by_side(tmp_path: Path) -> None:
 def test_a_failure_never_takes_the_place_of_an_answer(tmp_path: Path) -> None:
     path = written(tmp_path / "r.jsonl", line("a"), line("a", None, error="too_many_images: 3"))
     assert read_replies(path)[1][ReplyKey("a")].response == "B"
-    assert read_answered(path).in_force == {ReplyKey("a"): "d-a"}
+    assert read_answered(path).active == {ReplyKey("a"): "d-a"}
 
 
 def test_a_file_is_never_without_its_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from vgbench_gen.evaluation import saved
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.prompting import question_digest, rotated
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, replies_path
-from vgbench_gen.evaluation.saved import Saved, ScoreHeader, read_scores, score_source, write_scores
+from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, read_scores, score_source, write_scores
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
@@ -161,7 +161,7 @@ def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
         row("a \u2028 ü", 0.4, relative_error=math.inf, extracted=2.5, stage="blind", prompt_set="\ud800"),
         row("b", outcome="unreadable", extracted=None, cost_usd=0.1),
     )
-    made = Saved(tmp_path / "s.jsonl", ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2}), rows)
+    made = SavedScores(tmp_path / "s.jsonl", ScoreHeader(1, "f", "r", "s", "m", {"unknown_id": 2}), rows)
     write_scores(made)
     found = read_scores(made.path)
     assert repr(found.rows) == repr(rows)

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, row
 from tests.store.examples import make_item
-from vgbench_gen.evaluation import floors
+from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.benchmarks.spatialscore.tables import SOURCES, SPATIALSCORE
 from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 from vgbench_gen.evaluation.board import Board, ScoreRow, confusion, content_of
 from vgbench_gen.evaluation.cells import Cell, Cells
 from vgbench_gen.evaluation.layouts import paper_layouts
-from vgbench_gen.evaluation.tables import Comparison, Table, comparison
+from vgbench_gen.evaluation.tables import Comparison, Table, compare_models
 from vgbench_gen.report.scores_files import BESIDE, grouped
 
 
@@ -29,8 +29,8 @@ def by_key(found: Comparison, key: str) -> Table:
 
 
 def cell(table: Table, name: str, head: str) -> Cell:
-    line = next(line for line in table.lines if line.name == name)
-    return line.cells[[one.name for one in table.heads].index(head)]
+    line = next(line for line in table.rows if line.name == name)
+    return line.cells[[one.name for one in table.columns].index(head)]
 
 
 def test_micro_macro_pairs_and_both_denominators() -> None:
@@ -38,7 +38,7 @@ def test_micro_macro_pairs_and_both_denominators() -> None:
     entries = [entry(x, twin=t) for x, t in zip("abcd", ("1", "1", "2", "2"), strict=True)]
     entries += [entry(x, task="point_tracking", origin="tracking_vqa_pairs", pair="p") for x in "ef"]
     made = board(entries, m=[row("a"), row("b"), row("c"), failed("d"), row("e"), row("f", 0.0)])
-    table = comparison(made).summary
+    table = compare_models(made).summary
     micro = cell(table, "m", "delta = 2")
     assert micro.value == pytest.approx(4 / 5)
     assert (micro.n, micro.asked) == (5, 6)
@@ -50,9 +50,9 @@ def test_micro_macro_pairs_and_both_denominators() -> None:
     assert (twins.value, twins.n, twins.asked, twins.value_all) == (1.0, 1, 2, 0.5)
     assert (pairs.value, pairs.n) == (0.0, 1)
     # Always "A" is right everywhere, so nothing is gained over it.
-    assert cell(table, floors.CONSTANT, "delta = 2").value == 1.0
+    assert cell(table, reference_scores.CONSTANT, "delta = 2").value == 1.0
     assert math.isnan(cell(table, "m", "Skill").value)
-    assert next(line for line in table.lines if line.name == "m").note == "incomplete: 1 of 6 failed"
+    assert next(line for line in table.rows if line.name == "m").note == "incomplete: 1 of 6 failed"
 
 
 def test_headline_and_open_metrics() -> None:
@@ -64,7 +64,7 @@ def test_headline_and_open_metrics() -> None:
         row("c", 0.0, outcome="unreadable", status="no_answer", extracted=None,
             delta_2=0.0, delta_125=0.0, mra=0.0, relative_error=math.inf),
     ]  # fmt: skip
-    found = comparison(board(entries, m=rows))
+    found = compare_models(board(entries, m=rows))
     assert cell(found.summary, "m", "delta = 2").value == pytest.approx(2 / 3)
     assert cell(found.summary, "m", "delta = 1.25").value == pytest.approx(1 / 3)
     assert cell(by_key(found, "vgbench"), "m", "Depth").value == pytest.approx(2 / 3)
@@ -73,8 +73,8 @@ def test_headline_and_open_metrics() -> None:
     assert cell(table, "m", "metric depth: MRA").value == pytest.approx(0.7 / 3)
     assert cell(table, "m", "metric depth: median error").value == 0.5
     # Strictly within a factor of 2 reaches two of the three, within 1.25 one.
-    assert cell(table, floors.CONSTANT, "metric depth: delta = 2").value == pytest.approx(2 / 3)
-    assert cell(table, floors.CONSTANT, "metric depth: delta = 1.25").value == pytest.approx(1 / 3)
+    assert cell(table, reference_scores.CONSTANT, "metric depth: delta = 2").value == pytest.approx(2 / 3)
+    assert cell(table, reference_scores.CONSTANT, "metric depth: delta = 1.25").value == pytest.approx(1 / 3)
     # (2/3 - 2/3) / (1 - 2/3)
     assert cell(found.summary, "m", "Skill").value == pytest.approx(0.0)
     assert cell(found.summary, "m", "Unreadable").value == pytest.approx(1 / 3)
@@ -84,16 +84,16 @@ def test_copies_of_a_question_count_once() -> None:
     # a, b and c are one question, answered right, wrong and right; d is wrong, e right; the truth of d alone is B.
     entries = [entry(x, content="one") for x in "abc"] + [entry("d", content="two", truth="B"), entry("e")]
     rows = [row("a"), row("b", 0.0), row("c"), row("d", 0.0), row("e")]
-    table = comparison(board(entries, m=rows)).summary
+    table = compare_models(board(entries, m=rows)).summary
     once = cell(table, "m", "Copies once")
     assert once.value == pytest.approx((2 / 3 + 0 + 1) / 3)
     assert (once.n, once.asked) == (3, 3)
     assert 0 <= once.low < once.value < once.high <= 1
     assert cell(table, "m", "delta = 2").value == pytest.approx(3 / 5)
-    assert cell(table, floors.CONSTANT, "delta = 2").value == pytest.approx(4 / 5)
-    assert cell(table, floors.CONSTANT, "Copies once").value == pytest.approx(2 / 3)
-    assert {head.name: head.total for head in table.heads}["Copies once"] == 3
-    assert "2 are copies" in table.told
+    assert cell(table, reference_scores.CONSTANT, "delta = 2").value == pytest.approx(4 / 5)
+    assert cell(table, reference_scores.CONSTANT, "Copies once").value == pytest.approx(2 / 3)
+    assert {head.name: head.total for head in table.columns}["Copies once"] == 3
+    assert "2 are copies" in table.caption
     # The copy whose request failed is left out, and counts as answered through the others.
     made = board(entries, m=[row("a"), failed("b"), row("c", 0.0), failed("d"), row("e")])
     part = Cells(made).collapsed(made.runs["m"])
@@ -116,7 +116,7 @@ def test_models_stand_in_groups_of_size() -> None:
     made = Board((entry("a"),))
     for name in (*names, "baseline:random"):
         made.add(name, {"set": [row("a")]})
-    lines = comparison(made).summary.lines
+    lines = compare_models(made).summary.rows
     assert [(line.name, line.group) for line in lines[:6]] == [
         ("Kimi-VL-A3B", "below 5B"), ("Qwen2.5-VL-3B", "below 5B"), ("InternVL3-8B", "5B to below 15B"),
         ("InternVL3-78B", "32B and more"), ("gpt-4o", "size not known"), ("baseline:random", ""),
@@ -125,7 +125,7 @@ def test_models_stand_in_groups_of_size() -> None:
     assert heads == ["below 5B", "", "5B to below 15B", "32B and more", "size not known", BESIDE, "", ""]
     # Nothing to tell apart: no headings, and the order of names.
     alone = board([entry("a")], b=[row("a")], a=[row("a")])
-    assert [(line.name, line.group) for line in comparison(alone).summary.lines[:2]] == [("b", ""), ("a", "")]
+    assert [(line.name, line.group) for line in compare_models(alone).summary.rows[:2]] == [("b", ""), ("a", "")]
 
 
 def test_circular_needs_every_order_and_repeats_are_averaged() -> None:
@@ -136,7 +136,7 @@ def test_circular_needs_every_order_and_repeats_are_averaged() -> None:
     made = board(entries, m=rows)
     np.testing.assert_array_equal(made.runs["m"].circular, [1.0, 0.0, np.nan])
     np.testing.assert_array_equal(made.runs["m"].score, [1.0, 1.0, 0.5])
-    circular = cell(comparison(made).summary, "m", "Circular")
+    circular = cell(compare_models(made).summary, "m", "Circular")
     assert (circular.value, circular.n, circular.asked) == (0.5, 2, 3)
 
 
@@ -145,7 +145,7 @@ def test_prompt_sets_and_controls_are_runs_of_their_own() -> None:
     rows = [row("a"), row("b"), row("a", 0.0, stage="blind"), row("b", 0.0, prompt_set="final_line")]
     made = board(entries, m=rows)
     assert list(made.runs) == ["m", "m (final_line)", "m (blind)"]
-    kinds = {line.name: line.kind for line in comparison(made).summary.lines}
+    kinds = {line.name: line.kind for line in compare_models(made).summary.rows}
     assert kinds == {
         "m": "model", "m (final_line)": "model", "m (blind)": "floor", "best constant": "floor",
         "uniform guess": "floor",
@@ -157,9 +157,9 @@ def test_baselines_stand_beside_models_and_are_compared_where_they_are_alone() -
     entries = [entry(x) for x in "ab"]
     made = board(entries, m=[row("a")])
     made.add("baseline:random", {"set": [row("a", 0.0), row("b")]})
-    assert [line.kind for line in comparison(made).summary.lines][:2] == ["model", "floor"]
+    assert [line.kind for line in compare_models(made).summary.rows][:2] == ["model", "floor"]
     del made.runs["m"]
-    assert [line.kind for line in comparison(made).summary.lines] == ["model", "floor", "floor"]
+    assert [line.kind for line in compare_models(made).summary.rows] == ["model", "floor", "floor"]
 
 
 def scored(pattern: Sequence[int]) -> list[ScoreRow]:
@@ -170,12 +170,12 @@ def test_marks_only_where_the_paired_difference_is_significant() -> None:
     entries = [entry(str(k)) for k in range(60)]
     best, second, third = [1] * 60, [1] * 40 + [0] * 20, [1] * 15 + [0] * 45
     near = [1] * 38 + [0] * 22
-    table = by_key(comparison(board(entries, c=scored(third), a=scored(best), b=scored(second))), "vgbench")
+    table = by_key(compare_models(board(entries, c=scored(third), a=scored(best), b=scored(second))), "vgbench")
     assert [cell(table, name, "Overall").mark for name in "abc"] == ["best", "second", ""]
     assert cell(table, "a", "Homo.").mark == ""  # no such question
-    table = by_key(comparison(board(entries, a=scored(best), b=scored(second), c=scored(near))), "vgbench")
+    table = by_key(compare_models(board(entries, a=scored(best), b=scored(second), c=scored(near))), "vgbench")
     assert [cell(table, name, "Overall").mark for name in "abc"] == ["best", "", ""]
-    found = comparison(board(entries, b=scored(second), c=scored(near)))
+    found = compare_models(board(entries, b=scored(second), c=scored(near)))
     assert [cell(by_key(found, "vgbench"), name, "Overall").mark for name in "bc"] == ["", ""]
     pair = found.pairs[0]
     assert (pair.first, pair.second, pair.n, pair.difference.only_a, pair.difference.only_b) == ("b", "c", 60, 2, 0)
@@ -209,12 +209,12 @@ def test_sources_by_their_own_metric() -> None:
     ]
     rows = [row("n", 0.4), row("d0"), row("d1", 0.0), row("p1"), row("p2", 0.0), row("p3"), row("p4")]
     rows += [row("f0"), row("f1"), row("f2", 0.0)]
-    found = comparison(board(entries, m=rows))
+    found = compare_models(board(entries, m=rows))
     vsi_table = by_key(found, "vsi")
     assert cell(vsi_table, "m", "Overall (macro)").value == pytest.approx((0.4 + 0.5) / 2)
     assert cell(vsi_table, "m", "Rel. Dir.").value == 0.5
     # The best constant under MRA is the truth itself, and one letter answers both directions.
-    assert cell(vsi_table, floors.CONSTANT, "Overall (macro)").value == 1.0
+    assert cell(vsi_table, reference_scores.CONSTANT, "Overall (macro)").value == 1.0
     assert cell(by_key(found, "mmvp"), "m", "Pairs").value == 0.5
     assert cell(by_key(found, "mmvp"), "m", "Samples").value == 0.75
     assert cell(by_key(found, "3dsrbench"), "m", "Flip").value == 1.0
@@ -226,9 +226,9 @@ def test_sources_by_their_own_metric() -> None:
 def test_constant_numbers_stay_in_their_task() -> None:
     entries = [depth("a", 1.0), depth("b", 1.1), depth("c", 9.0, task="object_distance"), entry("d"), entry("e")]
     entries.append(entry("f", truth="C"))
-    credit = floors.constant(Board(tuple(entries)), np.array([True] * 5 + [False]))
+    credit = reference_scores.constant_scores(Board(tuple(entries)), np.array([True] * 5 + [False]))
     np.testing.assert_array_equal(credit, [1, 1, 1, 1, 1, np.nan])
-    assert floors.chance(Board(tuple(entries))).sum() == 0.75
+    assert reference_scores.chance_scores(Board(tuple(entries))).sum() == 0.75
 
 
 @given(st.lists(st.sampled_from((0.0, 0.5, 1.0, None)), min_size=1, max_size=12), st.randoms())

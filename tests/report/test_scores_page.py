@@ -16,7 +16,7 @@ from tests.browser import OpenPage
 from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, row
 from tests.report.gallery_data import HOSTILE
 from vgbench_gen.evaluation.board import Board, ScoreRow
-from vgbench_gen.evaluation.tables import comparison
+from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_files import as_csv, as_json, as_latex, as_markdown, latex, text_lines
 from vgbench_gen.report.scores_page import ScoresReport, page, warnings, write_scores_report
 from vgbench_gen.report.scores_plots import drawn
@@ -80,9 +80,9 @@ class Cells(HTMLParser):
 
 
 def test_all_formats_say_the_same(tmp_path: Path) -> None:
-    found = comparison(made())
+    found = compare_models(made())
     table = found.summary
-    good = next(line for line in table.lines if line.name == "good").cells[0]
+    good = next(line for line in table.rows if line.name == "good").cells[0]
     assert good.value == pytest.approx(0.9)
     csv_rows = [r for r in csv.DictReader(io.StringIO(as_csv(found))) if (r["table"], r["name"]) == ("summary", "good")]
     assert float(csv_rows[0]["value"]) == pytest.approx(0.9)
@@ -102,7 +102,7 @@ def test_all_formats_say_the_same(tmp_path: Path) -> None:
 
 def test_doubts_are_told() -> None:
     found = made()
-    told = warnings(ScoresReport("set", found, comparison(found), notes=["set, m: 3 replies are not scored."]))
+    told = warnings(ScoresReport("set", found, compare_models(found), notes=["set, m: 3 replies are not scored."]))
     assert told[0] == "set, m: 3 replies are not scored."
     assert "weak: incomplete: 1 of 40 failed." in told
     assert any(line.startswith("weak: 2.6 % of replies could not be read") for line in told)
@@ -112,11 +112,11 @@ def test_doubts_are_told() -> None:
 
 def test_names_do_no_harm(tmp_path: Path) -> None:
     found = made()
-    html = page(ScoresReport(HOSTILE, found, comparison(found)), tmp_path)
+    html = page(ScoresReport(HOSTILE, found, compare_models(found)), tmp_path)
     assert "<script" not in html
     assert "<img" not in html
     # In Markdown no pipe of a name ends a cell, in LaTeX no command of a name runs, in CSV it is no formula.
-    markdown, tex = as_markdown(comparison(found), HOSTILE), as_latex(comparison(found))
+    markdown, tex = as_markdown(compare_models(found), HOSTILE), as_latex(compare_models(found))
     widths = {line.replace("\\|", "").count("|") for line in markdown.splitlines() if "cmd" in line and "| =" in line}
     assert widths <= {line.count("|") for line in markdown.splitlines() if line.startswith("| good")}
     assert "<img" not in markdown.replace("\\<", "")
@@ -124,14 +124,14 @@ def test_names_do_no_harm(tmp_path: Path) -> None:
     assert tex.count(r"\end{tabular}") == tex.count(r"\begin{tabular}")
     assert latex("[0.1]") == "{[}0.1]"  # after a line's end a bracket would be taken for its height
     assert latex("50% a_b & {x}") == r"50\% a\_b \& \{x\}"
-    assert not re.search(r"^summary,=", as_csv(comparison(found)), re.MULTILINE)
+    assert not re.search(r"^summary,=", as_csv(compare_models(found)), re.MULTILINE)
 
 
 def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
     found = made()
     (tmp_path / "set" / "gallery").mkdir(parents=True)
     (tmp_path / "set" / "gallery" / "index.html").write_text("gallery")
-    report = ScoresReport("set", found, comparison(found), {"set": tmp_path / "set"})
+    report = ScoresReport("set", found, compare_models(found), {"set": tmp_path / "set"})
     path = write_scores_report(report, tmp_path / "set" / "scores" / "report")
     # Of the questions on homographies (every eighth) "good" misses those whose number ends in nine: none; of tracking
     # (6, 14, 22, 30) none; of poses (1, 9, 17, 25) the ninth.
@@ -143,7 +143,7 @@ def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_page_in_a_browser(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     found = made()
-    path = write_scores_report(ScoresReport("set", found, comparison(found)), tmp_path)
+    path = write_scores_report(ScoresReport("set", found, compare_models(found)), tmp_path)
     watched = open_page(path.as_uri(), width=width)
     page = watched.page
     assert watched.overflow_px() == 0
@@ -172,7 +172,7 @@ def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path)
     sized = Board((entry("q0"), entry("q1", content="c"), entry("q2", content="c")))
     for name in ("InternVL3-78B", "gpt-4o", "InternVL3-1B", "baseline:random"):
         sized.add(name, {"set": [row(f"q{k}", float(k < 2)) for k in range(3)]})
-    found = comparison(sized)
+    found = compare_models(sized)
     order = ["below 5B", "InternVL3-1B", "32B and more", "InternVL3-78B", "size not known", "gpt-4o",
              "baselines and controls", "baseline:random"]  # fmt: skip
     text = "\n".join(text_lines(found.summary))
@@ -184,7 +184,7 @@ def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path)
     assert [line["group"] for line in lines[:4]] == ["below 5B", "32B and more", "size not known", ""]
     assert {row["group"] for row in csv.DictReader(io.StringIO(as_csv(found)))} == {*order[:6:2], ""}
     assert lines[0]["cells"]["Copies once"]["value"] == 0.75
-    assert "below 5B" not in as_markdown(comparison(made()), "x")
+    assert "below 5B" not in as_markdown(compare_models(made()), "x")
 
 
 def crowd() -> Board:
@@ -203,7 +203,7 @@ def crowd() -> Board:
 
 def test_every_row_that_plots_leave_out_is_told_and_floors_do_not_look_like_models(tmp_path: Path) -> None:
     found = crowd()
-    summary = comparison(found).summary
+    summary = compare_models(found).summary
     keys, undrawn = drawn(summary)
     assert [key.name for key in keys] == [*(f"m{m}" for m in range(8)), "baseline:random", "baseline:constant"]
     assert undrawn == ["few", "uniform guess"]
@@ -211,29 +211,29 @@ def test_every_row_that_plots_leave_out_is_told_and_floors_do_not_look_like_mode
     models, floors = keys[:8], keys[8:]
     assert not {key.colour for key in models} & {key.colour for key in floors}
     assert not {key.shape for key in models} & {key.shape for key in floors}
-    html = page(ScoresReport("set", found, comparison(found)), tmp_path)
+    html = page(ScoresReport("set", found, compare_models(found)), tmp_path)
     assert "11 of 13 rows of the summary are drawn; not drawn: few, uniform guess." in html
 
 
 def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_path: Path) -> None:
     found = crowd()
-    told = warnings(ScoresReport("set", found, comparison(found)))
+    told = warnings(ScoresReport("set", found, compare_models(found)))
     # One letter is right for both of its questions, for 4 of all 12.
     line = "few: not significantly above the best constant on the 2 questions that it answered (100.0 %)."
     assert line in told
     assert not any(line.startswith("m0: not significantly") for line in told)
     assert "m7: not significantly above the best constant (33.3 %)." in told
     del found.runs["m7"]
-    keys, _ = drawn(comparison(found).summary)
+    keys, _ = drawn(compare_models(found).summary)
     assert [(key.name, key.note) for key in keys if key.part] == [("few", "asked 2 of 12")]
-    html = page(ScoresReport("set", found, comparison(found)), tmp_path)
+    html = page(ScoresReport("set", found, compare_models(found)), tmp_path)
     assert "few* (asked 2 of 12)</li>" in html
     assert re.search(r'<g class="k-\d part"><title>few, [^<]*\(asked 2 of 12\)</title>', html)
     assert not re.search(r'<g class="k-\d part"><title>m0', html)
 
 
 def test_the_terminal_says_what_a_number_is_over() -> None:
-    lines = text_lines(comparison(crowd()).summary)
+    lines = text_lines(compare_models(crowd()).summary)
     few, whole = (next(line for line in lines if line.startswith(name)) for name in ("few", "m0"))
     assert "100.0 (n 2)" in few
     assert "(n" not in whole
@@ -244,15 +244,15 @@ def test_the_terminal_says_what_a_number_is_over() -> None:
 def test_the_floor_without_images_is_told_where_it_stands(tmp_path: Path) -> None:
     found = crowd()
     said = "stands here only where baseline:blind, or a model without images, was asked"
-    assert f"{said}: nobody was." in page(ScoresReport("set", found, comparison(found)), tmp_path)
+    assert f"{said}: nobody was." in page(ScoresReport("set", found, compare_models(found)), tmp_path)
     found.add("baseline:blind", {"set": [row(f"q{k}", 0.0) for k in range(12)]})
-    assert f"{said}. The same" in page(ScoresReport("set", found, comparison(found)), tmp_path)
+    assert f"{said}. The same" in page(ScoresReport("set", found, compare_models(found)), tmp_path)
 
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_tables_are_folded_on_phones_and_wide_ones_say_so(open_page: OpenPage, tmp_path: Path, width: int) -> None:
     found = made()
-    path = write_scores_report(ScoresReport("set", found, comparison(found)), tmp_path)
+    path = write_scores_report(ScoresReport("set", found, compare_models(found)), tmp_path)
     page = open_page(path.as_uri(), width=width).page
     seen = "[...document.querySelectorAll('main table')].filter(t => t.checkVisibility({contentVisibilityAuto: true}))"
     shown = page.evaluate(f"{seen}.length")

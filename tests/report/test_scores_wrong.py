@@ -12,8 +12,8 @@ from tests.browser import OpenPage
 from tests.evaluation.score_rows import board, entry, row
 from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter
-from vgbench_gen.evaluation.saved import Saved, ScoreHeader
-from vgbench_gen.evaluation.tables import comparison
+from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader
+from vgbench_gen.evaluation.tables import compare_models
 from vgbench_gen.report.scores_page import ScoresReport, write_scores_report
 from vgbench_gen.report.scores_wrong import CHARS, PER_PAGE, clean
 
@@ -45,12 +45,12 @@ def dataset(home: Path, questions: int, **replies: str) -> ScoresReport:
             writer.append(
                 ReplyLine(f"q{k}", "VGBench", "Some-Model", "", text, images=images, error="" if text else "x")
             )
-    saved = Saved(
+    saved = SavedScores(
         home / "scores" / "api_Some-Model.jsonl", ScoreHeader(1, "", "", header.spec, header.model), tuple(rows)
     )
     found = Board(board(entries).questions)
     found.add("Some-Model", {"set": rows})
-    return ScoresReport("set", found, comparison(found), {"set": home}, saved={"set": (saved,)})
+    return ScoresReport("set", found, compare_models(found), {"set": home}, saved={"set": (saved,)})
 
 
 def articles(text: str) -> dict[str, str]:

@@ -44,7 +44,7 @@ def compare(
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.compare import load_board
-    from vgbench_gen.evaluation.tables import comparison
+    from vgbench_gen.evaluation.tables import compare_models
     from vgbench_gen.report.scores_files import as_json as in_json
     from vgbench_gen.report.scores_files import json_text, text_lines
     from vgbench_gen.report.scores_page import ScoresReport, warnings, write_scores_report
@@ -64,7 +64,7 @@ def compare(
         folder = next(iter(sources.values())).folder / "scores" / "report"
     with bar("reply") as progress:
         loaded = load_board(sources, model or (), progress, replies)
-    found = comparison(loaded.board, seed)
+    found = compare_models(loaded.board, seed)
     homes = {name: source.folder for name, source in sources.items()}
     report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
     page = write_scores_report(report, folder)
@@ -76,5 +76,5 @@ def compare(
         for line in warnings(report):
             print(line)
         print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")
-    if any("incomplete" in line.note for line in found.summary.lines):
+    if any("incomplete" in line.note for line in found.summary.rows):
         raise typer.Exit(1)

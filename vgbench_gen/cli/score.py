@@ -16,7 +16,7 @@ from vgbench_gen.cli._verbs import add_verb
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.board import ScoreRow
     from vgbench_gen.evaluation.cases import Tally
-    from vgbench_gen.evaluation.saved import Saved
+    from vgbench_gen.evaluation.saved import SavedScores
 
 _MORE = {"other_settings": "; `vgbench eval` with those settings puts them in force, and asks nothing twice"}
 _NAMED = 20  # bad lines named in full; all of them are counted
@@ -124,7 +124,7 @@ def score(
     print("`vgbench compare` prints tables with intervals.")
 
 
-def _told(saved: Saved) -> dict[str, Any]:
+def _told(saved: SavedScores) -> dict[str, Any]:
     from collections import Counter
 
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, DatasetFolder, ModelNames, Workers, bar, worker_count
+from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, bar, worker_count
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -33,6 +33,7 @@ def vote(
         str, typer.Option("--rule", metavar="NAME", help="paper, demo (scripted models), or a .toml file.")
     ] = "paper",
     model: ModelNames = None,
+    benchmark: BenchmarkName = "vgbench",
     wrong: Annotated[
         int | None, typer.Option("--wrong", metavar="N", min=1, help="Models that must be wrong; with --large.")
     ] = None,
@@ -77,19 +78,24 @@ def vote(
     again. Exits 1 if a constant answer stands out on the subset.
     """
     from vgbench_gen.evaluation import hard
-    from vgbench_gen.evaluation.ballots import FOLDER
-    from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
+    from vgbench_gen.evaluation.base import benchmarks
+    from vgbench_gen.evaluation.votes import FOLDER
     from vgbench_gen.report.vote_lines import vote_lines
 
     chosen_rule = _rule(rule, policy, target)
-    source = Built(dataset)
+    kind = benchmarks[benchmark]
+    if out is not None and not kind.builds_datasets:
+        raise ConfigError(
+            f"--out: found it with --benchmark {benchmark}, whose questions are chosen by their ids alone."
+        )
+    source = kind.open(dataset)
     folder = out or source.folder.resolve().with_name(f"{source.folder.resolve().name}-hard")
-    if not dry_run:
+    if not dry_run and kind.builds_datasets:
         hard.check_out(folder)
     if ask:
         _ask(source, tuple(model or chosen_rule.panel))
     with bar("reply") as progress:
-        election = hard.elect(
+        result = hard.count_votes(
             source,
             chosen_rule,
             model or (),
@@ -99,21 +105,26 @@ def vote(
             prompt_set=prompt_set,
             progress=progress,
         )
-    choice = hard.pick(election, seed, reviewed)
-    report = hard.report_of(election, choice, seed)
+    choice = hard.choose_hard(result, seed, reviewed)
+    report = hard.report_of(result, choice, seed)
     votes = source.folder / FOLDER
     lines = vote_lines(report)
     if not dry_run:
-        hard.write_votes(source.folder, election, choice, report)
-        hard.write_hard(dataset, folder, election, choice, seed)
-        lines.append(f"{report['chosen']} questions in {folder}")
-        if audit:
+        hard.write_votes(source.folder, result, choice, report)
+        if kind.builds_datasets:
+            hard.write_hard(dataset, folder, result, choice, seed)
+            lines.append(f"{report['chosen']} questions in {folder}")
+        else:
+            lines.append(
+                f"{report['chosen']} questions named in {votes / hard.CHOSEN}; a subset is written of a build alone"
+            )
+        if audit and kind.builds_datasets:
             found = _audit(folder, worker_count(workers))
             report = report | {"audit": _fallen(found)}
             lines += _audit_lines(found, folder)
-    kept = len(election.panel) - len(election.fresh)
-    lines.append(f"Votes in {votes}: {len(election.fresh)} models counted now, {kept} kept from before.")
-    if not dry_run and any(election.standing.get(name) != "accepted" for name in choice.ids):
+    kept = len(result.panel) - len(result.fresh)
+    lines.append(f"Votes in {votes}: {len(result.fresh)} models counted now, {kept} kept from before.")
+    if not dry_run and kind.builds_datasets and any(result.status.get(name) != "accepted" for name in choice.ids):
         lines.append(f"Not yet reviewed: vgbench review {dataset} --ids {votes / hard.CHOSEN}, then vote again.")
     print(json.dumps(report, indent=2, allow_nan=False) if as_json else "\n".join(lines))
     if not all(one["holds"] for one in report["truths"]["chosen"]["constant"].values()):

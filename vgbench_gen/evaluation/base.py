@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vgbench_gen.evaluation.tables import Table, TableMaker
 
 
-class Row(NamedTuple):
+class QuestionRow(NamedTuple):
     """What choosing questions needs to know of one. row: its place. scene: "source/scene". group: of its truth."""
 
     row: int
@@ -53,7 +53,7 @@ class Source(Protocol):
     @property
     def folder(self) -> Path: ...  # noqa: D102
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[QuestionRow]:
         """All questions in order, without reading what choosing does not need."""
         ...
 
@@ -79,11 +79,16 @@ class HasTexts(Protocol):
         ...
 
 
+def read_questions(source: Source) -> Iterator[Item]:
+    """Yield all questions in order, without what their answers were found from where that is faster."""
+    return source.texts() if isinstance(source, HasTexts) else (source.item(row.row) for row in source.rows())
+
+
 @runtime_checkable
 class NamesImages(Protocol):
     """A source whose images lie apart from its questions, and may not all be there."""
 
-    def missing_images(self, rows: Sequence[Row]) -> Sequence[str]:
+    def missing_images(self, rows: Sequence[QuestionRow]) -> Sequence[str]:
         """Names of images of these questions that are not there, each once, in order of first use."""
         ...
 
@@ -167,6 +172,8 @@ class Benchmark(abc.ABC):
     """Other names of tasks, likewise."""
     scoring: ClassVar[ScoringRules] = ScoringRules()
     """How replies are read, compared, and judged by the published script; it says which `Item.benchmark` it owns."""
+    builds_datasets: ClassVar[bool] = False
+    """Whether its data are datasets that this program built, so that a part of one can be written as another one."""
     judge: ClassVar[Judge | None] = None
     """How a model grades its replies, where no rule can."""
 
@@ -228,9 +235,9 @@ def benchmark_of(name: str) -> Benchmark | None:
     return next((one for one in benchmarks.values() if one.scoring.owns(name)), None)
 
 
-def chosen(
-    rows: Iterator[Row], tasks: Sequence[str], types: Sequence[str], limit: int, sources: Sequence[str] = ()
-) -> list[Row]:
+def choose_rows(
+    rows: Iterator[QuestionRow], tasks: Sequence[str], types: Sequence[str], limit: int, sources: Sequence[str] = ()
+) -> list[QuestionRow]:
     """Rows of these tasks, question types and sources (all where empty), in order; `limit` of them, 0 for all.
 
     A limit draws whole truths, so that twins stay together, by a hash of their names: a larger limit adds questions and

@@ -52,7 +52,7 @@ class Baseline(abc.ABC):
     @cached_property
     def questions(self) -> list[Question]:
         """All questions with their keys, as the audits see them."""
-        return [question_of(item) for item in _items(self.source)]
+        return [question_of(item) for item in all_items(self.source)]
 
 
 def baseline_names() -> list[str]:
@@ -120,7 +120,7 @@ class Uniform(Baseline):
     @cached_property
     def _others(self) -> Mapping[_Cell, list[str]]:
         found: dict[_Cell, list[str]] = {}
-        for item in _items(self.source):
+        for item in all_items(self.source):
             if item.question_type not in _CLOSED:
                 found.setdefault(_cell(item), []).append(item.answer)
         return found
@@ -152,7 +152,7 @@ class Constant(Baseline):
 
         truths: dict[_Cell, list[str]] = {}
         numbers: dict[_Cell, list[float]] = {}
-        for item in _items(self.source):
+        for item in all_items(self.source):
             cell = _cell(item)
             truths.setdefault(cell, []).append(item.answer)
             if item.question_type == "open-ended" and item.answer_value:
@@ -242,7 +242,8 @@ def _cell(item: Item) -> _Cell:
     return item.task, item.question_type, item.ask, item.unit if item.question_type == "open-ended" else ""
 
 
-def _items(source: Source) -> Iterable[Item]:
+def all_items(source: Source) -> Iterable[Item]:
+    """Yield all questions whole, with what their answers were found from."""
     return (source.item(row.row) for row in source.rows())
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray
-from vgbench_gen.evaluation import floors, metrics, stats
+from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES, Outcome
 from vgbench_gen.evaluation.board import Board, Entry, Run
-from vgbench_gen.evaluation.layouts import Column
+from vgbench_gen.evaluation.layouts import LayoutColumn
 from vgbench_gen.quality.intervals import Clusters
 
 Mark = Literal["", "best", "second"]
@@ -73,7 +73,7 @@ class Cells:
             self._clusters[key] = Clusters(list(self._scenes[used]), rng, stats.DRAWS)
         return self._clusters[key].interval(values)
 
-    def column(self, run: Run, column: Column, mask: BoolArray, values: FloatArray) -> Cell:
+    def column(self, run: Run, column: LayoutColumn, mask: BoolArray, values: FloatArray) -> Cell:
         """The number of one column."""
         if column.how == "macro":
             return self.macro(run, mask, values, [column.part(entry) for entry in self.board.questions])
@@ -98,7 +98,7 @@ class Cells:
         found = stats.interval(statistic, list(self._scenes[used]), self.seed)
         failed = np.where(run.answered, values, 0.0)
         places = np.flatnonzero(mask & run.asked).tolist()
-        everything = metrics.macro(by_part(failed, places, parts))
+        everything = metrics.macro(group_by_part(failed, places, parts))
         return Cell(found.value, found.low, found.high, len(used), asked, everything)
 
     def grouped(self, run: Run, mask: BoolArray, values: FloatArray, names: Sequence[str]) -> Cell:
@@ -132,7 +132,7 @@ class Cells:
         used = self.all & run.answered
         if not used.any():
             return Cell(math.nan)
-        base = floors.constant(self.board, used)[used]
+        base = reference_scores.constant_scores(self.board, used)[used]
         scores = run.score[used]
 
         def statistic(weights: FloatArray) -> float:
@@ -187,7 +187,7 @@ class Cells:
         return max(found.p, found.p_mcnemar) if plain else found.p
 
 
-def by_part(values: FloatArray, places: Sequence[int], parts: Sequence[str]) -> dict[str, list[float]]:
+def group_by_part(values: FloatArray, places: Sequence[int], parts: Sequence[str]) -> dict[str, list[float]]:
     """Values at these places by part."""
     found: dict[str, list[float]] = defaultdict(list)
     for k in places:

@@ -10,7 +10,7 @@ from pathlib import Path
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import Board, Entry, ScoreRow, entry_of
-from vgbench_gen.evaluation.saved import Saved, score_source
+from vgbench_gen.evaluation.saved import SavedScores, score_source
 from vgbench_gen.evaluation.scoring import CaseError
 
 _TOLD = {
@@ -24,12 +24,12 @@ _TOLD = {
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedBoard:
     """A board and what a reader must know of it. saved: by data set."""
 
     board: Board
     notes: tuple[str, ...]
-    saved: Mapping[str, tuple[Saved, ...]]
+    saved: Mapping[str, tuple[SavedScores, ...]]
 
 
 def load_board(
@@ -37,7 +37,7 @@ def load_board(
     names: Sequence[str] = (),
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
     replies: Path | None = None,
-) -> Loaded:
+) -> LoadedBoard:
     """Score what is not scored yet and gather everything; the board holds the questions that anybody was asked.
 
     Args:
@@ -69,10 +69,10 @@ def load_board(
     board = Board(tuple(entries))
     for name, files in by_model(saved).items():
         board.add(name, _rows(files))
-    return Loaded(board, tuple(notes), saved)
+    return LoadedBoard(board, tuple(notes), saved)
 
 
-def _notes(name: str, saved: Sequence[Saved], asked: int, total: int) -> list[str]:
+def _notes(name: str, saved: Sequence[SavedScores], asked: int, total: int) -> list[str]:
     found = [f"{name}: {asked:,} of {total:,} questions were asked."] if asked < total else []
     for one in saved:
         for reason, count in one.header.ignored.items():
@@ -80,13 +80,13 @@ def _notes(name: str, saved: Sequence[Saved], asked: int, total: int) -> list[st
     return found
 
 
-def by_model(saved: Mapping[str, Sequence[Saved]]) -> dict[str, list[tuple[str, Saved]]]:
+def by_model(saved: Mapping[str, Sequence[SavedScores]]) -> dict[str, list[tuple[str, SavedScores]]]:
     """Name -> (data set, file of scores); a model goes by its name, or by its spec where two have the same name."""
     specs: dict[str, set[str]] = defaultdict(set)
     for files in saved.values():
         for one in files:
             specs[one.header.model].add(one.header.spec)
-    found: dict[str, list[tuple[str, Saved]]] = defaultdict(list)
+    found: dict[str, list[tuple[str, SavedScores]]] = defaultdict(list)
     for dataset, files in saved.items():
         for one in files:
             header = one.header
@@ -95,7 +95,7 @@ def by_model(saved: Mapping[str, Sequence[Saved]]) -> dict[str, list[tuple[str, 
     return dict(sorted(found.items()))
 
 
-def _rows(files: Sequence[tuple[str, Saved]]) -> dict[str, tuple[ScoreRow, ...]]:
+def _rows(files: Sequence[tuple[str, SavedScores]]) -> dict[str, tuple[ScoreRow, ...]]:
     """Data set -> rows of a model's files."""
     found: dict[str, tuple[ScoreRow, ...]] = {}
     for dataset, one in files:

@@ -13,9 +13,8 @@ import numpy as np
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ALPHABET, Item
-from vgbench_gen.evaluation.ballots import FOLDER, Ballot, ballots
+from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.baselines import PREFIX
-from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.board import Entry, entry_of
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import read_header
@@ -23,6 +22,7 @@ from vgbench_gen.evaluation.saved import reply_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
 from vgbench_gen.evaluation.sizes import size_billions
+from vgbench_gen.evaluation.votes import FOLDER, ModelVotes, votes_of_models
 from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import export
@@ -41,34 +41,39 @@ from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
 CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
 _MADE_AGAIN = frozenset({"items", "audit", MANIFEST})  # what `vgbench vote` may throw away of an older result
-Standing = Literal["accepted", "refused", "open"]
+ReviewStatus = Literal["accepted", "refused", "open"]
 
 
 @dataclass(slots=True)
-class Election:
-    """Votes on all questions of a dataset, and what came of them.
-
-    rule: fitted to the panel. subjects: questions, in the order of the dataset. ballots: (questions, models). standing:
-    what people said of questions that they judged. fresh: models whose votes were counted now. notes: for the reader.
-    """
+class VoteResult:
+    """Votes on all questions of a dataset, and what came of them."""
 
     rule: Rule
+    """The rule by which a question is hard, fitted to the panel."""
     panel: tuple[Voter, ...]
+    """The models that vote."""
     subjects: tuple[Subject, ...]
-    ballots: Ballots
+    """The questions, in the order of the dataset."""
+    votes: Ballots
+    """The code of each vote in `VOTES`, (questions, models)."""
     tally: VoteCounts
+    """How many of each vote a question got, and whether it is hard."""
     replies: tuple[str, ...]
-    standing: Mapping[str, Standing] = field(default_factory=dict)
+    """The digest of each model's file of replies."""
+    status: Mapping[str, ReviewStatus] = field(default_factory=dict)
+    """What people said of questions that they judged, by id."""
     fresh: tuple[str, ...] = ()
+    """The models whose votes were counted now."""
     notes: list[str] = field(default_factory=list)
+    """What a reader must know."""
 
     def of(self, chosen: Any) -> list[Subject]:
         """The questions where a mask (n,) is true."""
         return [self.subjects[k] for k in np.flatnonzero(chosen).tolist()]
 
 
-def elect(
-    source: Built,
+def count_votes(
+    source: Source,
     rule: Rule,
     names: Sequence[str] = (),
     *,
@@ -77,7 +82,7 @@ def elect(
     sizes: Mapping[str, float] | None = None,
     prompt_set: str = "paper",
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
-) -> Election:
+) -> VoteResult:
     """Count the votes of models that replied; scores what is not scored yet, asks nothing.
 
     Args:
@@ -103,7 +108,7 @@ def elect(
     grading: dict[str, Grading] = {}
     people: list[Reviewed] = []
     reviewed = (source.folder / REVIEW).is_dir()
-    for item in source.texts():
+    for item in read_questions(source):
         try:
             entry = entry_of(item)
         except CaseError as error:
@@ -116,16 +121,16 @@ def elect(
     places = {one.id: k for k, one in enumerate(subjects)}
     codes = {vote: code for code, vote in enumerate(VOTES)}
     fresh, digests = [], []
-    for column, ballot in enumerate(ballots(source, paths, grading, prompt_set, progress)):
-        digests.append(ballot.basis.replies)
-        for name, vote in ballot.votes.items():
+    for column, model in enumerate(votes_of_models(source, paths, grading, prompt_set, progress)):
+        digests.append(model.basis.replies)
+        for name, vote in model.votes.items():
             if name in places:
                 matrix[places[name], column] = codes[vote]
-        fresh += [ballot.name] if ballot.fresh else []
-        notes += _told(ballot)
-    standing = _standing(source.folder, people) if people else {}
+        fresh += [model.name] if model.fresh else []
+        notes += _told(model)
+    status = _review_status(source.folder, people) if people else {}
     tally = count(matrix, panel, fit)
-    return Election(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), standing, tuple(fresh), notes)
+    return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
 
 
 def panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
@@ -163,57 +168,57 @@ def subject_of(item: Item, entry: Entry) -> Subject:
     )
 
 
-def pick(election: Election, seed: int, reviewed_only: bool = False) -> Choice:
+def choose_hard(result: VoteResult, seed: int, reviewed_only: bool = False) -> Choice:
     """A balanced choice among hard questions that people did not refuse; with `reviewed_only`, that they accepted."""
-    standing = election.standing
+    status = result.status
     allowed = {"accepted"} if reviewed_only else {"accepted", "open"}
-    candidates = [one for one in election.of(election.tally.hard) if standing.get(one.id, "open") in allowed]
-    accepted = frozenset(name for name, found in standing.items() if found == "accepted")
-    return choose(candidates, election.subjects, election.rule.balance, seed, accepted)
+    candidates = [one for one in result.of(result.tally.hard) if status.get(one.id, "open") in allowed]
+    accepted = frozenset(name for name, found in status.items() if found == "accepted")
+    return choose(candidates, result.subjects, result.rule.balance, seed, accepted)
 
 
 # --- what is written
 
 
-def report_of(election: Election, choice: Choice, seed: int) -> dict[str, Any]:
+def report_of(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
     """Everything that the vote says, JSON-ready."""
-    tally, chosen = election.tally, set(choice.ids)
-    cast = figures.votes_cast(election.ballots, election.rule)
-    names = [voter.name for voter in election.panel]
-    hard = election.of(tally.hard)
-    review = {state: sum(election.standing.get(one.id, "open") == state for one in hard)
+    tally, chosen = result.tally, set(choice.ids)
+    cast = figures.votes_cast(result.votes, result.rule)
+    names = [voter.name for voter in result.panel]
+    hard = result.of(tally.hard)
+    review = {state: sum(result.status.get(one.id, "open") == state for one in hard)
               for state in ("accepted", "refused", "open")}  # fmt: skip
     return {
-        "rule": _rule_json(election.rule),
+        "rule": _rule_json(result.rule),
         "seed": seed,
-        "questions": len(election.subjects),
+        "questions": len(result.subjects),
         "hard": len(hard),
         "undecided": int(tally.undecided.sum()),
         "review": review,
-        "models": figures.models(election.ballots, election.panel, election.rule),
+        "models": figures.models(result.votes, result.panel, result.rule),
         "agreement": figures.agreement(cast, names),
-        "categories": figures.rates(election.subjects, tally, lambda one: one.category),
-        "tasks": figures.rates(election.subjects, tally, lambda one: one.task),
+        "categories": figures.rates(result.subjects, tally, lambda one: one.category),
+        "tasks": figures.rates(result.subjects, tally, lambda one: one.task),
         "over": choice.over,
         "parts": [asdict(part) for part in choice.parts],
         "chosen": len(choice.ids),
         "dropped_for_letters": choice.dropped,
         "truths": {
-            "dataset": figures.truths(election.subjects),
+            "dataset": figures.truths(result.subjects),
             "hard": figures.truths(hard),
             "chosen": figures.truths([one for one in hard if one.id in chosen]),
         },
-        "notes": election.notes,
+        "notes": result.notes,
     }
 
 
-def write_votes(folder: Path, election: Election, choice: Choice, report: Mapping[str, Any]) -> Path:
+def write_votes(folder: Path, result: VoteResult, choice: Choice, report: Mapping[str, Any]) -> Path:
     """Write candidates with all verdicts, undecided questions, chosen ids and the report; returns the folder."""
     votes = folder / FOLDER
     chosen = set(choice.ids)
-    for name, mask in ((CANDIDATES, election.tally.hard), (UNDECIDED, election.tally.undecided)):
+    for name, mask in ((CANDIDATES, result.tally.hard), (UNDECIDED, result.tally.undecided)):
         with replace_file(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:
-            for record in _records(election, np.flatnonzero(mask).tolist()):
+            for record in _records(result, np.flatnonzero(mask).tolist()):
                 more = {"chosen": record["id"] in chosen} if name == CANDIDATES else {}
                 file.write(json.dumps(record | more) + "\n")
     write_bytes(votes / CHOSEN, "".join(f"{name}\n" for name in choice.ids).encode())
@@ -221,30 +226,30 @@ def write_votes(folder: Path, election: Election, choice: Choice, report: Mappin
     return votes
 
 
-def write_hard(dataset: Path, out: Path, election: Election, choice: Choice, seed: int) -> None:
+def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, seed: int) -> None:
     """Write the chosen questions as a dataset; one that this program made there before is replaced, whole.
 
     Raises:
         DatasetError: `out` holds something else, or replies, votes or reviews; or no question was chosen.
     """
     if not choice.ids:
-        found = f"{int(election.tally.hard.sum())} hard questions, of which none can be chosen"
+        found = f"{int(result.tally.hard.sum())} hard questions, of which none can be chosen"
         raise dataset_error(dataset, found, "at least one", "Lower the thresholds, or see what people refused.")
     check_out(out)
-    places = {one.id: k for k, one in enumerate(election.subjects)}
-    counts = {"wrong": election.tally.wrong, "right": election.tally.right, "large_wrong": election.tally.large_wrong}
+    places = {one.id: k for k, one in enumerate(result.subjects)}
+    counts = {"wrong": result.tally.wrong, "right": result.tally.right, "large_wrong": result.tally.large_wrong}
     items = [
-        {"id": name, "review": election.standing.get(name, "open")}
+        {"id": name, "review": result.status.get(name, "open")}
         | {key: int(values[places[name]]) for key, values in counts.items()}
         for name in choice.ids
     ]
     reviewed = all(item["review"] == "accepted" for item in items)
     record = {
-        "rule": _rule_json(election.rule),
+        "rule": _rule_json(result.rule),
         "seed": seed,
         "panel": [
             {"model": voter.name, "billions": voter.billions, "replies": digest}
-            for voter, digest in zip(election.panel, election.replies, strict=True)
+            for voter, digest in zip(result.panel, result.replies, strict=True)
         ],
         "over": choice.over,
         "parts": [asdict(part) for part in choice.parts],
@@ -274,10 +279,10 @@ def check_out(out: Path) -> None:
         require_new(out)
 
 
-def _records(election: Election, places: Sequence[int]) -> Iterator[dict[str, Any]]:
-    tally = election.tally
+def _records(result: VoteResult, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+    tally = result.tally
     for k in places:
-        one = election.subjects[k]
+        one = result.subjects[k]
         yield {
             "id": one.id,
             "category": one.category,
@@ -286,10 +291,9 @@ def _records(election: Election, places: Sequence[int]) -> Iterator[dict[str, An
             "right": int(tally.right[k]),
             "large_wrong": int(tally.large_wrong[k]),
             "without_vote": int(tally.open[k]),
-            "review": election.standing.get(one.id, "open"),
+            "review": result.status.get(one.id, "open"),
             "votes": {
-                voter.name: VOTES[code]
-                for voter, code in zip(election.panel, election.ballots[k].tolist(), strict=True)
+                voter.name: VOTES[code] for voter, code in zip(result.panel, result.votes[k].tolist(), strict=True)
             },
         }
 
@@ -309,14 +313,14 @@ def _voter(path: Path, sizes: Mapping[str, float]) -> Voter:
     return Voter(spec, given if given is not None else size_billions(spec) or size_billions(model))
 
 
-def _told(ballot: Ballot) -> Iterator[str]:
-    if not ballot.votes:
-        yield f"{ballot.name}: no reply to a question of this dataset."
-    for reason, number in ballot.basis.ignored.items():
-        yield f"{ballot.name}: {number} replies are not scored ({reason.replace('_', ' ')})."
+def _told(model: ModelVotes) -> Iterator[str]:
+    if not model.votes:
+        yield f"{model.name}: no reply to a question of this dataset."
+    for reason, number in model.basis.ignored.items():
+        yield f"{model.name}: {number} replies are not scored ({reason.replace('_', ' ')})."
 
 
-def _standing(folder: Path, people: Sequence[Reviewed]) -> dict[str, Standing]:
+def _review_status(folder: Path, people: Sequence[Reviewed]) -> dict[str, ReviewStatus]:
     found = export(people, gather(read_logs(folder / REVIEW), people), "hard")
-    standing: dict[str, Standing] = dict.fromkeys(found.accepted, "accepted")
-    return standing | dict.fromkeys((name for name, _ in found.refused), "refused")
+    status: dict[str, ReviewStatus] = dict.fromkeys(found.accepted, "accepted")
+    return status | dict.fromkeys((name for name, _ in found.refused), "refused")

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 
@@ -38,11 +38,11 @@ class ItemSource:
             benchmark, *(f"{item.id}\n{item.question}\n{item.answer}\n{' '.join(item.images)}" for item in items)
         )
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[QuestionRow]:
         """As `Source.rows`."""
         for place, item in enumerate(self.items):
             scene = f"{item.source}/{item.scene_id}"
-            yield Row(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
+            yield QuestionRow(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
 
     def item(self, row: int) -> Item:
         """As `Source.item`."""
@@ -52,7 +52,7 @@ class ItemSource:
         """As `Source.image`."""
         return self._files[item.images[k]]
 
-    def missing_images(self, rows: Sequence[Row]) -> list[str]:
+    def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
         """As `NamesImages.missing_images`."""
         names = dict.fromkeys(name for row in rows for name in self.item(row.row).images)
         return [name for name in names if not self._files[name].is_file()]

@@ -18,7 +18,7 @@ How = Literal["micro", "macro", "pairs", "flips"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LayoutColumn:
     """One column: its head and the questions it holds.
 
     how: "micro" pools questions; "macro" averages the means of `part`; "pairs" counts pairs with both halves right;
@@ -33,13 +33,18 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One table. told: what a reader must know of it. wanted: whose questions it is about."""
+    """A table whose cells are mean scores over some of the questions."""
 
     key: str
+    """The table's name in files."""
     title: str
-    told: str
-    columns: tuple[Column, ...]
+    """The table's name for readers."""
+    caption: str
+    """What a reader must know of it."""
+    columns: tuple[LayoutColumn, ...]
+    """What each column is about."""
     wanted: Callable[[Entry], bool]
+    """Whose questions the table is about."""
     order: int = 100
     """The table's place among those of all benchmarks, lower ones first."""
     needs: Callable[[Entry], bool] = lambda entry: True
@@ -69,7 +74,7 @@ def paper_layouts(board: Board) -> list[Layout]:
     return sorted((layout for layout in layouts if layout.fits(board)), key=lambda layout: layout.order)
 
 
-def breakdown(board: Board, key: str, title: str, told: str, part: Callable[[Entry], str],
+def make_breakdown(board: Board, key: str, title: str, told: str, part: Callable[[Entry], str],
               order: Sequence[str] = ()) -> Layout | None:  # fmt: skip
     """A table with a column per value of a property; None where all questions have the same or none."""
     names = sorted({part(entry) for entry in board.questions} - {""})
@@ -80,20 +85,20 @@ def breakdown(board: Board, key: str, title: str, told: str, part: Callable[[Ent
     def having(name: str) -> Callable[[Entry], bool]:
         return lambda entry: part(entry) == name
 
-    columns = tuple(Column(name.replace("_", " "), having(name)) for name in names)
+    columns = tuple(LayoutColumn(name.replace("_", " "), having(name)) for name in names)
     return Layout(key, title, told, columns, lambda entry: bool(part(entry)))
 
 
-def breakdowns(board: Board) -> list[Layout]:
+def breakdowns_of(board: Board) -> list[Layout]:
     """Tables by task, form, difficulty, scans and data set, where these differ."""
     wanted = (
-        breakdown(board, "task", "By task", "", lambda e: e.task),
-        breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
-        breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
+        make_breakdown(board, "task", "By task", "", lambda e: e.task),
+        make_breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
+        make_breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
                   "within the data set.", lambda e: "" if rules_of(e.source).own_difficulty else e.difficulty,
                   ("easy", "medium", "hard")),
-        breakdown(board, "scans", "By source of the scans", "", lambda e: e.scans),
-        breakdown(board, "source", "By benchmark", "", lambda e: e.source),
-        breakdown(board, "dataset", "By data set", "", lambda e: e.dataset),
+        make_breakdown(board, "scans", "By source of the scans", "", lambda e: e.scans),
+        make_breakdown(board, "source", "By benchmark", "", lambda e: e.source),
+        make_breakdown(board, "dataset", "By data set", "", lambda e: e.dataset),
     )  # fmt: skip
     return [layout for layout in wanted if layout is not None]

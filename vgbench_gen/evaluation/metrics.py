@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -52,16 +52,6 @@ def relative_error(value: float, truth: float) -> float:
     return abs(value - truth) / abs(truth)
 
 
-def median_relative_error(values: Sequence[float | None], truths: Sequence[float]) -> float:
-    """Median of relative errors; an answer that was not given counts as infinitely wrong, so it cannot help."""
-    errors = [math.inf if v is None else relative_error(v, t) for v, t in zip(values, truths, strict=True)]
-    if not errors:
-        return math.nan
-    errors.sort()
-    low, high = errors[(len(errors) - 1) // 2], errors[len(errors) // 2]
-    return low if low == high else (low + high) / 2
-
-
 def micro(scores: Iterable[float]) -> float:
     """Mean over all items; NaN for none."""
     pooled = list(scores)
@@ -71,18 +61,6 @@ def micro(scores: Iterable[float]) -> float:
 def macro(groups: Mapping[str, Sequence[float]]) -> float:
     """Mean of the groups' means, empty groups left out; NaN for none."""
     return micro(micro(scores) for scores in groups.values() if len(scores))
-
-
-def all_right(scores: Sequence[float], group_ids: Sequence[Hashable]) -> dict[Hashable, float]:
-    """1 for each group whose items are all right, else 0.
-
-    Groups are pairs (MMVP, twins, mirrored images) or rotations (circular), in order of first appearance. The
-    `micro` of the result is the pair or the circular accuracy.
-    """
-    found: dict[Hashable, float] = {}
-    for score, group in zip(scores, group_ids, strict=True):
-        found[group] = min(found.get(group, 1.0), float(score >= 1))
-    return found
 
 
 def best_constant(truths: Sequence[float], factor: float, inclusive: bool = False) -> tuple[float, float]:
@@ -115,10 +93,3 @@ def skill(accuracy: float, constant: float) -> float:
     NaN where the constant is perfect.
     """
     return (accuracy - constant) / (1 - constant) if constant < 1 else math.nan
-
-
-def chance_adjusted(hits: Sequence[float], options: Sequence[int]) -> float:
-    """SITE-Bench's chance-adjusted accuracy: sum(hit - 1/n) / sum(1 - 1/n) over items with n options each."""
-    gained = math.fsum(hit - 1 / n for hit, n in zip(hits, options, strict=True))
-    possible = math.fsum(1 - 1 / n for n in options)
-    return gained / possible if possible else math.nan

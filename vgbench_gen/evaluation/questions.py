@@ -11,7 +11,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import rng_for, stable_hash
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import prompting
-from vgbench_gen.evaluation.base import Row, Source, chosen
+from vgbench_gen.evaluation.base import QuestionRow, Source, choose_rows
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
 
@@ -46,12 +46,12 @@ class Questions:
         ):
             if unknown := sorted(set(wanted) - there):
                 raise ConfigError(f"{name}: found {', '.join(unknown)}; expected some of {', '.join(sorted(there))}.")
-        self.rows = chosen(iter(rows), options.tasks, options.types, options.limit, options.sources)
-        self._cells: dict[tuple[str, str, int], list[Row]] = {}
+        self.rows = choose_rows(iter(rows), options.tasks, options.types, options.limit, options.sources)
+        self._cells: dict[tuple[str, str, int], list[QuestionRow]] = {}
         if options.wrong_images:
             for row in rows:
                 self._cells.setdefault((row.task, row.question_type, row.options), []).append(row)
-        self._examples: dict[tuple[str, ...], list[Row]] = {}
+        self._examples: dict[tuple[str, ...], list[QuestionRow]] = {}
         if options.shots:
             for row in sorted(rows, key=lambda row: stable_hash("shots", str(options.seed), row.id)):
                 self._examples.setdefault(_kind(row), []).append(row)
@@ -69,7 +69,7 @@ class Questions:
         for row in self.rows:
             yield from self.of(row, settings)
 
-    def of(self, row: Row, settings: Settings) -> Iterator[tuple[Item, Asked]]:
+    def of(self, row: QuestionRow, settings: Settings) -> Iterator[tuple[Item, Asked]]:
         """The requests of one question."""
         item = self.source.item(row.row)
         other, examples = self._other(row), self._before(row)
@@ -77,7 +77,7 @@ class Questions:
             for rotation in self._turns(row):
                 yield item, prompting.asked(item, settings, self.options, rotation, epoch, other, examples)
 
-    def by_id(self, item_id: str) -> Row:
+    def by_id(self, item_id: str) -> QuestionRow:
         """The row of this id among those chosen.
 
         Raises:
@@ -88,7 +88,7 @@ class Questions:
                 return row
         raise DatasetError(f"found no item {item_id!r} among those chosen; expected one of {len(self.rows)} ids.")
 
-    def _before(self, row: Row) -> list[Item]:
+    def _before(self, row: QuestionRow) -> list[Item]:
         """Examples for a question: others of its kind in an order drawn by the seed, none about its own image."""
         found: list[Item] = []
         if self.options.shots:
@@ -101,10 +101,10 @@ class Questions:
                 )
         return found
 
-    def _turns(self, row: Row) -> range:
+    def _turns(self, row: QuestionRow) -> range:
         return prompting.rotations(row.question_type, row.options, self.options.circular)
 
-    def _other(self, row: Row) -> Item | None:
+    def _other(self, row: QuestionRow) -> Item | None:
         """Whose images are shown: a question of the same task and type about another scene, drawn among the nearest.
 
         None where there is none; the question then cannot be asked.
@@ -122,5 +122,5 @@ class Questions:
         return self.source.item(near[int(drawn)].row)
 
 
-def _kind(row: Row) -> tuple[str, ...]:
+def _kind(row: QuestionRow) -> tuple[str, ...]:
     return row.source, row.task, row.question_type, str(row.options)

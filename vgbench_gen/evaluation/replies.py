@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import stable_hash
-from vgbench_gen.evaluation.in_force import Reading
+from vgbench_gen.evaluation.reply_index import ReplyIndex
 from vgbench_gen.evaluation.reply_lines import (
     MAX_LINE_BYTES,
     REMEDY,
@@ -41,13 +41,13 @@ from vgbench_gen.store.files import dataset_error, sync, temporary_name
 __all__ = [
     "FOLDER",
     "MAX_LINE_BYTES",
-    "Answered",
-    "Excerpt",
+    "AnsweredRequests",
     "Header",
+    "ReplyExcerpt",
     "ReplyKey",
     "ReplyLine",
     "ReplyWriter",
-    "Stored",
+    "StoredReplies",
     "append",
     "has_header",
     "line_at",
@@ -74,7 +74,7 @@ def replies_path(folder: Path, spec: str) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredReplies:
     """What a file holds. header: the last one. lines: the one in force of every key, in the order of the keys' first
     lines. others: keys that were answered at other settings alone, and have no line in force."""
 
@@ -83,15 +83,15 @@ class Stored:
     others: int
 
 
-def read_stored(path: Path, header: Header | None = None) -> Stored:
+def read_stored(path: Path, header: Header | None = None) -> StoredReplies:
     """The replies in force and how many others there are; header: of a run, whose settings are then the ones in force.
 
     Raises:
         DatasetError: no such file, no header, a line that is no reply, or one that is too long.
     """
-    reading = Reading(path, lambda line, at: line)
-    found, others = reading.in_force(header)
-    return Stored(reading.header, {key: place.kept for key, place in found.items()}, others)
+    reading = ReplyIndex(path, lambda line, at: line)
+    found, others = reading.active_replies(header)
+    return StoredReplies(reading.header, {key: place.kept for key, place in found.items()}, others)
 
 
 def read_replies(path: Path) -> tuple[Header, dict[ReplyKey, ReplyLine]]:
@@ -104,7 +104,7 @@ def read_replies(path: Path) -> tuple[Header, dict[ReplyKey, ReplyLine]]:
     return stored.header, stored.lines
 
 
-class Excerpt(NamedTuple):
+class ReplyExcerpt(NamedTuple):
     """The beginning of a reply. chars: of the whole reply. images: names of those that the model saw."""
 
     text: str
@@ -112,20 +112,20 @@ class Excerpt(NamedTuple):
     images: tuple[str, ...]
 
 
-def read_excerpts(path: Path, keys: Container[ReplyKey], chars: int) -> dict[ReplyKey, Excerpt]:
+def read_excerpts(path: Path, keys: Container[ReplyKey], chars: int) -> dict[ReplyKey, ReplyExcerpt]:
     """The first `chars` characters of the replies in force to some keys; memory holds nothing else.
 
     Raises:
         DatasetError: as `read_replies`.
     """
 
-    def keep(line: ReplyLine, at: int) -> Excerpt | None:
+    def keep(line: ReplyLine, at: int) -> ReplyExcerpt | None:
         if line.key not in keys or line.response is None:
             return None
         images = tuple(str(image.get("name", "")) for image in line.images)
-        return Excerpt(line.response[:chars], len(line.response), images)
+        return ReplyExcerpt(line.response[:chars], len(line.response), images)
 
-    found, _ = Reading(path, keep).in_force()
+    found, _ = ReplyIndex(path, keep).active_replies()
     return {key: place.kept for key, place in found.items() if place.kept is not None}
 
 
@@ -148,25 +148,25 @@ def has_header(path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredRequests:
     """What was answered before, at whatever settings.
 
-    at: digest of the request -> byte at which the line of its last answer begins, by key. in_force: digests of the
+    at: digest of the request -> byte at which the line of its last answer begins, by key. active: digests of the
     requests that are answered at the settings of the run.
     """
 
     at: Mapping[ReplyKey, Mapping[str, int]]
-    in_force: Mapping[ReplyKey, str]
+    active: Mapping[ReplyKey, str]
 
 
-def read_answered(path: Path, header: Header | None = None) -> Answered:
+def read_answered(path: Path, header: Header | None = None) -> AnsweredRequests:
     """What needs not be asked again; nothing where there is no file. header: of the run that asks.
 
     Raises:
         DatasetError: as `read_replies`.
     """
     if not has_header(path):
-        return Answered({}, {})
+        return AnsweredRequests({}, {})
     every: dict[ReplyKey, dict[str, int]] = {}
 
     def keep(line: ReplyLine, at: int) -> str:
@@ -174,8 +174,8 @@ def read_answered(path: Path, header: Header | None = None) -> Answered:
             every.setdefault(line.key, {})[line.request_digest] = at
         return line.request_digest
 
-    found, _ = Reading(path, keep).in_force(header)
-    return Answered(every, {key: place.kept for key, place in found.items() if not place.failed})
+    found, _ = ReplyIndex(path, keep).active_replies(header)
+    return AnsweredRequests(every, {key: place.kept for key, place in found.items() if not place.failed})
 
 
 def append(path: Path, line: ReplyLine) -> None:

@@ -12,7 +12,7 @@ from vgbench_gen.backends.base import Backend
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.evaluation.base import NamesImages, Row, Source, benchmarks
+from vgbench_gen.evaluation.base import NamesImages, QuestionRow, Source, benchmarks
 from vgbench_gen.evaluation.baselines import PREFIX, Baseline, open_baseline
 from vgbench_gen.evaluation.interrupts import INTERRUPTED, Stop
 from vgbench_gen.evaluation.options import AskOptions
@@ -129,7 +129,7 @@ def evaluate_all(
         asyncio.run(_close([*opened.values(), *drawing]))
 
 
-def require_images(source: Source, options: AskOptions, rows: Sequence[Row]) -> None:
+def require_images(source: Source, options: AskOptions, rows: Sequence[QuestionRow]) -> None:
     """See that the images of these questions are there, where they lie apart and the options have them shown.
 
     Raises:

@@ -19,7 +19,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import to_json_value
-from vgbench_gen.evaluation.base import HasTexts, Source
+from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.board import ScoreRow, content_of
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, question_digest, rotated
@@ -49,7 +49,7 @@ class ScoreHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedScores:
     """One file of scores. fresh: whether it was made now rather than found. replies: the file that they are of."""
 
     path: Path
@@ -123,7 +123,7 @@ def score_source(
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
     replies: Path | None = None,
     notes: list[str] | None = None,
-) -> list[Saved]:
+) -> list[SavedScores]:
     """Score all saved replies of a dataset and save the scores; nothing is asked and nothing fetched.
 
     Args:
@@ -137,20 +137,20 @@ def score_source(
         DatasetError: no replies, or a file that cannot be read and there are no notes to say so, or no other file.
     """
     paths = reply_files(source.folder, names, replies, notes)
-    found = list(each_scored(source, paths, again=again, progress=progress, notes=notes))
+    found = list(score_files(source, paths, again=again, progress=progress, notes=notes))
     if not found:
         raise DatasetError(" ".join(notes or ()))
     return found
 
 
-def each_scored(
+def score_files(
     source: Source,
     paths: Sequence[Path],
     *,
     again: bool = False,
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
     notes: list[str] | None = None,
-) -> Iterator[Saved]:
+) -> Iterator[SavedScores]:
     """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once."""
     items: dict[str, Item] = {}
     for path in paths:
@@ -160,7 +160,7 @@ def each_scored(
         known = None if again else _current(target, source.fingerprint, digest)
         if known is None:
             if not items:
-                items = _items(source)
+                items = {item.id: item for item in read_questions(source)}
             try:
                 known = _scored(path, digest, target, source.fingerprint, items, progress)
             except DatasetError as error:
@@ -171,12 +171,7 @@ def each_scored(
         yield replace(known, replies=path)
 
 
-def _items(source: Source) -> dict[str, Item]:
-    found = source.texts() if isinstance(source, HasTexts) else (source.item(row.row) for row in source.rows())
-    return {item.id: item for item in found}
-
-
-def _current(path: Path, fingerprint: str, replies: str) -> Saved | None:
+def _current(path: Path, fingerprint: str, replies: str) -> SavedScores | None:
     """Saved scores that still hold."""
     if not path.is_file():
         return None
@@ -196,13 +191,13 @@ def _scored(
     fingerprint: str,
     items: Mapping[str, Item],
     progress: Callable[[str, int, int], None],
-) -> Saved:
+) -> SavedScores:
     stored = read_stored(path)
     header, lines = stored.header, stored.lines
     rows, ignored = score_lines(header, lines, items, fingerprint, lambda done: progress(path.stem, done, len(lines)))
     if stored.others:
         ignored["other_settings"] = stored.others
-    saved = Saved(
+    saved = SavedScores(
         target,
         ScoreHeader(SCORER_VERSION, fingerprint, digest, header.spec, header.model, dict(sorted(ignored.items()))),
         tuple(rows),
@@ -223,7 +218,7 @@ def score_lines(
 
     A reply is scored only where its question is in the dataset, with the words, options and images it was given to.
     """
-    belongs = Belonging(header, fingerprint)
+    belongs = StaleCheck(header, fingerprint)
     rows: list[ScoreRow] = []
     ignored: Counter[str] = Counter()
     for done, line in enumerate(lines.values(), start=1):
@@ -255,7 +250,7 @@ def _and_drawing(row: ScoreRow, drawing: ScoreRow) -> ScoreRow:
     )
 
 
-class Belonging:
+class StaleCheck:
     """Whether replies of a file were given to questions as they stand in the dataset now."""
 
     def __init__(self, header: Header, fingerprint: str) -> None:
@@ -328,14 +323,14 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
 # --- files
 
 
-def write_scores(saved: Saved) -> None:
+def write_scores(saved: SavedScores) -> None:
     """Write a file of scores whole."""
     with replace_file(saved.path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(_json({"schema": SCHEMA, **asdict(saved.header)}) + "\n")
         file.writelines(f"{_json(_row_json(row))}\n" for row in saved.rows)
 
 
-def read_scores(path: Path) -> Saved:
+def read_scores(path: Path) -> SavedScores:
     """A file that `write_scores` made.
 
     Raises:
@@ -347,7 +342,7 @@ def read_scores(path: Path) -> Saved:
         records = [json.loads(line) for line in lines]
         if not records or records[0].pop("schema", None) != SCHEMA:
             raise ValueError(f"no schema {SCHEMA}")
-        return Saved(path, ScoreHeader(**records[0]), tuple(_row(record) for record in records[1:]))
+        return SavedScores(path, ScoreHeader(**records[0]), tuple(_row(record) for record in records[1:]))
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "saved scores", remedy) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -381,7 +376,7 @@ def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def tallies(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, int]]:
+def count_outcomes(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, int]]:
     """(outcome, or status where unreadable; how many) of scored replies."""
     counts = Counter(row.status if row.outcome == "unreadable" else row.outcome for row in rows)
     yield from sorted(counts.items())

@@ -21,7 +21,7 @@ from vgbench_gen.evaluation.interrupts import Stop
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import (
-    Answered,
+    AnsweredRequests,
     Header,
     ReplyKey,
     ReplyLine,
@@ -119,7 +119,7 @@ class Session:
         source = questions.source
         self._header = Header(source.fingerprint, source.benchmark, self._spec, model, told, __version__)
         self.result = Run(self._spec, replies_path(folder, self._spec), questions.total)
-        self._answered = Answered({}, {})
+        self._answered = AnsweredRequests({}, {})
         self._alike: Counter[str] = Counter()  # requests of this run that failed, by kind, until one is answered
 
     async def run(self) -> Run:
@@ -155,7 +155,7 @@ class Session:
         at = self._answered.at.get(key, {}).get(digest)
         if at is None:
             return False
-        if self._answered.in_force.get(key) != digest:
+        if self._answered.active.get(key) != digest:
             # It stands under other settings, which ask this question just so: put it under those of this run.
             writer.append(line_at(writer.path, at))
         self.result.kept += 1

@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray
-from vgbench_gen.evaluation import floors, metrics, stats
+from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import Board, Run
-from vgbench_gen.evaluation.cells import Cell, Cells, by_part
-from vgbench_gen.evaluation.layouts import Layout, breakdowns, paper_layouts
+from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
+from vgbench_gen.evaluation.layouts import Layout, breakdowns_of, paper_layouts
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, part_of
 from vgbench_gen.evaluation.sizes import sizes
@@ -26,7 +26,7 @@ BASELINE = "baseline:"  # how names of models begin that are no models
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Row:
     """One row.
 
     kind: "model", or "floor" for what a model should beat. note: why its numbers are not final. group: of models by
@@ -41,7 +41,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Column:
     """A column's head. total: questions it holds."""
 
     name: str
@@ -51,17 +51,22 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. told: what a reader must know of it."""
+    """One table: models below each other, with one cell per column."""
 
     key: str
+    """Its name in files."""
     title: str
-    told: str
-    heads: tuple[Head, ...]
-    lines: tuple[Line, ...]
+    """Its name for readers."""
+    caption: str
+    """What a reader must know of it."""
+    columns: tuple[Column, ...]
+    """The columns' heads."""
+    rows: tuple[Row, ...]
+    """The rows, each with as many cells as there are columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ModelPair:
     """Two models on the questions that both answered; p values by Holm over all pairs."""
 
     first: str
@@ -79,7 +84,7 @@ class Comparison:
     papers: tuple[Table, ...]
     open_ended: Table | None
     parts: tuple[Table, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[ModelPair, ...]
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -87,7 +92,7 @@ class Comparison:
         return (self.summary, *self.papers, *((self.open_ended,) if self.open_ended else ()), *self.parts, self.replies)
 
 
-def comparison(board: Board, seed: int = 0) -> Comparison:
+def compare_models(board: Board, seed: int = 0) -> Comparison:
     """All tables of a board.
 
     Args:
@@ -106,12 +111,12 @@ def comparison(board: Board, seed: int = 0) -> Comparison:
         replies=maker.replies(),
         papers=(*own, *papers, *maker.drawn()),
         open_ended=maker.open_ended(),
-        parts=tuple(maker.table(layout, "score") for layout in breakdowns(board)),
+        parts=tuple(maker.table(layout, "score") for layout in breakdowns_of(board)),
         pairs=maker.pairs(),
     )
 
 
-def parted(board: Board) -> tuple[list[Run], list[Run]]:
+def split_runs(board: Board) -> tuple[list[Run], list[Run]]:
     """(models by groups of size, what stands beside them) of a board.
 
     Beside them stand baselines, and models that did not see the right images. Where nobody but baselines was asked,
@@ -135,7 +140,7 @@ class TableMaker:
 
     def __init__(self, board: Board, seed: int) -> None:
         self.board, self.seed, self.cells = board, seed, Cells(board, seed)
-        self.models, self.floors = parted(board)
+        self.models, self.floors = split_runs(board)
         groups = {run.name: sizes().group(run.model)[1] for run in self.models}
         self.groups = groups if len(set(groups.values())) > 1 else {}
 
@@ -148,28 +153,31 @@ class TableMaker:
         """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
         masks = [self.board.mask(column.wanted) for column in layout.columns]
         whole = self.board.mask(layout.wanted)
-        heads = [Head(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
+        heads = [Column(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
         rows = [self._row(run, layout, masks, measure) for run in self.runs]
         for place, (column, mask) in enumerate(zip(layout.columns, masks, strict=True)):
             if column.how == "micro":
                 self._mark(rows[: len(self.models)], place, mask, measure)
         if unread:
-            heads.append(Head(UNREADABLE))
+            heads.append(Column(UNREADABLE))
             for run, cells in zip(self.runs, rows, strict=True):
                 cells.append(self.cells.rate(run, "unreadable", whole))
         lines = [self.line(run, cells) for run, cells in zip(self.runs, rows, strict=True)]
-        constants = [floors.constant(self.board, mask, measure) for mask in masks]
-        for name, credits in ((floors.CONSTANT, constants), (floors.CHANCE, [floors.chance(self.board)] * len(masks))):
+        constants = [reference_scores.constant_scores(self.board, mask, measure) for mask in masks]
+        for name, credits in (
+            (reference_scores.CONSTANT, constants),
+            (reference_scores.CHANCE, [reference_scores.chance_scores(self.board)] * len(masks)),
+        ):
             plain = self._plain(layout, masks, credits)
-            lines.append(Line(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
-        return Table(layout.key, layout.title, layout.told, tuple(heads), tuple(lines))
+            lines.append(Row(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
+        return Table(layout.key, layout.title, layout.caption, tuple(heads), tuple(lines))
 
     def drawn(self) -> list[Table]:
         """Visual chain of thought both ways: over all questions, and over those for which an image was drawn."""
         runs = [run for run in self.board.runs.values() if run.stage == VISUAL_COT]
         if not runs:
             return []
-        heads = (Head("all", "%"), Head("with the drawing", "%"), Head("without", "%"), Head("drawn", "%"))
+        heads = (Column("all", "%"), Column("with the drawing", "%"), Column("without", "%"), Column("drawn", "%"))
         lines = []
         for run in runs:
             masks = (self.cells.all, run.made == 1, run.made == 0)
@@ -193,7 +201,7 @@ class TableMaker:
                 continue
             value = float(credit[places].mean())
             if column.how == "macro":
-                value = metrics.macro(by_part(credit, places, [column.part(e) for e in self.board.questions]))
+                value = metrics.macro(group_by_part(credit, places, [column.part(e) for e in self.board.questions]))
             cells.append(Cell(value, n=len(places), asked=len(places), value_all=value))
         return tuple(cells)
 
@@ -223,13 +231,13 @@ class TableMaker:
             "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
         )
-        heads = tuple(Head(name, unit) for name, unit, _ in REPLIES)
+        heads = tuple(Column(name, unit) for name, unit, _ in REPLIES)
         return Table("replies", "Replies", told, heads, tuple(lines))
 
-    def line(self, run: Run, cells: Sequence[Cell]) -> Line:
+    def line(self, run: Run, cells: Sequence[Cell]) -> Row:
         """The row of a run."""
         kind: Literal["model", "floor"] = "floor" if run in self.floors else "model"
-        return Line(run.name, kind, tuple(cells), self.note(run), self.groups.get(run.name, ""))
+        return Row(run.name, kind, tuple(cells), self.note(run), self.groups.get(run.name, ""))
 
     def note(self, run: Run) -> str:
         """Why a run's numbers are not final."""
@@ -244,29 +252,30 @@ class TableMaker:
         total = len(self.board.questions)
         once = np.unique(self.board.contents)
         totals = dict.fromkeys((name for name, _, _ in SUMMARY[:POOLED]), total) | {ONCE: len(once)}
-        heads = tuple(Head(name, unit, totals.get(name, 0)) for name, unit, _ in SUMMARY)
+        heads = tuple(Column(name, unit, totals.get(name, 0)) for name, unit, _ in SUMMARY)
         cells = [[make(self.cells, run) for _, _, make in SUMMARY] for run in self.models]
         for place, measure in enumerate(("score", "headline")):
             self._mark(cells, place, self.cells.all, measure)
         lines = [self.line(run, found) for run, found in zip(self.models, cells, strict=True)]
         lines += [self.line(run, [make(self.cells, run) for _, _, make in SUMMARY]) for run in self.floors]
-        constant = floors.constant(self.board, self.cells.all)
-        headline = floors.constant(self.board, self.cells.all, "headline")
+        constant = reference_scores.constant_scores(self.board, self.cells.all)
+        headline = reference_scores.constant_scores(self.board, self.cells.all, "headline")
+        guess = reference_scores.chance_scores(self.board)
         for name, score, strict in (
-            (floors.CONSTANT, constant, headline),
-            (floors.CHANCE, floors.chance(self.board), floors.chance(self.board)),
+            (reference_scores.CONSTANT, constant, headline),
+            (reference_scores.CHANCE, guess, guess),
         ):
-            parts = by_part(score, range(total), self.cells.names(part_of))
+            parts = group_by_part(score, range(total), self.cells.names(part_of))
             values = {
                 "delta = 2": metrics.micro(score),
                 "delta = 1.25": metrics.micro(strict),
                 "Macro": metrics.macro(parts),
-                ONCE: metrics.micro((self._constant_once() if name == floors.CONSTANT else score)[once]),
+                ONCE: metrics.micro((self._constant_once() if name == reference_scores.CONSTANT else score)[once]),
             }
             by_head = {
                 head: Cell(value, n=totals[head], asked=totals[head], value_all=value) for head, value in values.items()
             }
-            lines.append(Line(name, "floor", tuple(by_head.get(head.name, Cell(math.nan)) for head in heads)))
+            lines.append(Row(name, "floor", tuple(by_head.get(head.name, Cell(math.nan)) for head in heads)))
         told = (
             "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
             "Macro: mean over tasks. Copies once: questions that are the same in words, options, pictures and answer "
@@ -281,7 +290,7 @@ class TableMaker:
     def _constant_once(self) -> FloatArray:
         mask = np.zeros(len(self.board.questions), dtype=np.bool_)
         mask[self.board.contents] = True
-        return floors.constant(self.board, mask)
+        return reference_scores.constant_scores(self.board, mask)
 
     def open_ended(self) -> Table | None:
         """Numbers by every metric that is in use, beside the best constant; None where nothing is open."""
@@ -293,7 +302,7 @@ class TableMaker:
             return None
         masks = {task: np.isin(np.arange(len(self.board.questions)), places) for task, places in sorted(tasks.items())}
         heads = [
-            Head(f"{task}: {name}", unit, int(mask.sum()))
+            Column(f"{task}: {name}", unit, int(mask.sum()))
             for task, mask in masks.items()
             for name, unit in OPEN
         ]  # fmt: skip
@@ -308,17 +317,17 @@ class TableMaker:
         for mask in masks.values():
             n = int(mask.sum())
             for measure in ("score", "headline"):
-                value = float(np.nanmean(floors.constant(self.board, mask, measure)))
+                value = float(np.nanmean(reference_scores.constant_scores(self.board, mask, measure)))
                 constants.append(Cell(value, n=n, asked=n, value_all=value))
             constants += [Cell(math.nan), Cell(math.nan)]
-        lines.append(Line(floors.CONSTANT, "floor", tuple(constants)))
+        lines.append(Row(reference_scores.CONSTANT, "floor", tuple(constants)))
         told = (
             "delta = 2 and 1.25: within that factor. MRA: mean relative accuracy of VSI-Bench. median error: median "
             "relative error, an answer that was not given counts as infinitely wrong."
         )
         return Table("open-ended", "Open-ended questions by every metric", told, tuple(heads), tuple(lines))
 
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[ModelPair, ...]:
         """Every pair of models on the questions that both answered."""
         found = []
         for k, a in enumerate(self.models):
@@ -327,7 +336,7 @@ class TableMaker:
                 if both.any():
                     scenes = [self.board.scenes[k] for k in np.flatnonzero(both)]
                     difference = stats.paired(a.score[both], b.score[both], scenes, self.seed)
-                    found.append(Pair(a.name, b.name, int(both.sum()), difference))
+                    found.append(ModelPair(a.name, b.name, int(both.sum()), difference))
         p, exact = holm([x.difference.p for x in found]), holm([x.difference.p_mcnemar for x in found])
         return tuple(
             replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))

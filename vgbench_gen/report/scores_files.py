@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from vgbench_gen.evaluation.cells import Cell
-from vgbench_gen.evaluation.tables import Comparison, Head, Line, Pair, Table
+from vgbench_gen.evaluation.tables import Column, Comparison, ModelPair, Row, Table
 from vgbench_gen.report.site import finite
 
 NONE = "\N{EN DASH}"  # where there is no number
@@ -29,19 +29,19 @@ _LATEX = {
 }  # fmt: skip
 
 
-def value_text(cell: Cell, head: Head) -> str:
+def value_text(cell: Cell, head: Column) -> str:
     """The number alone; shares in per cent."""
     return _number(cell.value, head)
 
 
-def interval_text(cell: Cell, head: Head) -> str:
+def interval_text(cell: Cell, head: Column) -> str:
     """Its interval, or nothing."""
     if math.isnan(cell.low) or math.isnan(cell.high):
         return ""
     return f"[{_number(cell.low, head)}, {_number(cell.high, head)}]"
 
 
-def partial_text(cell: Cell, head: Head) -> str:
+def partial_text(cell: Cell, head: Column) -> str:
     """Both denominators where they differ, or how many of the questions were asked; else nothing."""
     if head.unit == "usd" or not cell.asked:
         return ""
@@ -55,7 +55,7 @@ def partial_text(cell: Cell, head: Head) -> str:
     return "; ".join(told)
 
 
-def _number(value: float, head: Head) -> str:
+def _number(value: float, head: Column) -> str:
     if math.isnan(value):
         return NONE
     if math.isinf(value):
@@ -65,7 +65,7 @@ def _number(value: float, head: Head) -> str:
     return f"{value:.3f}" if head.unit == "error" else f"{100 * value:.1f}"
 
 
-def grouped(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
+def grouped(lines: Sequence[Row]) -> Iterator[tuple[Row, str]]:
     """Each line with the heading that stands above it: its group where that begins, else ""."""
     before = ""
     for line in lines:
@@ -73,7 +73,7 @@ def grouped(lines: Sequence[Line]) -> Iterator[tuple[Line, str]]:
         before = line.group
 
 
-def head_text(head: Head) -> str:
+def head_text(head: Column) -> str:
     """The column's head with the number of its questions."""
     return f"{head.name} (n = {head.total:,})" if head.total else head.name
 
@@ -88,12 +88,14 @@ def as_json(found: Comparison) -> dict[str, Any]:
                 "kind": line.kind,
                 "note": line.note,
                 "group": line.group,
-                "cells": {head.name: asdict(cell) for head, cell in zip(table.heads, line.cells, strict=True)},
+                "cells": {head.name: asdict(cell) for head, cell in zip(table.columns, line.cells, strict=True)},
             }
-            for line in table.lines
+            for line in table.rows
         ]
-        columns = [asdict(head) for head in table.heads]
-        tables.append({"key": table.key, "title": table.title, "told": table.told, "columns": columns, "lines": lines})
+        columns = [asdict(head) for head in table.columns]
+        tables.append(
+            {"key": table.key, "title": table.title, "told": table.caption, "columns": columns, "lines": lines}
+        )
     pairs = [
         {"first": pair.first, "second": pair.second, "n": pair.n, **asdict(pair.difference)} for pair in found.pairs
     ]
@@ -115,8 +117,8 @@ def as_csv(found: Comparison) -> str:
          "note", "group"]
     )  # fmt: skip
     for table in found.tables:
-        for line in table.lines:
-            for head, cell in zip(table.heads, line.cells, strict=True):
+        for line in table.rows:
+            for head, cell in zip(table.columns, line.cells, strict=True):
                 if not math.isnan(cell.value) or cell.asked:
                     numbers = [cell.value, cell.low, cell.high]
                     writer.writerow(
@@ -145,24 +147,24 @@ def as_markdown(found: Comparison, title: str) -> str:
 
 
 def _markdown_table(table: Table) -> str:
-    rows = [["", *(_markdown(head_text(head)) for head in table.heads), "note"], ["---"] * (len(table.heads) + 2)]
-    for line, group in grouped(table.lines):
+    rows = [["", *(_markdown(head_text(head)) for head in table.columns), "note"], ["---"] * (len(table.columns) + 2)]
+    for line, group in grouped(table.rows):
         if group:
-            rows.append([f"*{_markdown(group)}*", *[""] * (len(table.heads) + 1)])
-        cells = [_markdown_cell(cell, head, line.kind) for head, cell in zip(table.heads, line.cells, strict=True)]
+            rows.append([f"*{_markdown(group)}*", *[""] * (len(table.columns) + 1)])
+        cells = [_markdown_cell(cell, head, line.kind) for head, cell in zip(table.columns, line.cells, strict=True)]
         rows.append([_markdown(line.name), *cells, _markdown(line.note)])
-    told = f"\n\n{_markdown(table.told)}" if table.told else ""
+    told = f"\n\n{_markdown(table.caption)}" if table.caption else ""
     return f"## {_markdown(table.title)}{told}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _markdown_cell(cell: Cell, head: Head, kind: str) -> str:
+def _markdown_cell(cell: Cell, head: Column, kind: str) -> str:
     value = value_text(cell, head)
     value = f"**{value}**" if cell.mark == "best" else f"*{value}*" if cell.mark == "second" else value
     partial = partial_text(cell, head)
     return " ".join(part for part in (value, interval_text(cell, head), f"({partial})" if partial else "") if part)
 
 
-def _markdown_pairs(pairs: tuple[Pair, ...]) -> str:
+def _markdown_pairs(pairs: tuple[ModelPair, ...]) -> str:
     heads = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")
     rows = [list(heads), ["---"] * len(heads)]
     rows += [[_markdown(text) for text in pair_texts(pair)] for pair in pairs]
@@ -176,7 +178,7 @@ PAIRS_TOLD = (
 )
 
 
-def pair_texts(pair: Pair) -> tuple[str, ...]:
+def pair_texts(pair: ModelPair) -> tuple[str, ...]:
     """One pair as it is printed: names, n, difference, p, items only one got right, McNemar's p, items needed."""
     found = pair.difference
     interval = "" if math.isnan(found.low) else f" [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
@@ -210,28 +212,28 @@ def _latex_table(table: Table) -> str:
     lines = [
         f"% {latex(table.key)}",
         r"\begin{table}",
-        rf"\caption{{{latex(table.title)}. {latex(table.told)}}}",
-        rf"\begin{{tabular}}{{l{'r' * len(table.heads)}}}",
+        rf"\caption{{{latex(table.title)}. {latex(table.caption)}}}",
+        rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
         r"\toprule",
-        " & ".join(["", *(latex(head.name) for head in table.heads)]) + r" \\",
+        " & ".join(["", *(latex(head.name) for head in table.columns)]) + r" \\",
     ]
-    if any(head.total for head in table.heads):
-        lines.append(" & ".join(["$n$", *(str(head.total or "") for head in table.heads)]) + r" \\")
+    if any(head.total for head in table.columns):
+        lines.append(" & ".join(["$n$", *(str(head.total or "") for head in table.columns)]) + r" \\")
     lines.append(r"\midrule")
     kind = "model"
-    for line, group in grouped(table.lines):
+    for line, group in grouped(table.rows):
         if line.kind != kind:
             lines.append(r"\midrule")
             kind = line.kind
         if group:
-            lines.append(rf"\multicolumn{{{len(table.heads) + 1}}}{{l}}{{\emph{{{latex(group)}}}}} \\")
+            lines.append(rf"\multicolumn{{{len(table.columns) + 1}}}{{l}}{{\emph{{{latex(group)}}}}} \\")
         name = latex(line.name) + (rf"\,\textsuperscript{{{latex(line.note)}}}" if line.note else "")
-        cells = [_latex_cell(cell, head) for head, cell in zip(table.heads, line.cells, strict=True)]
+        cells = [_latex_cell(cell, head) for head, cell in zip(table.columns, line.cells, strict=True)]
         lines.append(" & ".join([name, *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _latex_cell(cell: Cell, head: Head) -> str:
+def _latex_cell(cell: Cell, head: Column) -> str:
     value = latex(value_text(cell, head)).replace("∞", r"$\infty$")
     value = rf"\textbf{{{value}}}" if cell.mark == "best" else rf"\underline{{{value}}}" if cell.mark else value
     if head.unit == "usd" or math.isnan(cell.low) or math.isinf(cell.low) or math.isinf(cell.high):
@@ -244,7 +246,7 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
-def _own_n(cell: Cell, head: Head) -> str:
+def _own_n(cell: Cell, head: Column) -> str:
     """What a number is over, where its column's head says something else."""
     return f" (n {cell.n:,})" if head.total and cell.n and cell.n != head.total else ""
 
@@ -252,21 +254,21 @@ def _own_n(cell: Cell, head: Head) -> str:
 def text_lines(table: Table) -> list[str]:
     """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best, and what a number is
     over where that is not what the column's head says."""
-    rows = [["", *(head.name for head in table.heads)]]
+    rows = [["", *(head.name for head in table.columns)]]
     marks = {"best": "*", "second": "+", "": ""}
-    notes = [max((len(_own_n(line.cells[k], head)) for line in table.lines), default=0)
-             for k, head in enumerate(table.heads)]  # fmt: skip
-    for line, group in grouped(table.lines):
+    notes = [max((len(_own_n(line.cells[k], head)) for line in table.rows), default=0)
+             for k, head in enumerate(table.columns)]  # fmt: skip
+    for line, group in grouped(table.rows):
         if group:
-            rows.append([f"({group})", *[""] * len(table.heads)])
+            rows.append([f"({group})", *[""] * len(table.columns)])
         cells = [
             value_text(cell, head) + marks[cell.mark] + _own_n(cell, head).ljust(width)
-            for head, cell, width in zip(table.heads, line.cells, notes, strict=True)
+            for head, cell, width in zip(table.columns, line.cells, notes, strict=True)
         ]
         failed = " (all failed)" if "incomplete: all" in line.note else " (incomplete)"
         rows.append([line.name + (failed if "incomplete" in line.note else ""), *cells])
-    if any(head.total for head in table.heads):
-        rows.insert(1, ["n", *(str(head.total or "") for head in table.heads)])
+    if any(head.total for head in table.columns):
+        rows.insert(1, ["n", *(str(head.total or "") for head in table.columns)])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines = [
         "  ".join(

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from vgbench_gen.evaluation import floors
+from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.pooled import UNREADABLE
-from vgbench_gen.evaluation.saved import Saved
-from vgbench_gen.evaluation.tables import BASELINE, Comparison, Head, Line, Table, parted
+from vgbench_gen.evaluation.saved import SavedScores
+from vgbench_gen.evaluation.tables import BASELINE, Column, Comparison, Row, Table, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import address_from
 from vgbench_gen.report.scores_files import (
@@ -54,7 +54,7 @@ class ScoresReport:
     comparison: Comparison
     homes: Mapping[str, Path] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    saved: Mapping[str, Sequence[Saved]] = field(default_factory=dict)
+    saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
 
 
 def write_scores_report(report: ScoresReport, folder: Path) -> Path:
@@ -68,11 +68,11 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
     write_bytes(folder / "tables.csv", as_csv(report.comparison).encode())
     write_bytes(folder / "tables.md", as_markdown(report.comparison, f"Scores on {report.title}").encode())
     write_bytes(folder / "tables.tex", as_latex(report.comparison).encode())
-    runs = [run for part in parted(report.board) for run in part]
+    runs = [run for part in split_runs(report.board) for run in part]
     for benchmark in benchmarks.values():
         for name, text in benchmark.files(report.board, runs).items():
             write_bytes(folder / name, text.encode())
-    models, _ = parted(report.board)
+    models, _ = split_runs(report.board)
     wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title)
     write_bytes(folder / "index.html", page(report, folder, wrong).encode())
     return folder / "index.html"
@@ -82,8 +82,8 @@ def warnings(report: ScoresReport) -> list[str]:
     """What makes a number doubtful, one line each."""
     found = list(report.notes)
     summary = report.comparison.summary
-    places = {head.name: k for k, head in enumerate(summary.heads)}
-    for line in summary.lines:
+    places = {head.name: k for k, head in enumerate(summary.columns)}
+    for line in summary.rows:
         if line.note:
             found.append(f"{line.name}: {line.note}.")
         if line.kind == "floor":
@@ -93,7 +93,7 @@ def warnings(report: ScoresReport) -> list[str]:
             found.append(f"{line.name}: {100 * unread.value:.1f} % of replies could not be read (limit 2 %).")
         answered = report.board.runs[line.name].answered
         if first.n:
-            constant = float(floors.constant(report.board, answered)[answered].mean())
+            constant = float(reference_scores.constant_scores(report.board, answered)[answered].mean())
             if not first.low > constant:
                 own = "" if answered.all() else f" on the {first.n:,} questions that it answered"
                 told = f"not significantly above the best constant{own} ({100 * constant:.1f} %)"
@@ -109,7 +109,7 @@ def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPa
     style, csp = inline_style()
     found = report.comparison
     keys, undrawn = scores_plots.drawn(found.summary)
-    models, _ = parted(report.board)
+    models, _ = split_runs(report.board)
     folded = {table.key for table in found.parts}
     sections = [_table(table, table.key in folded) for table in found.tables]
     return (
@@ -126,7 +126,7 @@ def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPa
             sections=sections,
             keys=keys,
             undrawn=undrawn,
-            rows=len(found.summary.lines),
+            rows=len(found.summary.rows),
             plots=[scores_plots.dots(table, keys) for table in found.tables if table.key in _PLOTTED],
             cost=scores_plots.costs(list(report.board.runs.values()), found.summary, keys),
             confusions=scores_plots.confusions(report.board, models[: scores_plots.MOST]),
@@ -149,7 +149,8 @@ def _told(report: ScoresReport, models: Sequence[Run]) -> str:
 def _floors_told(board: Board) -> str:
     """Where what stands beside the models comes from."""
     found = (
-        f"{floors.CONSTANT} and {floors.CHANCE} are computed for every question. The others were asked as models are; "
+        f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
+        "The others were asked as models are; "
         f"a floor without images stands here only where {BASELINE}blind, or a model without images, was asked"
     )
     return f"{found}." if any("blind" in name for name in board.runs) else f"{found}: nobody was."
@@ -160,13 +161,13 @@ def _table(table: Table, folded: bool) -> dict[str, Any]:
         "folded": folded,
         "key": table.key,
         "title": table.title,
-        "told": table.told,
-        "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.heads],
-        "lines": [_line(line, table.heads) | {"group": group} for line, group in grouped(table.lines)],
+        "told": table.caption,
+        "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.columns],
+        "lines": [_line(line, table.columns) | {"group": group} for line, group in grouped(table.rows)],
     }
 
 
-def _line(line: Line, heads: Sequence[Head]) -> dict[str, Any]:
+def _line(line: Row, heads: Sequence[Column]) -> dict[str, Any]:
     cells = [
         {
             "label": head.name,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vgbench_gen.evaluation.board import Board, Run, confusion
-from vgbench_gen.evaluation.floors import CONSTANT
-from vgbench_gen.evaluation.tables import BASELINE, Line, Table
+from vgbench_gen.evaluation.reference_scores import CONSTANT
+from vgbench_gen.evaluation.tables import BASELINE, Row, Table
 from vgbench_gen.report.scores_files import interval_text, value_text
 
 WIDTH, LEFT, RIGHT = 420.0, 8.0, 412.0
@@ -38,10 +38,10 @@ def drawn(table: Table) -> tuple[list[PlotStyle], list[str]]:
     Models by their first number, those asked a part of the questions last, at most `MOST`; then floors that were asked
     as models are, baselines first. The best constant is a line of its own.
     """
-    asked = [line for line in table.lines if any(cell.low == cell.low for cell in line.cells)]
-    total = table.heads[0].total
+    asked = [line for line in table.rows if any(cell.low == cell.low for cell in line.cells)]
+    total = table.columns[0].total
 
-    def rank(line: Line) -> tuple[bool, float]:
+    def rank(line: Row) -> tuple[bool, float]:
         first = line.cells[0]
         return first.asked < total, -first.value if first.n else math.inf
 
@@ -53,10 +53,10 @@ def drawn(table: Table) -> tuple[list[PlotStyle], list[str]]:
     keys = [_key(line, str(k % 4), _MODEL_SHAPES[k // 4], total) for k, line in enumerate(models)]
     keys += [_key(line, "floor", shape, total) for line, shape in zip(floors, _FLOOR_SHAPES, strict=False)]
     shown = {CONSTANT, *(key.name for key in keys)}
-    return keys, [line.name for line in table.lines if line.name not in shown]
+    return keys, [line.name for line in table.rows if line.name not in shown]
 
 
-def _key(line: Line, colour: str, shape: str, total: int) -> PlotStyle:
+def _key(line: Row, colour: str, shape: str, total: int) -> PlotStyle:
     asked = line.cells[0].asked
     part = asked < total
     return PlotStyle(line.name, colour, shape, part, f"asked {asked:,} of {total:,}" if part else "")
@@ -64,9 +64,9 @@ def _key(line: Line, colour: str, shape: str, total: int) -> PlotStyle:
 
 def dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
     """A group of rows per column of a table, a row per run: the share with its interval, and the best constant."""
-    lines = {line.name: line for line in table.lines}
+    lines = {line.name: line for line in table.rows}
     groups, y = [], 0
-    for place, head in enumerate(table.heads):
+    for place, head in enumerate(table.columns):
         top = y
         y += _LABEL
         marks = []
@@ -101,7 +101,7 @@ def costs(runs: Sequence[Run], summary: Table, keys: Sequence[PlotStyle]) -> dic
 
     keys: whom the legend shows; others are left out.
     """
-    lines = {line.name: line.cells[0] for line in summary.lines}
+    lines = {line.name: line.cells[0] for line in summary.rows}
     known = {key.name: key for key in keys}
     points = []
     for run in runs:
@@ -112,7 +112,7 @@ def costs(runs: Sequence[Run], summary: Table, keys: Sequence[PlotStyle]) -> dic
         return None
     low = math.floor(math.log10(min(cost for _, cost, _ in points)))
     high = max(math.ceil(math.log10(max(cost for _, cost, _ in points))), low + 1)
-    head = summary.heads[0]
+    head = summary.columns[0]
 
     def place(cost: float) -> float:
         return round(34 + 370 * (math.log10(cost) - low) / (high - low), 1)

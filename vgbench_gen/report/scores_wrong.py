@@ -20,8 +20,8 @@ from vgbench_gen.core.rng import stable_hash
 from vgbench_gen.evaluation.board import Board, Entry, Run, ScoreRow
 from vgbench_gen.evaluation.compare import by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import Excerpt, ReplyKey, read_excerpts
-from vgbench_gen.evaluation.saved import Saved
+from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
+from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, address_from
 from vgbench_gen.report.site import PAGES, environment
 from vgbench_gen.store.files import sync_all, write_bytes
@@ -56,7 +56,7 @@ class _Miss(NamedTuple):
 def write_wrong(
     board: Board,
     runs: Sequence[Run],
-    saved: Mapping[str, Sequence[Saved]],
+    saved: Mapping[str, Sequence[SavedScores]],
     homes: Mapping[str, Path],
     folder: Path,
     title: str,
@@ -94,7 +94,7 @@ def write_wrong(
 
 
 def _misses(
-    run: Run, files: Sequence[tuple[str, Saved]], homes: Mapping[str, Path], places: Mapping[tuple[str, str], int]
+    run: Run, files: Sequence[tuple[str, SavedScores]], homes: Mapping[str, Path], places: Mapping[tuple[str, str], int]
 ) -> list[_Miss]:
     found = []
     for dataset, one in files:
@@ -164,7 +164,7 @@ def _write(
 def _sections(
     board: Board,
     page: Sequence[_Miss],
-    excerpts: Mapping[Path, Mapping[ReplyKey, Excerpt]],
+    excerpts: Mapping[Path, Mapping[ReplyKey, ReplyExcerpt]],
     views: Mapping[str, _View],
     tasks: Mapping[tuple[str, str], str],
     several: bool,
@@ -181,7 +181,7 @@ def _sections(
     ]
 
 
-def _shown(entry: Entry, row: ScoreRow, excerpt: Excerpt | None, view: _View) -> dict[str, Any]:
+def _shown(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, view: _View) -> dict[str, Any]:
     read = "nothing" if row.extracted is None else _value(row.extracted, entry.kind)
     official = "nothing" if row.official_extracted is None else _value(row.official_extracted, "", _BRIEF)
     return {

@@ -28,13 +28,13 @@ from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.benchmarks.salbench.labels import EMPTY, O3, P3, LabelReader
 from vgbench_gen.evaluation.benchmarks.salbench.scoring import SalBenchRules
 from vgbench_gen.evaluation.compare import load_board
-from vgbench_gen.evaluation.layouts import breakdowns
+from vgbench_gen.evaluation.layouts import breakdowns_of
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.reply_lines import ReplyKey
 from vgbench_gen.evaluation.runner import evaluate_all
 from vgbench_gen.evaluation.scoring import Case, score
-from vgbench_gen.evaluation.tables import comparison
+from vgbench_gen.evaluation.tables import compare_models
 
 Capture = pytest.CaptureFixture[str]
 TRUTHS = {
@@ -256,11 +256,11 @@ def test_difficulty_counts_what_failed_as_missed(tmp_path: Path, capsys: Capture
         assert main(["eval", str(tmp_path), "--benchmark", "salbench", "--model", spec, "--retries", "0"]) == 1
     capsys.readouterr()
     board = load_board({"sal": opened(tmp_path)}).board
-    assert not any(layout.key == "difficulty" for layout in breakdowns(board))
-    found = {table.key: table for table in comparison(board).papers}["salbench-synthetic-difficulty"]
-    assert [head.name for head in found.heads] == ["EM easy", "EM hard", "macro F1 easy", "macro F1 hard"]
-    assert [round(cell.value, 3) for cell in found.lines[0].cells[:2]] == [1.0, 0.5]
-    assert found.lines[0].cells[1].n == 2
+    assert not any(layout.key == "difficulty" for layout in breakdowns_of(board))
+    found = {table.key: table for table in compare_models(board).papers}["salbench-synthetic-difficulty"]
+    assert [head.name for head in found.columns] == ["EM easy", "EM hard", "macro F1 easy", "macro F1 hard"]
+    assert [round(cell.value, 3) for cell in found.rows[0].cells[:2]] == [1.0, 0.5]
+    assert found.rows[0].cells[1].n == 2
 
 
 # --- replies

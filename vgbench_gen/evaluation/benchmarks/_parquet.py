@@ -15,7 +15,7 @@ from typing import Any, Self
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.item_source import ItemSource
 from vgbench_gen.importers._files import Place, RowError, check_columns
 from vgbench_gen.store import shards
@@ -78,7 +78,7 @@ class ParquetSource(ItemSource):
         data = encoded(self._cells.of(where.file, where.row, where.column), where.k)
         return data if where.drawn is None else boxed(data, where.drawn)
 
-    def missing_images(self, rows: Sequence[Row]) -> list[str]:
+    def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
         """None: the images are in the files of the questions."""
         return []
 

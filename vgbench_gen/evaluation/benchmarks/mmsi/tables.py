@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vgbench_gen.evaluation.board import Entry
-from vgbench_gen.evaluation.layouts import Column, Layout, of_source
+from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_source
 
 # In the order of its paper's table.
 _COLUMNS = (
@@ -27,7 +27,7 @@ MMSI = Layout(
     "mmsi",
     "MMSI-Bench",
     "Overall pools all questions, as MMSI-Bench's own average does.",
-    (Column("Overall", _is_mmsi), *(Column(head, _of_task(task)) for head, task in _COLUMNS)),
+    (LayoutColumn("Overall", _is_mmsi), *(LayoutColumn(head, _of_task(task)) for head, task in _COLUMNS)),
     _is_mmsi,
     order=25,
 )

@@ -22,7 +22,7 @@ from vgbench_gen.evaluation.benchmarks.salbench.scoring import KIND
 from vgbench_gen.evaluation.board import Board, Run
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.options import SHOTS
-from vgbench_gen.evaluation.tables import Head, Table, TableMaker
+from vgbench_gen.evaluation.tables import Column, Table, TableMaker
 
 TASKS = {"detection": "D", "referring": "R", "visual_referring": "VR"}
 # Columns of a leaderboard after the two overall ones, in its order.
@@ -152,7 +152,7 @@ def leaderboards(maker: TableMaker) -> list[Table]:
 def _table_of(
     maker: TableMaker, key: str, title: str, caption: str, split: str, kinds: Sequence[tuple[str, BoolArray, Figure]]
 ) -> Table:
-    heads = tuple(Head(head, "%", int(mask.sum())) for head, mask, _ in kinds)
+    heads = tuple(Column(head, "%", int(mask.sum())) for head, mask, _ in kinds)
     lines = [
         maker.line(run, [cell(maker.board, run, mask, split, figure, maker.seed) for _, mask, figure in kinds])
         for run in maker.runs

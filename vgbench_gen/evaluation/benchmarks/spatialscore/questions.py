@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vgbench_gen.core.rng import bytes_digest, stable_hash
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.importers.published_items import PublishedItems, image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
@@ -48,11 +48,11 @@ class Published:
         """What a reader must know of the file: broken, repeated and contradicting rows."""
         return self._read.notes(self._path.name)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[QuestionRow]:
         """As `Source.rows`."""
         for place, item in enumerate(self._read.items):
             scene = f"{item.source}/{item.scene_id}"
-            yield Row(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
+            yield QuestionRow(place, item.id, item.task, item.question_type, len(item.options), scene, item.group_id)
 
     def item(self, row: int) -> Item:
         """As `Source.item`."""
@@ -73,7 +73,7 @@ class Published:
             self._found[name] = file
         return self._found[name]
 
-    def missing_images(self, rows: Sequence[Row]) -> list[str]:
+    def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
         """As `base.NamesImages.missing_images`."""
         names = dict.fromkeys(name for row in rows for name in self.item(row.row).images)
         return [

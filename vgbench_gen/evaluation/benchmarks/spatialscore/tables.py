@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from vgbench_gen.evaluation.board import Entry
-from vgbench_gen.evaluation.layouts import Column, Layout, of_origin, of_source
+from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_origin, of_source
 
 _CATEGORIES = (
     ("Count.", "Counting"),
@@ -20,10 +20,13 @@ _CATEGORIES = (
 
 
 def _source_table(order: int, key: str, title: str, told: str, sources: tuple[str, ...],
-                  parts: Mapping[str, tuple[str, ...]], overall: tuple[Column, ...] = ()) -> Layout:  # fmt: skip
+                  parts: Mapping[str, tuple[str, ...]], overall: tuple[LayoutColumn, ...] = ()) -> Layout:  # fmt: skip
     """A source by its own parts: {head: beginnings of category_origin}."""
     of = of_source(*sources)
-    columns = (*(overall or (Column("Overall", of),)), *(Column(h, of_origin(sources, b)) for h, b in parts.items()))
+    columns = (
+        *(overall or (LayoutColumn("Overall", of),)),
+        *(LayoutColumn(h, of_origin(sources, b)) for h, b in parts.items()),
+    )
     return Layout(key, title, told, columns, of, order)
 
 
@@ -56,7 +59,10 @@ SPATIALSCORE = Layout(
     "spatialscore",
     "SpatialScore categories (layout of Tables 2 and 3)",
     "Overall pools all questions.",
-    (Column("Overall", lambda entry: True), *(Column(head, _in_category(name)) for head, name in _CATEGORIES)),
+    (
+        LayoutColumn("Overall", lambda entry: True),
+        *(LayoutColumn(head, _in_category(name)) for head, name in _CATEGORIES),
+    ),
     lambda entry: any(entry.category == name for _, name in _CATEGORIES),
     order=10,
     needs=lambda entry: not _is_vgbench(entry),  # our own table says more of our own questions
@@ -77,19 +83,20 @@ SOURCES = (
                   {"Counting": ("counting",), "Localization": ("object_localization",),
                    "Rel. Depth": ("relative_depth",), "Spatial Rel.": ("spatial_relation",),
                    "Visual Corr.": ("visual_correspondence",), "Multi-view": ("multi-view", "multi_view")},
-                  (Column("Overall", of_source("BLINK")), Column("Macro", of_source("BLINK"), "macro"))),
+                  (LayoutColumn("Overall", of_source("BLINK")), LayoutColumn("Macro", of_source("BLINK"), "macro"))),
     _source_table(23, "3dsrbench", "3DSRBench", "Overall pools all questions; Flip counts a question and its mirror "
                   "image as one, right if both are.", ("3DSRBench",),
                   {"Height": ("height",), "Location": ("location",), "Orientation": ("orientation",),
                    "Multi-object": ("multi_object",)},
-                  (Column("Overall", _is_3dsr), Column("Flip", _is_3dsr, "flips"))),
+                  (LayoutColumn("Overall", _is_3dsr), LayoutColumn("Flip", _is_3dsr, "flips"))),
     _source_table(24, "vsi", "VSI-Bench", "Overall averages the eight tasks (direction is one of them); questions of "
                   "VSI-Bench itself by mean relative accuracy, inside SpatialScore by delta = 2, inclusive.", _VSI,
-                  _VSI_TASKS, (Column("Overall (macro)", of_source(*_VSI), "macro", vsi_task),)),
+                  _VSI_TASKS, (LayoutColumn("Overall (macro)", of_source(*_VSI), "macro", vsi_task),)),
     Layout("mmvp", "MMVP", "Pairs: both questions of a pair right, as MMVP itself counts; Samples: as inside "
-           "SpatialScore.", (Column("Pairs", _is_mmvp, "pairs"), Column("Samples", _is_mmvp)), _is_mmvp, order=26),
+           "SpatialScore.", (LayoutColumn("Pairs", _is_mmvp, "pairs"), LayoutColumn("Samples", _is_mmvp)), _is_mmvp,
+           order=26),
     Layout("others", "Other sources", "Each by its own metric.", tuple(
-        Column(head, of_source(*names)) for head, names in {
+        LayoutColumn(head, of_source(*names)) for head, names in {
             "RealWorldQA": ("RealWorldQA",), "VSR ZeroShot": ("VSR-ZeroShot",), "VSR Random": ("VSR-Random",),
             "SpatialSense": ("SpatialSense",), "SpatialBench": ("SpatialBench",),
             "QSpatial Plus": ("QSpatialBench-Plus",), "QSpatial ScanNet": ("QSpatialBench-ScanNet",)}.items()),

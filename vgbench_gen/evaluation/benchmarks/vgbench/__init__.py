@@ -20,6 +20,7 @@ class VGBench(Benchmark):
     """Built datasets."""
 
     scoring = VGBenchRules()
+    builds_datasets = True
 
     def open(self, path: Path, images: Path | None = None) -> Built:
         """As `Benchmark.open`."""

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import Row
+from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
@@ -43,12 +43,12 @@ class Built:
                 return known
         return dataset_fingerprint(self._dataset)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[QuestionRow]:
         """As `Source.rows`."""
         for place, row in enumerate(shards.iter_rows(self._dataset.paths, _COLUMNS, 4096)):
             scene = f"{row['source']}/{row['scene_id']}"
             count = len(row["options"] or ())
-            yield Row(place, row["id"], row["task"], row["question_type"], count, scene, row["group_id"])
+            yield QuestionRow(place, row["id"], row["task"], row["question_type"], count, scene, row["group_id"])
 
     def item(self, row: int) -> Item:
         """As `Source.item`."""

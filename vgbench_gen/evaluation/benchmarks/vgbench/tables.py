@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vgbench_gen.evaluation.board import Entry
-from vgbench_gen.evaluation.layouts import Column, Layout, of_source
+from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_source
 from vgbench_gen.tasks.base import tasks
 
 # In the order of the paper's Table 1; a task says in which of these columns it stands.
@@ -33,8 +33,8 @@ VGBENCH = Layout(
     "VGBench (layout of Table 1)",
     "Overall pools all questions.",
     (
-        Column("Overall", _is_vgbench),
-        *(Column(head, _in_paper_column(head)) for head in _COLUMNS),
+        LayoutColumn("Overall", _is_vgbench),
+        *(LayoutColumn(head, _in_paper_column(head)) for head in _COLUMNS),
     ),
     _is_vgbench,
     order=0,

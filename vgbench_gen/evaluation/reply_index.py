@@ -16,7 +16,7 @@ _IMAGE_SETTINGS = ("long_side_px", "first_image", "video_frames", "visual_cot", 
 KeptT = TypeVar("KeptT")
 
 
-class Place(NamedTuple, Generic[KeptT]):
+class IndexedReply(NamedTuple, Generic[KeptT]):
     """What was kept of a line, and whether it is a failure."""
 
     kept: KeptT
@@ -48,7 +48,7 @@ def _kind_of(header: Header) -> tuple[str, str] | None:
     return None if stage is None else (str(stage), str(header.settings.get("prompt_set")))
 
 
-class Reading(Generic[KeptT]):
+class ReplyIndex(Generic[KeptT]):
     """Every line of a file by key and settings, from which those in force are chosen.
 
     Args:
@@ -64,7 +64,7 @@ class Reading(Generic[KeptT]):
 
     def __init__(self, path: Path, keep: Callable[[ReplyLine, int], KeptT]) -> None:
         header: Header | None = None
-        self._places: dict[ReplyKey, dict[str, Place[KeptT]]] = {}
+        self._places: dict[ReplyKey, dict[str, IndexedReply[KeptT]]] = {}
         self._last: dict[tuple[str, str], dict[str, bool]] = {}  # settings in the order of their last use: answered?
         settings = ""
         for number, at, record in records(path):
@@ -87,14 +87,14 @@ class Reading(Generic[KeptT]):
     def _add(self, line: ReplyLine, settings: str, kept: KeptT) -> None:
         places = self._places.setdefault(line.key, {})
         if not line.failed or settings not in places or places[settings].failed:
-            places[settings] = Place(kept, line.failed)
+            places[settings] = IndexedReply(kept, line.failed)
         self._use((line.stage, line.prompt_set), settings, not line.failed)
 
     def _use(self, kind: tuple[str, str], settings: str, answered: bool) -> None:
         used = self._last.setdefault(kind, {})
         used[settings] = used.pop(settings, False) or answered
 
-    def in_force(self, header: Header | None = None) -> tuple[dict[ReplyKey, Place[KeptT]], int]:
+    def active_replies(self, header: Header | None = None) -> tuple[dict[ReplyKey, IndexedReply[KeptT]], int]:
         """(line in force of every key, keys answered at other settings alone); header: of the run they are for."""
         chosen = {
             kind: next((one for one in reversed(used) if used[one]), next(reversed(used)))
@@ -103,7 +103,7 @@ class Reading(Generic[KeptT]):
         if header is not None:
             own = _settings_of(header)
             chosen = {kind: one if kind[0] == DRAWING else own for kind, one in chosen.items()}
-        found: dict[ReplyKey, Place[KeptT]] = {}
+        found: dict[ReplyKey, IndexedReply[KeptT]] = {}
         others = 0
         for key, places in self._places.items():
             place = places.get(chosen[key.stage, key.prompt_set])

@@ -15,12 +15,12 @@ CHANCE, CONSTANT = "uniform guess", "best constant"
 _MOST_CANDIDATES = 400  # of constants under mean relative accuracy, which no formula gives
 
 
-def chance(board: Board) -> FloatArray:
+def chance_scores(board: Board) -> FloatArray:
     """What a uniform guess scores on each question, (n,)."""
     return np.array([entry.chance for entry in board.questions], dtype=np.float64)
 
 
-def constant(board: Board, mask: BoolArray, measure: str = "score") -> FloatArray:
+def constant_scores(board: Board, mask: BoolArray, measure: str = "score") -> FloatArray:
     """What the best constant answer scores on each question of a cell, (n,), NaN outside.
 
     One letter, one of yes and no, and one number per task and thing asked, each chosen for the cell: no rule that does

@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import ScoreRow
-from vgbench_gen.evaluation.saved import Saved, each_scored
+from vgbench_gen.evaluation.saved import SavedScores, score_files
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, Rule
 from vgbench_gen.quality.voting.rule import VOTES, Vote
 from vgbench_gen.store.files import dataset_error, replace_file
@@ -29,7 +29,7 @@ _READ: Mapping[str, Vote] = {"unreadable": "unreadable", "refused": "refused", "
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class VoteBasis:
     """What votes rest on. ignored: replies that are not scored, by reason."""
 
     scorer_version: int
@@ -42,11 +42,11 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class ModelVotes:
     """One model's votes by question; questions that it was not asked are not in. fresh: counted now."""
 
     path: Path
-    basis: Basis
+    basis: VoteBasis
     votes: Mapping[str, Vote]
     fresh: bool = False
 
@@ -56,13 +56,13 @@ class Ballot:
         return self.basis.spec or self.basis.model
 
 
-def ballots(
+def votes_of_models(
     source: Source,
     paths: Sequence[Path],
     rules: Mapping[str, Rule],
     prompt_set: str = "paper",
     progress: Callable[[str, int, int], None] = lambda name, done, total: None,
-) -> Iterator[Ballot]:
+) -> Iterator[ModelVotes]:
     """The votes of these files of replies, in their order; what is not scored yet is, and nothing is asked.
 
     Args:
@@ -81,13 +81,13 @@ def ballots(
         wanted = (SCORER_VERSION, source.fingerprint, bytes_digest(path.read_bytes()), prompt_set)
         known = _current(target, wanted)
         if known is None:
-            (saved,) = each_scored(source, [path], progress=progress)
+            (saved,) = score_files(source, [path], progress=progress)
             known = _counted(saved, target, prompt_set, rules)
             _write(known)
         yield known
 
 
-def _counted(saved: Saved, target: Path, prompt_set: str, rules: Mapping[str, Rule]) -> Ballot:
+def _counted(saved: SavedScores, target: Path, prompt_set: str, rules: Mapping[str, Rule]) -> ModelVotes:
     found: dict[str, tuple[bool, int, Vote]] = {}
     sets: Counter[str] = Counter()
     for row in saved.rows:
@@ -107,10 +107,10 @@ def _counted(saved: Saved, target: Path, prompt_set: str, rules: Mapping[str, Ru
             "--prompt-set."
         )
     header = saved.header
-    basis = Basis(
+    basis = VoteBasis(
         header.scorer_version, header.dataset, header.replies, prompt_set, header.spec, header.model, header.ignored
     )
-    return Ballot(target, basis, {name: vote for name, (_, _, vote) in found.items()}, fresh=True)
+    return ModelVotes(target, basis, {name: vote for name, (_, _, vote) in found.items()}, fresh=True)
 
 
 def vote_of(row: ScoreRow, rule: Rule) -> Vote:
@@ -123,7 +123,7 @@ def vote_of(row: ScoreRow, rule: Rule) -> Vote:
 # --- files
 
 
-def _write(ballot: Ballot) -> None:
+def _write(ballot: ModelVotes) -> None:
     with replace_file(ballot.path) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.write(_json({"schema": SCHEMA, **asdict(ballot.basis)}))
         for vote in VOTES:
@@ -131,12 +131,12 @@ def _write(ballot: Ballot) -> None:
             file.write(_json({"vote": vote, "ids": ids}))
 
 
-def _current(path: Path, wanted: tuple[int, str, str, str]) -> Ballot | None:
+def _current(path: Path, wanted: tuple[int, str, str, str]) -> ModelVotes | None:
     """Votes that still hold."""
     if not path.is_file():
         return None
     try:
-        found = read_ballot(path)
+        found = read_votes(path)
     except DatasetError:
         return None  # damaged or of another schema: counted again
     basis = found.basis
@@ -144,7 +144,7 @@ def _current(path: Path, wanted: tuple[int, str, str, str]) -> Ballot | None:
     return found if same else None
 
 
-def read_ballot(path: Path) -> Ballot:
+def read_votes(path: Path) -> ModelVotes:
     """A file of votes.
 
     Raises:
@@ -157,7 +157,7 @@ def read_ballot(path: Path) -> Ballot:
         if tuple(record["vote"] for record in records) != VOTES:
             raise ValueError(f"no line for each of {', '.join(VOTES)}")
         votes = {name: vote for vote, record in zip(VOTES, records, strict=True) for name in record["ids"]}
-        return Ballot(path, Basis(**header), votes)
+        return ModelVotes(path, VoteBasis(**header), votes)
     except OSError as error:
         found = f"no readable file ({error.strerror})"
     except (ValueError, TypeError, KeyError, AttributeError) as error:
