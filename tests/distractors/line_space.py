@@ -22,13 +22,13 @@ class Line:
     def rounded(self, value: FloatArray) -> FloatArray:
         return np.round(value, 1)
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         return float(abs(a.value[0] - b.value[0]))
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         return float(abs(a.value[0] - b.value[0]) / 8)
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
         return None
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:

@@ -71,7 +71,7 @@ def test_every_gate_of_a_set(values: list[float], enforced: str, recorded: str) 
 
 def test_a_metric_that_depends_on_the_direction_is_asked_both_ways() -> None:
     class OneWay(Line):
-        def separation(self, a: Candidate, b: Candidate, fact: object) -> float:
+        def margin_ratio(self, a: Candidate, b: Candidate, fact: object) -> float:
             return 2.0 if a.value[0] < b.value[0] else 0.5
 
     fact = line_fact([1, 2, 4, 6])

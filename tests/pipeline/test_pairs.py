@@ -53,7 +53,7 @@ def supply() -> list[QuestionPlan]:
                     QuestionPlan(
                         task, source, "val", f"{scene:03}", f"{task}/{source}/{scene}/{n}", form, n,
                         margin=(37 * n % 24) / 7, frame="0",
-                        partner_kind="" if form == "judgment" else "mirror",
+                        counterpart_kind="" if form == "judgment" else "mirror",
                         rejection_reason="" if VGBENCH.items[task].get(form) else "not_in_recipe",
                     )
                     for n in range(24)
@@ -126,7 +126,7 @@ def test_the_order_of_facts_does_not_matter() -> None:
 
 
 class Unchanged(MetricDepth):
-    def partner(self, fact: Fact) -> Fact:
+    def counterpart(self, fact: Fact) -> Fact:
         return fact
 
 
@@ -218,7 +218,7 @@ def test_rows_of_a_pair_share_the_truth_and_nothing_else_that_tells(
         assert (first.group_id, first.question_type, first.difficulty) == (
             other.group_id, other.question_type, other.difficulty
         )  # fmt: skip
-        assert other.evidence["side"] == tasks[other.task].partner_kind
+        assert other.evidence["side"] == tasks[other.task].counterpart_kind
         assert first.id != other.id
         assert (first.question, first.context, first.options, first.images) != (
             other.question, other.context, other.options, other.images
@@ -320,7 +320,7 @@ def test_a_task_that_forgets_to_turn_its_values_is_found(
     built: tuple[Path, BuildReport, Dataset], raw_room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same mistake on the way there and back: only another route to the answer shows it."""
-    turned = RelativePose.partner
+    turned = RelativePose.counterpart
 
     def careless(self: RelativePose, fact: Fact) -> Fact | None:
         other = turned(self, fact)
@@ -329,7 +329,7 @@ def test_a_task_that_forgets_to_turn_its_values_is_found(
         kept = tuple(replace(c, value=old.value) for c, old in zip(other.candidates, fact.candidates, strict=True))
         return replace(other, candidates=kept, second_value=fact.second_value)
 
-    monkeypatch.setattr(RelativePose, "partner", careless)
+    monkeypatch.setattr(RelativePose, "counterpart", careless)
     recipe = small().model_copy(update={"tasks": ("relative_pose",), "margins": "recorded"})
     build(recipe, raw_room, tmp_path / "b")
     items = load(tmp_path / "b")

@@ -34,7 +34,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import tasks
 
 NAMES = sorted(tasks)
-MIRRORED = [name for name in NAMES if tasks[name].partner_kind == "mirror"]
+MIRRORED = [name for name in NAMES if tasks[name].counterpart_kind == "mirror"]
 PER_TASK = {"relative_depth": 2, "camera_parameters": 6, "object_location": 8, "homography_to_matrix": 12}
 SCALE = 0.75
 SETTINGS = QuestionSettings(0, "set_first", 0)
@@ -80,7 +80,7 @@ def smaller_view() -> SceneView:
 
 def pairs(room: Room, name: str) -> Iterator[tuple[Fact, Fact]]:
     """Facts that have another side, with it."""
-    both = [(fact, tasks[name].partner(fact)) for fact in room.facts[name]]
+    both = [(fact, tasks[name].counterpart(fact)) for fact in room.facts[name]]
     found = [(fact, other) for fact, other in both if other is not None]
     assert len(found) >= 2, f"{name}: {len(found)} of {len(both)} facts have another side"
     yield from found
@@ -113,7 +113,7 @@ def other_side(fact: Fact, form: QuestionType, options: OptionSet | None = None)
     """
     task = tasks[fact.task]
     there, turned = require_other_side(fact, options, task, "enforced")
-    return make_question(there, turned, plan_of(fact, form, task.partner_kind), task, SETTINGS)
+    return make_question(there, turned, plan_of(fact, form, task.counterpart_kind), task, SETTINGS)
 
 
 def both_sides(fact: Fact) -> tuple[MadeQuestion, MadeQuestion | None]:

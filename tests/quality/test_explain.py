@@ -12,7 +12,8 @@ from tests.quality.conftest import NAMES, Rows
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality import explain
 from vgbench_gen.store import pictures
-from vgbench_gen.tasks.base import Mark, tasks
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.presentation import Mark
 
 GREEN, RED = np.array([0, 158, 115]), np.array([213, 94, 0])
 

@@ -48,7 +48,7 @@ def test_the_way_back_ends_where_a_ray_through_its_query_does(halved: bool, room
     world_from = {frame.id: frame.world_from_camera for frame in scene.frames}
     for forward, other in pairs(room, "point_tracking"):
         fact = _with_half_the_second_image(forward) if halved else forward
-        back = tasks["point_tracking"].partner(fact) if halved else other
+        back = tasks["point_tracking"].counterpart(fact) if halved else other
         assert back is not None
         assert back.frame_ids == fact.frame_ids[::-1]
         here, there = (world_from[frame_id] for frame_id in back.frame_ids)
@@ -112,13 +112,13 @@ def test_tracking_back_is_measured_in_its_own_direction(room: Room) -> None:
     assert kept >= 2
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if tasks[name].partner_kind])
+@pytest.mark.parametrize("name", [name for name in NAMES if tasks[name].counterpart_kind])
 def test_two_partners_of_one_another_ask_the_same(name: str, room: Room) -> None:
     """Numbers that were rounded on the way, pixels and millimetres, may be off by that."""
     pixels = 2.0 if name == "point_tracking" else 1e-9
     for fact, other in pairs(room, name):
         assert evidence(other) != evidence(fact)
-        again = tasks[name].partner(other)
+        again = tasks[name].counterpart(other)
         assert again is not None
         assert (again.frame_ids, again.truth, again.pictures) == (fact.frame_ids, fact.truth, fact.pictures)
         np.testing.assert_allclose(again.second_value, fact.second_value, atol=1e-9)
@@ -188,10 +188,10 @@ def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Roo
         # Options that are images, regions or points are named by their place or number; all others by their content.
         if not all(text.startswith(("image", "region", "point")) for text in row.options):
             assert len(told) == 1
-    assert tasks[name].partner_kind == "" or both_sides(fact)[1] is not None
+    assert tasks[name].counterpart_kind == "" or both_sides(fact)[1] is not None
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if len(tasks[name].formats) > 1 and tasks[name].partner_kind])
+@pytest.mark.parametrize("name", [n for n in NAMES if len(tasks[n].formats) > 1 and tasks[n].counterpart_kind])
 def test_the_other_side_holds_in_every_form(name: str, room: Room) -> None:
     cache = PictureCache(None, room.media)
     for form in tasks[name].formats:

@@ -104,10 +104,10 @@ def test_hand_worked_crop() -> None:
 def test_margins_by_what_is_asked() -> None:
     for ask, a, b in (("fx", 800, 1000), ("fy", 1000, 800), ("cx", 300, 376.8), ("cy", 257.6, 200), ("hfov", 50, 43)):
         fact = _bare(ask, a, b)
-        assert TASK.separation(fact.candidates[0], fact.candidates[1], fact) == pytest.approx(1), ask
+        assert TASK.margin_ratio(fact.candidates[0], fact.candidates[1], fact) == pytest.approx(1), ask
     wide = _bare("cx", 100, 200)
     narrow, long = (replace(c, evidence={"fx": f}) for c, f in zip(wide.candidates, (600, 1440), strict=True))
-    assert TASK.spread(narrow, long, wide) == pytest.approx(1)  # focal ratio 2.4, though cx is asked
+    assert TASK.ceiling_ratio(narrow, long, wide) == pytest.approx(1)  # focal ratio 2.4, though cx is asked
 
 
 def test_every_kind_is_confirmed_and_recomputed(view: SceneView, facts: list[Fact]) -> None:
@@ -242,7 +242,7 @@ def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
         opened = TASK.open_ended(fact)
         assert opened.answer.endswith(unit)
         assert parse_numbers(opened.answer).tolist() == [truth]
-        twins = TASK.twins(fact, rng_for(0, "t"))
+        twins = TASK.claim_pair(fact, rng_for(0, "t"))
         assert twins is not None or fact.ask in ("cx", "cy")
         claimed = {} if twins is None else {"judgment": ({**twins.slots, **twins.false.slots}, ())}
         assert (choice.slots["width"], choice.slots["height"]) == ("640", "480")
@@ -262,7 +262,7 @@ def test_twins_stay_on_their_side_of_the_tolerance(facts: list[Fact]) -> None:
         band = round(0.04 * side) if fact.ask in ("cx", "cy") else 0.10 * truth
         above, made, keys = 0, 0, set()
         for seed in range(60):
-            twins = TASK.twins(fact, rng_for(seed, "t"))
+            twins = TASK.claim_pair(fact, rng_for(seed, "t"))
             if twins is None:
                 # A narrow crop's principal point is known to as many pixels as the claim allows.
                 assert fact.ask in ("cx", "cy")
@@ -290,7 +290,7 @@ def test_a_true_claim_about_a_wide_angle_stays_within_half_a_margin(facts: list[
     values = np.linspace(96.0, 60.0, len(fact.candidates))
     wide = tuple(replace(c, value=np.array([value])) for c, value in zip(fact.candidates, values, strict=True))
     fact = replace(fact, candidates=wide, truth=0)
-    claims = [twins for seed in range(60) if (twins := TASK.twins(fact, rng_for(seed, "t"))) is not None]
+    claims = [twins for seed in range(60) if (twins := TASK.claim_pair(fact, rng_for(seed, "t"))) is not None]
     assert len(claims) > 20
     assert max(twins.true.separation for twins in claims) <= 0.5
 
@@ -301,7 +301,7 @@ def test_a_false_claim_is_false_however_the_tolerance_is_read(facts: list[Fact])
     values = 66.5 + 7.4 * np.arange(len(fact.candidates))
     near = tuple(replace(c, value=np.array([value])) for c, value in zip(fact.candidates, values, strict=True))
     fact = replace(fact, candidates=near, truth=0)
-    claims = [twins for seed in range(60) if (twins := TASK.twins(fact, rng_for(seed, "t"))) is not None]
+    claims = [twins for seed in range(60) if (twins := TASK.claim_pair(fact, rng_for(seed, "t"))) is not None]
     assert claims
     assert all(abs(t.false.value[0] - 66.5) > 0.10 * t.false.value[0] for t in claims)
 

@@ -80,8 +80,8 @@ def test_hand_worked_margins() -> None:
     a, b = Candidate("a", np.eye(3)), Candidate("b", shift)
     fact = bare_fact((a, b))
     assert TASK.metric(a.value, b.value, fact) == pytest.approx(50)  # 3-4-5, the same for all corners
-    assert TASK.separation(a, b, fact) == pytest.approx(50 / 48)  # 6 % of the 800 px diagonal
-    assert TASK.spread(a, b, fact) == pytest.approx(50 / 280)
+    assert TASK.margin_ratio(a, b, fact) == pytest.approx(50 / 48)  # 6 % of the 800 px diagonal
+    assert TASK.ceiling_ratio(a, b, fact) == pytest.approx(50 / 280)
     # Scale 0.5 about pixel (0, 0) of a 301x401 image moves its corners by 0, 150, 250 and 200 px.
     half = np.diag([0.5, 0.5, 1.0])
     assert TASK.metric(np.eye(3), half, bare_fact((a,), 301, 401)) == pytest.approx(150)
@@ -152,7 +152,7 @@ def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:
         assert TASK.metric(fact.second_value, fact.truth_candidate.value, fact) < 0.1
         np.testing.assert_array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
     for one, other in by_frame.values():
-        assert TASK.separation(one.truth_candidate, other.truth_candidate, one) >= 1
+        assert TASK.margin_ratio(one.truth_candidate, other.truth_candidate, one) >= 1
     again, _ = measure_task(TASK, view, 0, 10)
     assert [f.truth_candidate.key for f in again] == [f.truth_candidate.key for f in facts]
 

@@ -111,8 +111,8 @@ def test_the_truth_is_any_member_of_the_pool_by_its_sets() -> None:
     ]
     assert table.tolist() == expected
     near = [Candidate(str(v), np.array([v])) for v in (0.5, 0.64)]
-    assert TASK.separation(near[0], near[1], fact) == pytest.approx(0.14 / 0.15)
-    assert TASK.pair_tables(near, fact)[0][0, 1] == pytest.approx(0.14 / 0.15)
+    assert TASK.margin_ratio(near[0], near[1], fact) == pytest.approx(0.14 / 0.15)
+    assert TASK.pair_margins(near, fact)[0][0, 1] == pytest.approx(0.14 / 0.15)
 
 
 def test_another_world_frame_gives_equal_facts(facts: list[Fact]) -> None:
@@ -286,7 +286,7 @@ def test_twins_stand_on_either_side_of_the_margin() -> None:
         values = np.round(np.exp(rng.uniform(np.log(0.8), np.log(4.0), 10)), 2)
         pool = tuple(Candidate(str(i), np.array([v]), show={"rect": [0, 0, 40, 40]}) for i, v in enumerate(values))
         asked = replace(fact, candidates=pool, truth=int(rng.integers(10)))
-        twins = TASK.twins(asked, rng)
+        twins = TASK.claim_pair(asked, rng)
         if twins is None or twins.false.separation < 1:
             continue
         truth = float(asked.truth_candidate.value[0])
@@ -297,8 +297,8 @@ def test_twins_stand_on_either_side_of_the_margin() -> None:
         assert max(false / truth, truth / false) <= 3 * 1.06
         assert twins.true.slots["claim"] == f"{true:.2f}"
         assert twins.false.slots["claim"] == f"{false:.2f}"
-        assert TASK.claim_separation(Candidate("", twins.true.value), asked) <= 0.5
-        assert TASK.claim_separation(Candidate("", twins.false.value), asked) >= 1
+        assert TASK.claim_ratio(Candidate("", twins.true.value), asked) <= 0.5
+        assert TASK.claim_ratio(Candidate("", twins.false.value), asked) >= 1
         trues.append(true)
         falses.append(false)
         truths.append(truth)
@@ -374,7 +374,7 @@ def test_regions_without_a_set_are_asked_open_ended_and_spread_over_depth(long_v
 def test_a_claim_between_noise_and_margin_is_neither_true_nor_false() -> None:
     fact = replace(facts_of(small_view(), limit=1)[0], candidates=(Candidate("t", np.array([2.0])),), truth=0)
     for claimed, low, high in ((2.1, 0, 0.5), (2.11, 0.51, 0.99), (2.22, 0.51, 0.99), (2.51, 1, 9)):
-        assert low <= TASK.claim_separation(Candidate("", np.array([claimed])), fact) <= high
+        assert low <= TASK.claim_ratio(Candidate("", np.array([claimed])), fact) <= high
 
 
 def test_open_answer_and_options_print_the_value(facts: list[Fact]) -> None:

@@ -227,7 +227,7 @@ def test_options_print_and_parse_and_do_not_depend_on_the_rest_of_the_pool() -> 
 
 def test_false_claims_lie_on_both_sides_and_nothing_outside_the_gates_is_claimed() -> None:
     fact, rng = one_fact(board(LEFT, RIGHT)), np.random.default_rng(3)
-    asked = [(one, TASK.twins(one, rng)) for one in usual(fact, rng, 1500)]
+    asked = [(one, TASK.claim_pair(one, rng)) for one in usual(fact, rng, 1500)]
     made = [(float(one.truth_candidate.value[0]), twins) for one, twins in asked if twins is not None]
     assert len(made) > 800
     claims = np.array([[twins.true.value[0], twins.false.value[0]] for _, twins in made])
@@ -250,7 +250,7 @@ def test_claims_about_small_distances_carry_less_noise_for_true_and_false_alike(
     assert TASK.claim_noise(0.5, fact) < 0
     rng = np.random.default_rng(4)
     for one in usual(fact, rng, 1500):
-        twins, metres = TASK.twins(one, rng), float(one.truth_candidate.value[0])
+        twins, metres = TASK.claim_pair(one, rng), float(one.truth_candidate.value[0])
         if twins is not None:
             assert abs(twins.true.value[0] - metres) <= TASK.claim_noise(metres, one) * metres + 0.005 + 1e-9
             assert min(metres, *twins.false.value) > 0.65
@@ -259,7 +259,7 @@ def test_claims_about_small_distances_carry_less_noise_for_true_and_false_alike(
 def test_every_phrasing_gets_all_its_slots() -> None:
     fact = one_fact(board(LEFT, RIGHT))
     options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
-    twins = TASK.twins(fact, np.random.default_rng(0))
+    twins = TASK.claim_pair(fact, np.random.default_rng(0))
     assert twins is not None
     slots = TASK.choice(fact, options, np.random.default_rng(0)).slots
     for form in TASK.formats:

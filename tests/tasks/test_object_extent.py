@@ -13,7 +13,7 @@ from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import BoxSource
 from vgbench_gen.scenes.view import ViewFrame
 from vgbench_gen.tasks._object_extent import continuing_share, extent_problem
-from vgbench_gen.tasks.base import Margins
+from vgbench_gen.tasks.presentation import Margins
 
 GATES = ObjectGates()
 CAMERA = Camera(np.array([[300.0, 0, 159.5], [0, 300.0, 119.5], [0, 0, 1]]), 320, 240)

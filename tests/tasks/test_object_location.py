@@ -181,8 +181,8 @@ def test_separation_is_one_exactly_at_the_overlap_limit() -> None:
     d = 0.85 / 1.15
     for shift, passes in ((d + 1e-6, True), (d - 1e-6, False)):
         b = Candidate("", boxes.corners(cuboid([shift, 0, 2.0], [1, 1, 1])))
-        assert (TASK.separation(a, b, fact) >= 1) is passes
-    assert TASK.spread(a, Candidate("", a.value * 2.2), fact) == pytest.approx(1.0)
+        assert (TASK.margin_ratio(a, b, fact) >= 1) is passes
+    assert TASK.ceiling_ratio(a, Candidate("", a.value * 2.2), fact) == pytest.approx(1.0)
 
 
 def test_every_option_is_the_box_on_the_same_rays_and_overlaps_little() -> None:
@@ -289,7 +289,7 @@ def test_only_cuboids_in_front_of_the_camera_are_options() -> None:
 def test_twins_are_one_box_near_the_truth_and_its_copy_elsewhere() -> None:
     sides, rng = Counter[bool](), np.random.default_rng(0)
     for fact in usual_depths(one_fact(board(CRATE)), rng, 500):
-        twins = TASK.twins(fact, rng)
+        twins = TASK.claim_pair(fact, rng)
         if twins is None:
             continue
         true, false = (Candidate("", claim.value) for claim in (twins.true, twins.false))
@@ -308,7 +308,7 @@ def test_a_false_claim_that_overlaps_the_truth_is_never_made() -> None:
     fact = one_fact(board(CRATE))
     truth = fact.truth_candidate
     hasty = replace(fact, candidates=(replace(truth, evidence=dict(truth.evidence) | {"needed_ratio": 1.01}),))
-    found = [TASK.twins(hasty, np.random.default_rng(k)) for k in range(60)]
+    found = [TASK.claim_pair(hasty, np.random.default_rng(k)) for k in range(60)]
     assert any(twins is None for twins in found)
     assert all(iou(truth, Candidate("", twins.false.value)) <= 0.15 for twins in found if twins is not None)
 
@@ -326,7 +326,7 @@ def test_the_papers_rules_stand_beside_it() -> None:
 def test_every_phrasing_gets_all_its_slots() -> None:
     fact = one_fact(board(CRATE))
     options = strategies["set_first"].options(fact, TASK, np.random.default_rng(2))
-    twins = TASK.twins(fact, np.random.default_rng(0))
+    twins = TASK.claim_pair(fact, np.random.default_rng(0))
     assert twins is not None
     slots = TASK.choice(fact, options, np.random.default_rng(0)).slots
     for form in TASK.formats:
@@ -369,12 +369,12 @@ def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
     turned = [replace(like, rotation=quaternion_to_matrix(rng.normal(size=4))) for _ in range(4)]
     members = [truth, *near, *(Candidate(f"turned:{k}", boxes.corners(box)) for k, box in enumerate(turned))]
     members = [member for member in members if TASK.valid(member, fact)]
-    apart, ratios = TASK.pair_tables(members, fact)
+    apart, ratios = TASK.pair_margins(members, fact)
     assert len(members) > 10
     overlaps = 0
     for i, j in combinations(range(len(members)), 2):
         for k, m in ((i, j), (j, i)):
-            assert apart[k, m] == pytest.approx(TASK.separation(members[k], members[m], fact), rel=1e-9, abs=1e-12)
-            assert ratios[k, m] == pytest.approx(TASK.spread(members[k], members[m], fact), rel=1e-9, abs=1e-12)
+            assert apart[k, m] == pytest.approx(TASK.margin_ratio(members[k], members[m], fact), rel=1e-9, abs=1e-12)
+            assert ratios[k, m] == pytest.approx(TASK.ceiling_ratio(members[k], members[m], fact), rel=1e-9, abs=1e-12)
         overlaps += 0 < apart[i, j] < 1 / (1 - TASK.gates.section(BoxMargins).iou_max) - 1e-6
     assert overlaps > 10

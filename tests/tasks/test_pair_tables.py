@@ -18,7 +18,7 @@ from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors.base import OptionSet, compatibility, pair_problem, pair_problems, strategies
 from vgbench_gen.tasks.base import Task, tasks
 
-TABLED = [name for name in tasks.names() if type(tasks[name]).pair_tables is not Task.pair_tables]
+TABLED = [name for name in tasks.names() if type(tasks[name]).pair_margins is not Task.pair_margins]
 SHORT = {"metric_depth"}  # pools of one image; in longer scans they are of one rectangle, which this room has none of
 ELSEWHERE = {"object_distance"}  # its room is another one; the table is the one of all scalars
 
@@ -29,7 +29,7 @@ class PairByPair:
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> None:
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> None:
         return None
 
     def __getattr__(self, name: str) -> Any:
@@ -52,12 +52,12 @@ def test_tables_say_what_pairs_say(name: str) -> None:
     found = 0
     for fact in facts:
         valid = [c for c in fact.candidates if task.valid(c, fact)]
-        tables = task.pair_tables(valid, fact)
+        tables = task.pair_margins(valid, fact)
         assert tables is not None
         for (i, a), (j, b) in itertools.product(enumerate(valid), repeat=2):
             if i != j:
-                assert tables[0][i, j] == pytest.approx(task.separation(a, b, fact), rel=1e-9, abs=1e-12)
-                assert tables[1][i, j] == pytest.approx(task.spread(a, b, fact), rel=1e-9, abs=1e-12)
+                assert tables[0][i, j] == pytest.approx(task.margin_ratio(a, b, fact), rel=1e-9, abs=1e-12)
+                assert tables[1][i, j] == pytest.approx(task.ceiling_ratio(a, b, fact), rel=1e-9, abs=1e-12)
         plain: Any = PairByPair(task)
         assert np.array_equal(compatibility(fact.candidates, fact, task), compatibility(fact.candidates, fact, plain))
         fast, slow = options(task, fact), options(plain, fact)
@@ -82,11 +82,11 @@ def test_a_pair_on_the_edge_is_asked_itself() -> None:
         # The pair's own word is that it just keeps the margin; the table rounds it below.
         asked = 0
 
-        def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> Any:
+        def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> Any:
             apart = np.full((len(candidates), len(candidates)), 1 - 1e-15)
             return apart, np.zeros_like(apart)
 
-        def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+        def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
             self.asked += 1
             return 1.0
 

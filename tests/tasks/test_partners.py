@@ -45,7 +45,7 @@ def measured(task: Task) -> list[Fact]:
 
 
 def other(task: Task, fact: Fact) -> Fact:
-    partner = task.partner(fact)
+    partner = task.counterpart(fact)
     assert partner is not None
     return partner
 

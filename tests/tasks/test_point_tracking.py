@@ -113,7 +113,7 @@ def test_right_and_wrong_options_moved_alike_once_the_facts_are_known() -> None:
             options = SetFirst().options(fact, task, rng_for(seed, fact.key))
             order = np.argsort(np.arange(4) != options.truth, kind="stable")
             moved["set"].append(np.array([c.value for c in options.options])[order] - query)
-        twins = task.twins(fact, rng_for(seed, fact.key))
+        twins = task.claim_pair(fact, rng_for(seed, fact.key))
         if twins is not None:
             moved["twins"].append(np.stack([twins.true.value, twins.false.value]) - query)
     for moves in moved.values():
@@ -236,9 +236,9 @@ def test_separation_needs_pixels_and_space() -> None:
         value=truth.value + np.array([0.06 * diagonal, 0.0]),
         evidence={**truth.evidence, "point_2_m": (place + np.array([0.2, 0, 0])).tolist()},
     )
-    assert TASK.separation(truth, aside, fact) == pytest.approx(1.0)
+    assert TASK.margin_ratio(truth, aside, fact) == pytest.approx(1.0)
     close = replace(aside, evidence={**truth.evidence, "point_2_m": (place + np.array([0.05, 0, 0])).tolist()})
-    assert TASK.separation(truth, close, fact) == pytest.approx(0.5)
+    assert TASK.margin_ratio(truth, close, fact) == pytest.approx(0.5)
     assert TASK.agreement(truth.value + np.array([0.012 * diagonal, 0.0]), fact) == pytest.approx(1.0)
 
 
@@ -267,7 +267,7 @@ def test_twins_show_two_points_and_name_one_each() -> None:
     view = room_view()
     numbers = set()
     for fact in (with_pictures(f, view) for f in drawn(TASK, view)[0]):
-        twins = TASK.twins(fact, rng_for(0, fact.key))
+        twins = TASK.claim_pair(fact, rng_for(0, fact.key))
         assert twins is not None
         by_label = {op["label"]: op["uv"] for op in twins.pictures[1].ops}
         assert set(by_label) == {"1", "2"}

@@ -101,14 +101,14 @@ def test_separation_takes_the_clearer_difference_but_never_less_than_the_image_s
     truth = fact.truth_candidate
     by_15 = replace(truth, value=turned(truth.value, 15.0))
     assert _poses.rotation_between_deg(truth.value, by_15.value) == pytest.approx(15.0, abs=0.1)
-    assert TASK.separation(truth, by_15, fact) == pytest.approx(1.0, abs=0.02)
+    assert TASK.margin_ratio(truth, by_15, fact) == pytest.approx(1.0, abs=0.02)
     # The same turn without anything to see: no margin is left.
     blind = replace(truth, evidence={**truth.evidence, "points_m": []})
-    assert TASK.separation(blind, by_15, fact) == 0.0
+    assert TASK.margin_ratio(blind, by_15, fact) == 0.0
     # Short translations have no direction that could be told.
     shorter = truth.value.copy()
     shorter[:, 3] *= -0.15 / np.linalg.norm(shorter[:, 3])
-    assert TASK.separation(truth, replace(truth, value=shorter), fact) < 0.1
+    assert TASK.margin_ratio(truth, replace(truth, value=shorter), fact) < 0.1
 
 
 def test_shift_counts_points_behind_a_camera_as_far_away() -> None:
@@ -235,7 +235,7 @@ def test_recompute_needs_the_evidence_alone() -> None:
 def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
     view = room_view()
     for fact in drawn(TASK, view)[0]:
-        twins = TASK.twins(with_pictures(fact, view), rng_for(0, fact.key))
+        twins = TASK.claim_pair(with_pictures(fact, view), rng_for(0, fact.key))
         assert twins is not None
         truth = fact.truth_candidate.value
         claimed = parse_numbers(twins.true.slots["rotation"] + " " + twins.true.slots["translation"])
@@ -257,7 +257,7 @@ def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
     view, rng = room_view(), rng_for(0, "law")
     deviations, errors = [], []
     for fact in 12 * [with_pictures(fact, view) for fact in drawn(TASK, view)[0]]:
-        twins = TASK.twins(fact, rng)
+        twins = TASK.claim_pair(fact, rng)
         if twins is None:
             continue
         claims = (twins.true, twins.false)
@@ -302,8 +302,9 @@ def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_margins_come_from_the_gates() -> None:
     fact = drawn(TASK, room_view())[0][0]
     loose = RelativePose(Gates().with_section(PoseMargins(rotation_gap_min_deg=5.0, reprojection_gap_min_d=2.0)))
-    a, b = next((a, b) for a, b in itertools.combinations(fact.candidates, 2) if 0.1 < TASK.separation(a, b, fact) < 3)
-    assert loose.separation(a, b, fact) > TASK.separation(a, b, fact)
+    pairs = itertools.combinations(fact.candidates, 2)
+    a, b = next((a, b) for a, b in pairs if 0.1 < TASK.margin_ratio(a, b, fact) < 3)
+    assert loose.margin_ratio(a, b, fact) > TASK.margin_ratio(a, b, fact)
 
 
 def test_real_captures(captures: Path) -> None:

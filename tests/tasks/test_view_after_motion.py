@@ -86,13 +86,13 @@ def test_separation_is_turn_or_place_and_what_the_image_shows() -> None:
     gates = TASK.gates.section(ViewMargins)
     turn = Rotation.from_euler("y", gates.rotation_gap_min_deg, degrees=True).as_matrix()
     turned = replace(truth, value=turn @ truth.value)
-    assert TASK.separation(truth, turned, fact) == pytest.approx(1.0, abs=0.01)
+    assert TASK.margin_ratio(truth, turned, fact) == pytest.approx(1.0, abs=0.01)
     shifted = truth.value.copy()
     shifted[:, 3] -= (0.0, 0.0, 1.5 * gates.shift_gap_min_m)
-    assert TASK.separation(truth, replace(truth, value=shifted), fact) <= 1.5 + 1e-6
+    assert TASK.margin_ratio(truth, replace(truth, value=shifted), fact) <= 1.5 + 1e-6
     far_apart = replace(truth, evidence={**truth.evidence, "pair": {"overlap": 0.3}})
     near = replace(truth, evidence={**truth.evidence, "pair": {"overlap": 0.6}})
-    assert TASK.spread(far_apart, near, fact) == pytest.approx(0.3 / gates.overlap_spread_max)
+    assert TASK.ceiling_ratio(far_apart, near, fact) == pytest.approx(0.3 / gates.overlap_spread_max)
 
 
 def test_another_world_gives_the_same_facts() -> None:

@@ -36,15 +36,15 @@ class AnswerSpace(Protocol):
     def rounded(self, value: FloatArray) -> FloatArray:
         """The value that a reader of the printed option gets back."""
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the required margin: two options may stand together when this is >= 1."""
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the ceiling: two options may stand together when this is <= 1."""
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
-        """(separations (n, n), spreads (n, n)) of all ordered pairs of valid candidates, equal to `separation` and
-        `spread` up to rounding; None where pairs are asked one by one."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
+        """(separations (n, n), spreads (n, n)) of all ordered pairs of valid candidates, equal to `margin_ratio` and
+        `ceiling_ratio` up to rounding; None where pairs are asked one by one."""
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family (a rotation, a cuboid, a positive depth, inside the image)."""
@@ -152,7 +152,7 @@ class Strategy(abc.ABC):
             shuffled = tuple(members[i] for i in order)
             place = int(np.flatnonzero(order == truth)[0])
             separations = tuple(
-                0.0 if i == place else float(space.separation(shuffled[place], option, fact))
+                0.0 if i == place else float(space.margin_ratio(shuffled[place], option, fact))
                 for i, option in enumerate(shuffled)
             )
             return OptionSet(shuffled, place, self.name, separations)
@@ -181,9 +181,9 @@ def pair_problem(a: Candidate, b: Candidate, fact: Fact, space: AnswerSpace, mar
     if margins == "recorded":
         return ""
     # Both ways round: a metric may measure in pixels of the first one's image.
-    if space.separation(a, b, fact) < 1 or space.separation(b, a, fact) < 1:
+    if space.margin_ratio(a, b, fact) < 1 or space.margin_ratio(b, a, fact) < 1:
         return "margin"
-    if space.spread(a, b, fact) > 1 or space.spread(b, a, fact) > 1:
+    if space.ceiling_ratio(a, b, fact) > 1 or space.ceiling_ratio(b, a, fact) > 1:
         return "ceiling"
     return ""
 
@@ -197,7 +197,7 @@ def pair_problems(
     """
     n = len(candidates)
     codes = np.zeros((n, n), dtype=np.int64)
-    tables = space.pair_tables(candidates, fact) if margins == "enforced" else None
+    tables = space.pair_margins(candidates, fact) if margins == "enforced" else None
     if tables is None:
         undecided = [[i, j] for i, j in itertools.combinations(range(n), 2)]
     else:

@@ -99,7 +99,7 @@ def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
 def _ask_fact(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe, turn: int) -> tuple[Question, ...]:
     options, settings = None, QuestionSettings.of(recipe, turn)
     if turn:
-        task = task.asking_again()
+        task = task.for_redraw()
     try:
         if plan.letter is not None:
             options = put_truth_at(draw_options(fact, plan.group_id, task, settings), plan.letter)

@@ -117,7 +117,7 @@ def _deal_scenes(
             able = [(entry.can_pair, entry.difficulty) for entry in entries]
             for twice, none in pairing.find_exchanges(task, form, able, levels) if form != "judgment" else ():
                 gave_way.add(entries[none].key)
-                entries[none] = replace(entries[twice], side=entries[twice].partner_kind, paired=True)
+                entries[none] = replace(entries[twice], side=entries[twice].counterpart_kind, paired=True)
                 entries[twice] = replace(entries[twice], paired=True)
             chosen += entries
     return chosen, gave_way

@@ -20,7 +20,8 @@ from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
 from vgbench_gen.quality.noise import kept_share
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Claim, Task
+from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.text import lint
 from vgbench_gen.text.render import Phrasing, phrasings, render, word
 
@@ -167,7 +168,7 @@ def make_question(
     rng = presentation_rng(settings.words_seed, plan.group_id, form)
     texts: tuple[AnswerableText, ...]
     if form == "judgment":
-        twins = task.twins(fact, rng)
+        twins = task.claim_pair(fact, rng)
         if twins is None or twins.false.separation < 1:
             raise QuestionRejectedError("no_false_claim")
         pictures = twins.pictures
@@ -301,7 +302,7 @@ def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task) -> tuple[Fact, Op
 def turn_to_other_side(fact: Fact, options: OptionSet | None, task: Task) -> tuple[Fact, OptionSet | None] | None:
     """The fact and its options as they read from the other side; None where there is no such side."""
     asked = fact if options is None else replace(fact, candidates=options.options, truth=options.truth)
-    other = task.partner(asked)
+    other = task.counterpart(asked)
     if other is None or options is None:
         return None if other is None else (other, None)
     separations = tuple(
@@ -337,7 +338,7 @@ def require_other_side(
 def _separate(candidate: Candidate, fact: Fact, task: Task) -> float:
     if not task.valid(candidate, fact):
         return float("nan")
-    return float(task.separation(fact.truth_candidate, candidate, fact))
+    return float(task.margin_ratio(fact.truth_candidate, candidate, fact))
 
 
 def _shuffle(options: OptionSet, plan: QuestionPlan) -> OptionSet:

@@ -44,8 +44,8 @@ class PackedOptions:
 class QuestionPlan:
     """One fact in one form, from the first plan to the finished row. Each stage fills in the fields that it decides.
 
-    Reading the facts gives the fields up to `partner_kind`; a trial gives those up to `noise_kept`; choosing gives the
-    others. A plan is a hundredth of the size of its fact, so the plans of all scenes fit into one process.
+    Reading the facts gives the fields up to `counterpart_kind`; a trial gives those up to `noise_kept`; choosing gives
+    the others. A plan is a hundredth of the size of its fact, so the plans of all scenes fit into one process.
     """
 
     task: str
@@ -70,7 +70,7 @@ class QuestionPlan:
     """The answer where it is one number, else NaN."""
     frame: str = ""
     """The first frame that is shown. Questions about one frame are written together."""
-    partner_kind: str = ""
+    counterpart_kind: str = ""
     """What the task calls the other side of the fact, where the form may be asked from there as well; else ""."""
 
     rejection_reason: str = ""
@@ -91,7 +91,7 @@ class QuestionPlan:
     letter: int | None = None
     """Place of the right option; None where no letter was dealt."""
     side: str = ""
-    """The side that is asked from: "" for the fact as it is, else `partner_kind`."""
+    """The side that is asked from: "" for the fact as it is, else `counterpart_kind`."""
     paired: bool = False
     """Whether the fact is asked from both sides."""
 
@@ -108,7 +108,7 @@ class QuestionPlan:
     @property
     def can_pair(self) -> bool:
         """Whether the fact can be asked from both sides, as far as is known."""
-        return bool(self.partner_kind) and not self.unpaired_reason
+        return bool(self.counterpart_kind) and not self.unpaired_reason
 
 
 def group_id(fact: Fact) -> str:

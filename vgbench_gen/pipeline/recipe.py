@@ -108,7 +108,7 @@ class Recipe(Config):
     to the total. only_from: task -> the sources that it may take. only_splits: of scenes; all when empty.
 
     pairs: share of the multi-choice and of the open-ended items of each task that stand in consistency pairs, one truth
-    asked from two sides (`Task.partner`); 0 for none. Both halves count as items: no total changes by it.
+    asked from two sides (`Task.counterpart`); 0 for none. Both halves count as items: no total changes by it.
 
     headline: results on it are quoted, so words come from reviewed wordings alone and no option from a language model
     (`docs/validity.md#options-from-a-language-model`).

@@ -102,8 +102,8 @@ class RedrawJob:
 
 
 def prepare_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
-    """The recipe's tasks by name, for facts that are in the dataset already (see `Task.again`)."""
-    return {name: task.asking_again() for name, task in teach_tasks(recipe, known).items()}
+    """The recipe's tasks by name, for facts that are in the dataset already (see `Task.is_redraw`)."""
+    return {name: task.for_redraw() for name, task in teach_tasks(recipe, known).items()}
 
 
 def preload_tasks() -> None:

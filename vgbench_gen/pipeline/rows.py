@@ -14,7 +14,7 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import SCHEMA_VERSION
-from vgbench_gen.tasks.base import Claim
+from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.text.bank import ITEM_MARK
 
 BENCHMARK = "VGBench"

@@ -76,10 +76,10 @@ def try_question(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionS
     except QuestionRejectedError as error:
         return replace(plan, rejection_reason=error.reason)
     unpaired_reason = ""
-    if plan.partner_kind:
+    if plan.counterpart_kind:
         try:
             there, turned = require_other_side(fact, options, task, settings.margins)
-            sides.append(make_question(there, turned, replace(plan, side=plan.partner_kind), task, settings))
+            sides.append(make_question(there, turned, replace(plan, side=plan.counterpart_kind), task, settings))
         except QuestionRejectedError as error:
             unpaired_reason = error.reason
     return replace(
@@ -208,7 +208,7 @@ def _make_plans(raw: Mapping[str, Any], row: int, task: Task, recipe: Recipe) ->
             value=value,
             frame=shown[0] if shown else "",
             # Judgments have twins already.
-            partner_kind=task.partner_kind if recipe.pairs and form != "judgment" else "",
+            counterpart_kind=task.counterpart_kind if recipe.pairs and form != "judgment" else "",
             rejection_reason=_unwanted_reason(raw, form, recipe),
         )
         for form in task.formats

@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from vgbench_gen.core.types import LETTERS, ColorArray, Item
 from vgbench_gen.store import pictures
-from vgbench_gen.tasks.base import Mark, tasks
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.presentation import Mark
 
 TILE_WIDTH_PX = 720
 _RIGHT, _WRONG = (0, 158, 115), (213, 94, 0)  # green and red-orange of the palette

@@ -171,11 +171,11 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
     """Why these items are not one truth from two sides, or ""."""
     sides = sorted(str(member.evidence.get("side", "")) for member in members)
     shared = {(member.task, member.group_id, member.question_type) for member in members}
-    if not pair_id or len(shared) != 1 or sides != ["", tasks[members[0].task].partner_kind]:
+    if not pair_id or len(shared) != 1 or sides != ["", tasks[members[0].task].counterpart_kind]:
         return f"pair {pair_id!r} has sides {sides}, {len(shared)} groups or forms"
     first, second = sorted(members, key=lambda member: str(member.evidence.get("side", "")))
     try:
-        back, fact = tasks[second.task].partner(fact_of(second)), fact_of(first)
+        back, fact = tasks[second.task].counterpart(fact_of(second)), fact_of(first)
         if back is None:
             return f"pair {pair_id!r}: {second.id} cannot be turned back"
         found = _agreement("pairs", back.truth_candidate.value, fact, tasks[first.task])
@@ -224,7 +224,7 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
     try:
         task, asked = tasks[item.task].with_gates(view.gates), fact_of(item)
         # The way back is measured between the same pixels, by the second route in its own direction.
-        fact = task.partner(asked) if item.evidence.get("side", "") not in ("", "back") else asked
+        fact = task.counterpart(asked) if item.evidence.get("side", "") not in ("", "back") else asked
         if fact is None:
             raise ValueError("the item cannot be turned back to what the scan shows")
         poses = stored_poses(fact)
@@ -246,7 +246,7 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
                 )
         second = task.recheck(fact, view)
         if fact is not asked:
-            turned = task.partner(replace(fact, second_value=second))
+            turned = task.counterpart(replace(fact, second_value=second))
             if turned is None:
                 raise ValueError("what the second route gives has no other side")
             second = turned.second_value
@@ -302,7 +302,7 @@ def _option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
             found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))
     wrong = [option for i, option in enumerate(fact.candidates) if i != fact.truth]
     for record, option in zip(item.distractors, wrong, strict=False):
-        off = task.separation(fact.truth_candidate, option, fact)
+        off = task.margin_ratio(fact.truth_candidate, option, fact)
         if record.key != option.key or not np.isclose(record.separation, off, rtol=1e-6):
             found.append(("distractors", f"{record.key!r} at {record.separation:.3f}, options say {off:.3f} margins"))
     return found
@@ -315,7 +315,7 @@ def _claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]
     if item.answer != word("answer.yes" if holds else "answer.no"):
         found.append(("claim", f"answer {item.answer!r} for a claim that {'holds' if holds else 'does not hold'}"))
     claimed = candidate_from_record(claim)
-    off = task.claim_separation(claimed, fact)
+    off = task.claim_ratio(claimed, fact)
     if (off < 1) != holds or (holds and off > 0.5):
         found.append(("claim", f"claimed value is {off:.2f} margins from the truth but is marked holds={holds}"))
     unsaid = _shown.claim_text_problem(item, claimed, task)

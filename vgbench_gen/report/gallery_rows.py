@@ -13,7 +13,8 @@ from vgbench_gen.core.rng import canonical_json
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.report.site import finite
 from vgbench_gen.store.pictures import Picture, size
-from vgbench_gen.tasks.base import Mark, tasks
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.text.numbers import spelled
 
 EXCERPT = 150  # characters of the question on a card

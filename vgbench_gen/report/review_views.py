@@ -13,7 +13,8 @@ from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VE
 from vgbench_gen.quality.review.queue import entries_of
 from vgbench_gen.quality.review.shown import evidence_rows
 from vgbench_gen.store.pictures import image_size
-from vgbench_gen.tasks.base import Mark, tasks
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.text.render import word
 
 _LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone

@@ -91,7 +91,7 @@ def draw_rungs(
         rng: three numbers are drawn, whatever comes of it.
         gap: least difference of the two smallest members, in the unit of the value.
         odds: most that one member of a set may be likelier than another; more facts can be asked then. Infinite for a
-            fact that was chosen by its chance before (`Task.again`): only which set is drawn then.
+            fact that was chosen by its chance before (`Task.is_redraw`): only which set is drawn then.
     """
     chances = rng.random(3)
     sets = _sets(prior, steps, count, gap)

@@ -1,4 +1,4 @@
-"""Facts about images mirrored left to right: `Task.partner` of the kind "mirror".
+"""Facts about images mirrored left to right: `Task.counterpart` of the kind "mirror".
 
 All of a mirrored fact refers to its bases mirrored: cameras, poses, pixels and boxes. Only the names of the bases stay,
 so `evidence["mirrored"]` tells, and `picture` flips them before anything else is done.
@@ -22,7 +22,7 @@ from vgbench_gen.tasks.records import camera_from_record, camera_record
 MIRRORED = "mirrored"
 
 
-def partner(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
+def counterpart(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
     """The fact about the mirrored images, or None where its truth is no valid answer or the two routes part.
 
     Args:

@@ -15,7 +15,7 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.cameras import Rect
 from vgbench_gen.scenes.base import BoxSource
 from vgbench_gen.scenes.view import ViewFrame
-from vgbench_gen.tasks.base import Margins
+from vgbench_gen.tasks.presentation import Margins
 
 _BAND = 0.06  # of the rectangle's height and width, just outside of it
 _BAND_MIN_PX = 5.0

@@ -16,7 +16,7 @@ from vgbench_gen.geometry.cameras import Rect
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._object_extent import extent_problem
-from vgbench_gen.tasks.base import Margins
+from vgbench_gen.tasks.presentation import Margins
 
 # Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
 # stands inside their rectangles.

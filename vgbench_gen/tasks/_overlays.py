@@ -10,7 +10,7 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import boxes, homography, projection
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks.base import Mark
+from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.records import camera_from_record
 
 _SHOWN = 8  # numbered points: enough to judge by eye, few enough to read

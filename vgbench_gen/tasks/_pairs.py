@@ -21,7 +21,7 @@ from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import largest_plane_share
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks.base import Margins
+from vgbench_gen.tasks.presentation import Margins
 
 MAX_PROPOSED = 1200  # pairs measured per scene and task, about 0.3 ms each; a long scan has tens of thousands
 _TABLE_SLACK = 0.10  # by how much the strided table may differ from the full-size overlap

@@ -17,7 +17,8 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _mirror
-from vgbench_gen.tasks.base import Mark, Problems
+from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.presentation import Mark
 
 PROPOSALS = 600  # per frame; about a tenth pass, which fills a pool several times over
 STORED_M = 1e-4  # between a stored mean and that of the stored parts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,9 +21,9 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
+from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
 from vgbench_gen.text.render import bring_task_file
 
@@ -35,103 +35,35 @@ Check = Callable[[Fact, Gates], Problems]
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (docs/validity.md#second-route)
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Something that `vgbench explain` draws over a shown picture.
-
-    kind: "point" (every point a dot), "line" (points joined in order) or "rect" (two points, opposite corners).
-    points_px: pixels of the shown picture. label: beside the first point. right: part of the truth, else of a decoy.
-    """
-
-    kind: str
-    points_px: tuple[tuple[float, float], ...]
-    label: str = ""
-    right: bool = True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Presentation:
-    """Everything a question shows, before words are chosen.
-
-    pictures: in the order shown. slots: name -> ready string for the templates. options: texts without letters,
-    in the order of the option set. answer: the open-ended answer with its unit, "" otherwise.
-    """
-
-    pictures: tuple[Picture, ...]
-    slots: Mapping[str, str]
-    options: tuple[str, ...] = ()
-    answer: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Claim:
-    """One half of a judgment twin: same pixels, other words.
-
-    slots: the claim's own slots. value: the claimed value as printed. separation: from the truth, over the margin.
-    """
-
-    slots: Mapping[str, str]
-    value: FloatArray
-    separation: float
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Twins:
-    """A true and a false claim about the same pixels. tolerance: what "true" means, in the task's unit or a ratio."""
-
-    pictures: tuple[Picture, ...]
-    slots: Mapping[str, str]
-    true: Claim
-    false: Claim
-    tolerance: float
-
-
-@dataclass(slots=True)
-class Margins:
-    """Collects value-over-limit ratios of the gates a draft passed, for its difficulty."""
-
-    ratios: dict[str, float] = field(default_factory=dict)
-
-    def at_least(self, name: str, value: float, limit: float) -> bool:
-        """Record `value >= limit` and say whether it holds."""
-        self.ratios[name] = round(float(value / limit), 4) if limit else 1.0
-        return value >= limit
-
-    def at_most(self, name: str, value: float, limit: float) -> bool:
-        """Record `value <= limit` and say whether it holds."""
-        self.ratios[name] = round(float(limit / value), 4) if value > 0 else 1e3
-        return value <= limit
-
-    @property
-    def smallest(self) -> float:
-        """The tightest ratio; 1 where nothing was recorded."""
-        return min(self.ratios.values(), default=1.0)
-
-
 class Task(NoiseTest, Proposals, abc.ABC):
-    """One kind of question.
-
-    name, version: a new version means other facts and new ids. formats: question types it can take.
-    unit: of `answer_value`. asks: sub-kinds. input_modality, category, subcategory, category_origin: SpatialScore's
-    own columns. convention: tokens for the `convention` column. pool_size: candidates kept with a fact. partner_kind:
-    see `partner`; "" where there is none. learns: see `learn`. known: what `learn` gave for the build at hand, if any.
-    """
+    """One kind of question."""
 
     name: ClassVar[str]
+    """Under which it is registered; the column `task` of its rows."""
     version: ClassVar[int] = 1
+    """A new version means other facts and new ids."""
     formats: ClassVar[tuple[QuestionType, ...]]
+    """Question types that it can take."""
     unit: ClassVar[str] = ""
+    """Of the column `answer_value`; see `unit_for`."""
     asks: ClassVar[tuple[str, ...]] = ("",)
+    """Its sub-kinds, the column `ask`."""
     input_modality: ClassVar[str] = "single-image"
+    """SpatialScore's column of this name, like the three that follow."""
     category: ClassVar[str]
     subcategory: ClassVar[str]
     category_origin: ClassVar[Mapping[str, str]]
+    """By question type."""
     convention: ClassVar[Mapping[str, str]]
+    """Tokens for the column `convention`."""
     needs_objects: ClassVar[bool] = False
+    """Whether it can only ask about scenes with annotated objects."""
     learns: ClassVar[Literal["", "truths", "pools"]] = ""
-    partner_kind: ClassVar[str] = ""
+    """What of the facts `learn` is given; "" for nothing."""
+    counterpart_kind: ClassVar[str] = ""
+    """From which other side its questions can be asked (see `counterpart`); "" where there is none."""
     pool_size: ClassVar[int] = 12
+    """Candidates that are kept with a fact."""
     checks: ClassVar[tuple[Check, ...]]
     """What must hold between the numbers of a row's evidence, beside what `verify` asks of every row."""
     solvers: ClassVar[tuple[Solver, ...] | NoSolver]
@@ -147,7 +79,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
     gates: Gates
     known: Any = None
-    again: bool = False
+    """What `learn` gave for the build at hand, if any."""
+    is_redraw: bool = False
     """Whether the facts at hand are in a dataset already and get other options. A ladder that asks some facts only now
     and then, so that sets stay balanced, has chosen among them before; choosing once more would tip the balance."""
 
@@ -164,10 +97,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
         task.known = known
         return task
 
-    def asking_again(self) -> Self:
-        """The same task for facts that it asked before (see `again`)."""
+    def for_redraw(self) -> Self:
+        """The same task for facts that it asked before (see `is_redraw`)."""
         task = copy.copy(self)
-        task.again = True
+        task.is_redraw = True
         return task
 
     def unit_for(self, fact: Fact) -> str:
@@ -262,14 +195,14 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return self.rounded(value).ravel()
 
     @abc.abstractmethod
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the required margin."""
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the ceiling; 0 where the task has no pairwise ceiling."""
         return 0.0
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
         """(separations, spreads) of all ordered pairs at once, (n, n) each; a task whose metric is costly has them."""
         return None
 
@@ -301,11 +234,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference of the two routes over what is allowed; <= 1 passes."""
         truth = fact.truth_candidate
-        return self.separation(truth, replace(truth, value=second), fact) / SECOND_ROUTE_SHARE
+        return self.margin_ratio(truth, replace(truth, value=second), fact) / SECOND_ROUTE_SHARE
 
-    def claim_separation(self, claimed: Candidate, fact: Fact) -> float:
+    def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
         """How far a judgment's claim is from the truth, over the margin; a task may weigh claims in its own way."""
-        return self.separation(fact.truth_candidate, claimed, fact)
+        return self.margin_ratio(fact.truth_candidate, claimed, fact)
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -313,7 +246,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """A multi-choice question with these options in this order."""
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """A true and a false claim, or None where no false claim keeps the margins."""
         return None
 
@@ -325,12 +258,12 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing."""
         return [[] for _ in evidence["pictures"]]
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """The same truth asked from the other side, or None where there is no such question.
 
         Source: `docs/validity.md#consistency-pairs`.
 
-        `partner_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
+        `counterpart_kind` names the side: "inverse" (first and second image exchanged), "swap" (A to B, B to A), "back"
         (from image 2 to image 1) or "mirror" (all images mirrored left to right). Candidates keep their order, the
         truth its place. Two partners of one another ask the same again: `partner(partner(f))` equals f up to rounding.
 

@@ -15,7 +15,8 @@ from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _mirror, _overlays
 from vgbench_gen.tasks._homographies.solver import border_rule, homography_solvers, pair_images
 from vgbench_gen.tasks._homographies.task import Components, HomographyTask, corners_px, printed_matrix, warp_problem
-from vgbench_gen.tasks.base import Mark, Presentation, tasks, with_margins
+from vgbench_gen.tasks.base import tasks, with_margins
+from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
@@ -28,7 +29,7 @@ class HomographyToImage(HomographyTask):
 
     name = "homography_to_image"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
-    partner_kind = "mirror"
+    counterpart_kind = "mirror"
     solvers = homography_solvers(pair_images)
     image_rules = (*MOST_SIMILAR_IMAGE, border_rule(pair_images))
 
@@ -52,14 +53,14 @@ class HomographyToImage(HomographyTask):
         slots = {"matrix": self.printed(fact.truth_candidate.value)} | camera_slots(camera, intrinsics=False)
         return Presentation(shown, slots, texts)
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: H' = F H F, and with it the numbers of the matrix."""
         width, height = fact.evidence["size"]
         try:
             second = mirror.homography(fact.second_value, width, width)
         except GeometryError:
             return None
-        mirrored = _mirror.partner(self, fact, lambda member: self._mirrored(member, width, height), second)
+        mirrored = _mirror.counterpart(self, fact, lambda member: self._mirrored(member, width, height), second)
         if mirrored is None:
             return None
         # Denominators count from the top-left pixel, which is another one now.

@@ -27,7 +27,8 @@ from vgbench_gen.tasks._homographies.task import (
     warp_problem,
     warped_picture,
 )
-from vgbench_gen.tasks.base import Mark, Presentation, tasks
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -42,7 +43,7 @@ class HomographyToMatrix(HomographyTask):
     """
 
     name = "homography_to_matrix"
-    partner_kind = "inverse"
+    counterpart_kind = "inverse"
     solvers = homography_solvers(pair_matrices)
     image_rules = (border_rule(pair_matrices),)
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_image_to_matrix_vqa"}
@@ -92,7 +93,7 @@ class HomographyToMatrix(HomographyTask):
         stored = np.array(truth["evidence"]["corners_px"], dtype=np.float64)
         return self.rounded(homography.from_points(stored, homography.image_corners(*evidence["fact"]["size"])))
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """From the warped image back to the first; None where an inverse has no H33 = 1."""
         try:
             candidates = tuple(_inverse(candidate) for candidate in fact.candidates)

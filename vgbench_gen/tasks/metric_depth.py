@@ -42,7 +42,8 @@ from vgbench_gen.tasks._regions import (
     propose_rects,
     region_mark,
 )
-from vgbench_gen.tasks.base import Mark, Presentation, reject, tasks, with_margins
+from vgbench_gen.tasks.base import reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
@@ -67,7 +68,7 @@ class MetricDepth(ScalarTask):
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
-    partner_kind = "mirror"
+    counterpart_kind = "mirror"
     checks = (check_regions,)
     solvers = NoSolver("Classical vision has no metric depth from one image without learning; cues are reported.")
     paper_column = "Depth"
@@ -268,10 +269,10 @@ class MetricDepth(ScalarTask):
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self.pictures(fact), self.slots(fact), texts)
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.partner(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
+        return _mirror.counterpart(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
 
     def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which

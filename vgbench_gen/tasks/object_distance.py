@@ -34,7 +34,8 @@ from vgbench_gen.tasks._object_routes import second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects
 from vgbench_gen.tasks._proposals import ranged
-from vgbench_gen.tasks.base import Margins, Mark, Presentation, Twins, reject, tasks, with_margins
+from vgbench_gen.tasks.base import reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation
 from vgbench_gen.tasks.records import camera_from_record, camera_slots
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
@@ -87,7 +88,7 @@ class ObjectDistance(ScalarTask):
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
     learns = "truths"
-    partner_kind = "swap"
+    counterpart_kind = "swap"
     checks = (check_boxes,)
     solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
     paper_column = "Distance"
@@ -187,7 +188,7 @@ class ObjectDistance(ScalarTask):
         clue = self._clue(fact)
         steps = float(np.log(low)), float(np.log(high))
         gap = self.limits.gap_min_m + 10.0**-self.decimals
-        odds = math.inf if self.again else 1.0
+        odds = math.inf if self.is_redraw else 1.0
         return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, gap, odds)
 
     def _clue(self, fact: Fact) -> DistanceClue:
@@ -264,16 +265,16 @@ class ObjectDistance(ScalarTask):
             self.pictures(fact), self.slots(fact), tuple(self.printed(option.value) for option in options.options)
         )
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """As for every scalar; None where either number could not be a true one, which would give it away."""
-        twins = super().twins(fact, rng)
+        twins = super().claim_pair(fact, rng)
         gates = self.limits
         if twins is None or twins.false.separation < 1:
             return None
         possible = all(gates.min_m <= claim.value[0] <= gates.max_m for claim in (twins.true, twins.false))
         return twins if possible else None
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """From the second object to the first: the same picture, the objects named in the other order."""
         evidence = dict(fact.evidence) | {
             "margins": {

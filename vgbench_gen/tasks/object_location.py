@@ -35,17 +35,8 @@ from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, sec
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
 from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
 from vgbench_gen.tasks._proposals import moved, ranged
-from vgbench_gen.tasks.base import (
-    SECOND_ROUTE_SHARE,
-    Claim,
-    Mark,
-    Presentation,
-    Task,
-    Twins,
-    reject,
-    tasks,
-    with_margins,
-)
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.tasks.scalar import evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
@@ -86,7 +77,7 @@ class ObjectLocation(Task):
     }
     needs_objects = True
     learns = "truths"
-    partner_kind = "mirror"
+    counterpart_kind = "mirror"
     checks = (check_box,)
     solvers = NoSolver("Classical vision has no metric box from one image without learning; cues are reported.")
     paper_column = "Obj-Pos."
@@ -199,7 +190,7 @@ class ObjectLocation(Task):
         """The eight corners on one line."""
         return word("option.box", box=numbers.corners_line(value, DECIMALS))
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """(1 - IoU) / (1 - the largest IoU allowed), so >= 1 exactly where the printed boxes overlap little enough."""
         try:
             iou = boxes.iou_3d(boxes.from_corners(a.value), boxes.from_corners(b.value))
@@ -207,13 +198,13 @@ class ObjectLocation(Task):
             return 0.0
         return (1 - iou) / (1 - self.limits.iou_max)
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of the depths of the centres over the ceiling."""
         near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
         return float(np.log(far / near) / np.log(self.limits.depth_ratio_max)) if near > 0 else float("inf")
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation` and `spread`; an overlap is the same both ways round."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio` and `ceiling_ratio`; an overlap is the same both ways round."""
         found = [boxes.from_corners(candidate.value) for candidate in candidates]
         iou = np.eye(len(found))
         for i, j in itertools.combinations(range(len(found)), 2):
@@ -261,7 +252,7 @@ class ObjectLocation(Task):
     def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
         clue = self._clue(fact)
         steps = float(np.log(low)), float(np.log(high))
-        odds = math.inf if self.again else _ODDS if count > 2 else 1.0
+        odds = math.inf if self.is_redraw else _ODDS if count > 2 else 1.0
         return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, odds=odds)
 
     def _clue(self, fact: Fact) -> BoxClue:
@@ -321,7 +312,7 @@ class ObjectLocation(Task):
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self._pictures(fact), self._slots(fact), texts)
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """The true claim is the box with slight noise, the false one that same box nearer or farther, as on a ladder of
         two."""
         truth = fact.truth_candidate
@@ -337,7 +328,7 @@ class ObjectLocation(Task):
             return None
         scale = float(np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
         claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
-        off = [self.separation(truth, claim, fact) for claim in claims]
+        off = [self.margin_ratio(truth, claim, fact) for claim in claims]
         most = (1 - TRUE_IOU_MIN) / (1 - self.limits.iou_max)
         if not all(self.valid(claim, fact) for claim in claims) or off[0] > most or off[1] < 1:
             return None
@@ -345,13 +336,13 @@ class ObjectLocation(Task):
             Claim({"box": numbers.corners_line(claim.value, DECIMALS)}, claim.value, value)
             for claim, value in zip(claims, off, strict=True)
         )
-        return Twins(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
+        return ClaimPair(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: corners reflected, and listed so that the box is no mirrored one."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
         second = mirror.corners(fact.second_value)
-        return _mirror.partner(self, fact, lambda member: self._mirrored(member, width), second)
+        return _mirror.counterpart(self, fact, lambda member: self._mirrored(member, width), second)
 
     def _mirrored(self, member: Candidate, width: int) -> Candidate:
         evidence = dict(member.evidence)

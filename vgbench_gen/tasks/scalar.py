@@ -12,7 +12,8 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import moved
-from vgbench_gen.tasks.base import Claim, Presentation, Task, Twins
+from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
 
@@ -67,7 +68,7 @@ class ScalarTask(Task):
         """Number with its unit; the unit's word follows the fact's kind where there are several."""
         return word("option.metres", value=fixed(float(value[0]), self.decimals))
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Smaller of log-ratio over the ratio margin and difference over the gap."""
         x, y = float(a.value[0]), float(b.value[0])
         if min(x, y) <= 0:
@@ -76,13 +77,13 @@ class ScalarTask(Task):
         gap = self.gap_min(fact)
         return min(by_ratio, abs(x - y) / gap) if gap else by_ratio
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio over the ceiling."""
         x, y = float(a.value[0]), float(b.value[0])
         return float(abs(np.log(x / y)) / np.log(self.ratio_max(fact))) if min(x, y) > 0 else np.inf
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation` and `spread`."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio` and `ceiling_ratio`."""
         values = np.array([float(candidate.value[0]) for candidate in candidates])
         logs = np.log(values)
         by_ratio = np.abs(logs[:, None] - logs)
@@ -101,9 +102,9 @@ class ScalarTask(Task):
         """How far a true claim may be off in the task's unit: half the stated tolerance, and its own rounding."""
         return self.claim_tolerance / 2 * float(fact.truth_candidate.value[0]) + 0.5 * 10.0**-self.decimals
 
-    def claim_separation(self, claimed: Candidate, fact: Fact) -> float:
+    def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
         """As between options; a claim beyond its noise and within the margin is neither true nor false (above 0.5)."""
-        off = self.separation(fact.truth_candidate, claimed, fact)
+        off = self.margin_ratio(fact.truth_candidate, claimed, fact)
         error = abs(float(claimed.value[0] - fact.truth_candidate.value[0]))
         neither = off < 1 and error > self.claim_noise_max(fact) + 1e-9
         return max(off, 0.75) if neither else off
@@ -155,7 +156,7 @@ class ScalarTask(Task):
         answer = word(f"answer.{self.unit_key(fact)}", value=value)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """True and false numbers carry the same noise; the false one belongs to another candidate where one fits."""
         truth, shares = float(fact.truth_candidate.value[0]), rng.uniform(-1, 1, 2)
         other = self._other_value(fact, rng)
@@ -170,7 +171,7 @@ class ScalarTask(Task):
         )
         if abs(true_value[0] / truth - 1) > self.claim_tolerance / 2 + 10.0**-self.decimals / truth:
             return None
-        return Twins(
+        return ClaimPair(
             self.pictures(fact),
             self.slots(fact) | {"tolerance": word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")},
             self._claim(true_value, fact),
@@ -186,8 +187,8 @@ class ScalarTask(Task):
             for i, c in enumerate(fact.candidates)
             if i != fact.truth
             and np.exp(abs(np.log(c.value[0] / truth.value[0]))) >= FALSE_RATIO_MIN
-            and self.separation(truth, c, fact) >= 1
-            and self.spread(truth, c, fact) <= 1
+            and self.margin_ratio(truth, c, fact) >= 1
+            and self.ceiling_ratio(truth, c, fact) <= 1
         ]
         if apart:
             return apart[int(rng.integers(len(apart)))]
@@ -196,7 +197,7 @@ class ScalarTask(Task):
 
     def _claim(self, value: FloatArray, fact: Fact) -> Claim:
         truth = fact.truth_candidate
-        off = self.separation(truth, Candidate("", value), fact)
+        off = self.margin_ratio(truth, Candidate("", value), fact)
         return Claim({"claim": fixed(float(value[0]), self.decimals)}, value, off)
 
 

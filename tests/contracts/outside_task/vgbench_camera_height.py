@@ -16,7 +16,8 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Mark, Presentation, Problems, reject, tasks, with_margins
+from vgbench_gen.tasks.base import Problems, reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import camera_slots
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.solving import ImageRule, Solver, VisibleQuestion

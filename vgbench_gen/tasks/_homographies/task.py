@@ -25,7 +25,8 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies.checks import check_warps
 from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._proposals import moved
-from vgbench_gen.tasks.base import Margins, Task, reject, with_margins
+from vgbench_gen.tasks.base import Task, reject, with_margins
+from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.text import lint, numbers
 
 PER_FRAME = 2
@@ -280,7 +281,7 @@ class HomographyTask(Task):
             most = max(dropped, key=lambda name: dropped[name])
             return reject(self, view, key, f"warps_{most}", len(pool), 4, str(dropped))
         fact = self.new_fact(view, tuple(pool), frame_ids=(frame.id,), key=key, evidence={"size": [width, height]})
-        eligible = np.array([all(self.separation(c, u, fact) >= 1 for u in used) for c in pool])
+        eligible = np.array([all(self.margin_ratio(c, u, fact) >= 1 for u in used) for c in pool])
         drawn = self.with_drawn_truth(fact, rng, eligible)
         if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
@@ -316,16 +317,16 @@ class HomographyTask(Task):
         """Four significant digits."""
         return printed_matrix(value)
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Corner error over the required share of the diagonal."""
         return self._of_diagonal(a, b, fact) / self.limits.gap_min_d
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Corner error over the allowed share of the diagonal."""
         return self._of_diagonal(a, b, fact) / self.limits.gap_max_d
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation` and `spread`."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio` and `ceiling_ratio`."""
         width, height = fact.evidence["size"]
         corners = np.stack([corners_px(candidate.value, width, height) for candidate in candidates])
         apart = corners[:, None] - corners

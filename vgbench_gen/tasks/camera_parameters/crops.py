@@ -15,8 +15,8 @@ import numpy as np
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import cameras
 from vgbench_gen.scenes.view import ViewFrame
-from vgbench_gen.tasks.base import Margins
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
+from vgbench_gen.tasks.presentation import Margins
 
 LONG_SIDE_PX = 640  # of the delivered crop: the largest zoom then enlarges a 1024 px frame less than twice
 LINE_OF_SIDE_MIN = 0.03  # a shorter segment, in shares of the crop's long side, carries no direction

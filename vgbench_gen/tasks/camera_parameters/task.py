@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import cv2
@@ -22,7 +23,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks._proposals import moved, ranged
-from vgbench_gen.tasks.base import Claim, Mark, Presentation, Twins, reject, tasks, with_margins
+from vgbench_gen.tasks.base import reject, tasks, with_margins
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
 from vgbench_gen.tasks.camera_parameters.crops import Crop, ladder_crops, off_centre_crops, output_size
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
@@ -36,6 +37,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     rounded_as,
     shown_crop,
 )
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text.numbers import fixed
@@ -64,7 +66,7 @@ class CameraParameters(ScalarTask):
         "fov": "edge to edge",
         "size": "as delivered",
     }
-    partner_kind = "mirror"
+    counterpart_kind = "mirror"
     checks = (check_crops,)
     solvers = NoSolver("Classical vision finds a camera from vanishing points only in some images; none is shipped.")
     paper_column = "Camera"
@@ -164,7 +166,7 @@ class CameraParameters(ScalarTask):
         """The value as an option text."""
         return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), decimals_of(fact.ask)))
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
         gates = self.limits
         x, y = float(a.value[0]), float(b.value[0])
@@ -174,8 +176,8 @@ class CameraParameters(ScalarTask):
             return abs(x - y) / gates.fov_gap_min_deg
         return float(abs(np.log(x / y)) / np.log(self.ratio_min(fact))) if min(x, y) > 0 else 0.0
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation` and `spread`."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio` and `ceiling_ratio`."""
         gates, values = (
             self.limits,
             np.array([float(candidate.value[0]) for candidate in candidates]),
@@ -199,7 +201,7 @@ class CameraParameters(ScalarTask):
         """Of focal lengths, whatever is asked."""
         return self.limits.focal_ratio_max
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
         if "fx" not in a.evidence or "fx" not in b.evidence:
             return 0.0
@@ -311,7 +313,7 @@ class CameraParameters(ScalarTask):
         within = self.centre_tolerance_px(fact) if fact.ask in CENTRES else self.claim_tolerance * truth
         return within / 2 + last_digit / 2
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """The false value belongs to another member of a random option set, so either could have been the true one."""
         truth = float(fact.truth_candidate.value[0])
         if fact.ask in CENTRES:
@@ -350,17 +352,18 @@ class CameraParameters(ScalarTask):
             # False whether the tolerance is read as a share of the truth or of the claim.
             allowed = tolerance if fact.ask in CENTRES else tolerance * max(truth, float(false.value[0]))
             if false.separation >= 1 and abs(false.value[0] - truth) > allowed:
-                return Twins(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
+                return ClaimPair(self.pictures(fact), self.slots(fact) | {"tolerance": phrase}, true, false, tolerance)
         return None
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: the same camera but for cx, which is counted from the other side."""
         base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(fact.evidence["size"][0])
         second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
-        return _mirror.partner(self, fact, lambda member: _mirrored(member, fact.ask, base_width, out_width), second)
+        turn = partial(_mirrored, ask=fact.ask, base_width=base_width, out_width=out_width)
+        return _mirror.counterpart(self, fact, turn, second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
-        off = self.separation(fact.truth_candidate, Candidate("", value), fact)
+        off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)
         return Claim({"claim": fixed(float(value[0]), decimals_of(fact.ask))}, value, off, key)
 
 

@@ -24,22 +24,13 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _poses
 from vgbench_gen.tasks._noise import noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
-from vgbench_gen.tasks.base import (
-    SECOND_ROUTE_SHARE,
-    Claim,
-    Mark,
-    Presentation,
-    Task,
-    Twins,
-    reject,
-    tasks,
-    with_margins,
-)
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
 from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import camera_from_record, camera_record, camera_slots
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
@@ -80,7 +71,7 @@ class PointTracking(Task):
     category, subcategory = "Point and Object Tracking", "3D Tracking"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
-    partner_kind = "back"
+    counterpart_kind = "back"
     learns = "pools"
     checks = (check_tracks,)
     solvers = SOLVERS
@@ -225,7 +216,7 @@ class PointTracking(Task):
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
         return back if np.linalg.norm(back - target) <= allowed_px else None
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
         back = track_back.exchanged(fact)
         return None if back is None else _mirror.checked(self, back)
@@ -239,7 +230,7 @@ class PointTracking(Task):
         sets = self._sets(fact, count)
         if not len(sets):
             return None
-        drawn = track_odds.drawn_set(fact, sets, self.known, rng, self.again)
+        drawn = track_odds.drawn_set(fact, sets, self.known, rng, self.is_redraw)
         if drawn is None:
             raise TooFewOptionsError("unbalanced", f"{fact.key}: the place would tell")
         members = sets[drawn].tolist()
@@ -303,14 +294,14 @@ class PointTracking(Task):
         """ "(u, v)"."""
         return point(value)
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Apart in image 2 and in space, both over their margins."""
         gates = self.limits
         gap_m = np.linalg.norm(np.subtract(a.evidence["point_2_m"], b.evidence["point_2_m"]))
         return min(self._gap(a.value, b.value, fact), float(gap_m) / gates.gap_min_m)
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation`; there is no ceiling between pairs."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio`; there is no ceiling between pairs."""
         gates, diagonal_px = self.limits, float(fact.evidence["diagonal_px"])
         uv_px = np.stack([candidate.value for candidate in candidates])
         points_m = np.array([candidate.evidence["point_2_m"] for candidate in candidates], dtype=np.float64)
@@ -362,7 +353,7 @@ class PointTracking(Task):
         texts = tuple(word("option.point", n=str(n)) for n in numbers)
         return Presentation(self._pictures(fact, shown), self._slots(fact, shown), texts)
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """Two numbered points; the true claim names the target's number, the false one the other's."""
         sets = self._sets(fact, 2)
         drawn = track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
@@ -374,10 +365,10 @@ class PointTracking(Task):
         true, false = (
             Claim({"number": str(n)}, member.value, separation, member.key)
             for member, n, separation in zip(
-                (truth, decoy), numbers, (0.0, self.separation(truth, decoy, fact)), strict=True
+                (truth, decoy), numbers, (0.0, self.margin_ratio(truth, decoy, fact)), strict=True
             )
         )
-        return Twins(self._pictures(fact, shown), self._slots(fact, shown), true, false, 0.0)
+        return ClaimPair(self._pictures(fact, shown), self._slots(fact, shown), true, false, 0.0)
 
     @staticmethod
     def _numbered(

@@ -31,7 +31,8 @@ from vgbench_gen.tasks._regions import (
     mirrored_region,
     region_mark,
 )
-from vgbench_gen.tasks.base import Mark, Presentation, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.base import Task, reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import camera_slots, numbered
 from vgbench_gen.tasks.relative_depth.rules import depth_rules
 from vgbench_gen.tasks.scalar import evidence_rect
@@ -68,7 +69,7 @@ class RelativeDepth(Task):
     category, subcategory = "Depth and Distance", "Relative"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "relative_depth_vqa"}
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
-    partner_kind = "mirror"
+    counterpart_kind = "mirror"
     checks = (check_regions,)
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
@@ -232,13 +233,13 @@ class RelativeDepth(Task):
         """For reports."""
         return numbers.fixed(float(value[0]), 2)
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Order margin where one of the two is the truth; two decoys may be equally deep."""
         if fact.truth_candidate.key in (a.key, b.key):
             return self._order_separation(float(a.value[0]), float(b.value[0]))
         return 1.0
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio over the ceiling."""
         return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.limits.order_ratio_max))
 
@@ -287,10 +288,10 @@ class RelativeDepth(Task):
         texts = tuple(word("option.region", n=str(place[i])) for i in range(len(rects)))
         return Presentation((_mirror.picture(fact, frame_id, *ops),), slots, texts)
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths and sets."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.partner(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
+        return _mirror.counterpart(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
 
 
 def _apart_m(a: Region, b: Region) -> float:

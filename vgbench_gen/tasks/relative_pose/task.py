@@ -23,17 +23,8 @@ from vgbench_gen.tasks._noise import mean_gaps_m, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import pose_of
-from vgbench_gen.tasks.base import (
-    SECOND_ROUTE_SHARE,
-    Claim,
-    Mark,
-    Presentation,
-    Task,
-    Twins,
-    reject,
-    tasks,
-    with_margins,
-)
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import camera_record, camera_slots
 from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
@@ -56,7 +47,7 @@ class RelativePose(Task):
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     input_modality = "multi-images"
-    partner_kind = "inverse"
+    counterpart_kind = "inverse"
     checks = (check_motions,)
     solvers = SOLVERS
     paper_column = "Pose-Est."
@@ -201,15 +192,15 @@ class RelativePose(Task):
         printed = self.rounded(value)
         return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Clear in rotation or in direction of translation, and visible in the image, all over their margins."""
         gates = self.limits
         shift = self._shift_d(a, b.value) / gates.reprojection_gap_min_d
         turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         return min(max(turn, self._direction(a.value, b.value)), shift)
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation`; there is no ceiling between pairs."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio`; there is no ceiling between pairs."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
         turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
@@ -310,7 +301,7 @@ class RelativePose(Task):
         texts = tuple(self.printed(option.value) for option in options.options)
         return Presentation(self._pictures(fact), self._slots(fact), texts)
 
-    def twins(self, fact: Fact, rng: np.random.Generator) -> Twins | None:
+    def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """True: the pose with noise inside half the tolerance. False: a compatible member of the pool, with noise of
         the same law, so that both are as far from what is stored and as much of a rotation once printed."""
         truth = fact.truth_candidate
@@ -331,14 +322,14 @@ class RelativePose(Task):
         if noise > 0.5 or self.claim_error(truth.value, values[1]) < _FALSE_CLAIM_MIN:
             return None
         claims = [
-            Claim(_poses.slots(value), value, self.separation(truth, replace(truth, value=value), fact), one.key)
+            Claim(_poses.slots(value), value, self.margin_ratio(truth, replace(truth, value=value), fact), one.key)
             for one, value in zip(chosen, values, strict=True)
         ]
         slots = self._slots(fact) | {
             "tolerance_deg": fixed(CLAIM_ROTATION_DEG, 0),
             "tolerance_m": fixed(CLAIM_TRANSLATION_M, 2),
         }
-        return Twins(self._pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
+        return ClaimPair(self._pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
 
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """The rotation's and the translation's."""
@@ -352,7 +343,7 @@ class RelativePose(Task):
             float(np.linalg.norm(truth[:, 3] - claimed[:, 3])) / CLAIM_TRANSLATION_M,
         )
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """The pose from the second camera to the first, from the unrounded poses; every candidate is turned around.
 
         None where the camera of a candidate's first image is not known.

@@ -20,7 +20,8 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import mean_gaps_m, nearest, noisy_poses
 from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Margins, Mark, Presentation, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
 from vgbench_gen.tasks.records import camera_record, camera_slots
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
@@ -51,7 +52,7 @@ class ViewAfterMotion(Task):
         "axes": "opencv",
         "unit": "m",
     }
-    partner_kind = "mirror"
+    counterpart_kind = "mirror"
     checks = (check_motions,)
     solvers = SOLVERS
     image_rules = MOST_SIMILAR_IMAGE
@@ -197,15 +198,15 @@ class ViewAfterMotion(Task):
         """R row by row, then t; options of this task are images."""
         return _poses.printed(value)
 
-    def separation(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Two views stand apart in turn or place of the camera, and in the image, all over their margins."""
         gates = self.limits
         turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         place = _poses.centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
         return min(max(turn, place), self._shift_d(a, b.value, fact) / gates.image_gap_min_d)
 
-    def pair_tables(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `separation` and `spread`."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """See `margin_ratio` and `ceiling_ratio`."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
         turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
         centres_m = np.einsum("nji,nj->ni", values[:, :, :3], values[:, :, 3])
@@ -222,7 +223,7 @@ class ViewAfterMotion(Task):
         points = np.array(fact.evidence["points_m"])
         return _poses.median_shift_d(a.evidence["camera"], a.value, value, points, inside=True)
 
-    def spread(self, a: Candidate, b: Candidate, fact: Fact) -> float:
+    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Difference in overlap with the source over what is allowed, so that overlap does not tell."""
         gap = abs(a.evidence["pair"]["overlap"] - b.evidence["pair"]["overlap"])
         return float(gap / self.limits.overlap_spread_max)
@@ -277,11 +278,11 @@ class ViewAfterMotion(Task):
         slots = _poses.slots(fact.truth_candidate.value) | camera_slots(fact.cameras[fact.frame_ids[0]])
         return Presentation(tuple(_mirror.picture(fact, frame_id) for frame_id in shown), slots, texts)
 
-    def partner(self, fact: Fact) -> Fact | None:
+    def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
         points = mirror.points(np.array(fact.evidence["points_m"]).reshape(-1, 3)).tolist()
         turned = replace(fact, evidence={**fact.evidence, "points_m": points})
-        return _mirror.partner(self, turned, self._mirrored, mirror.motion(fact.second_value))
+        return _mirror.counterpart(self, turned, self._mirrored, mirror.motion(fact.second_value))
 
     def _mirrored(self, member: Candidate) -> Candidate:
         evidence = dict(member.evidence)

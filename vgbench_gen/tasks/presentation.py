@@ -1,0 +1,88 @@
+"""What a task hands over: pictures, slots and options of a question, claims of a judgment, marks that explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.store.pictures import Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that `vgbench explain` draws over a shown picture."""
+
+    kind: str
+    """"point" (every point a dot), "line" (points joined in order) or "rect" (two points, opposite corners)."""
+    points_px: tuple[tuple[float, float], ...]
+    """Pixels of the shown picture."""
+    label: str = ""
+    """Beside the first point."""
+    right: bool = True
+    """Whether it is part of the truth; otherwise it is part of a wrong option."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Presentation:
+    """Everything a question shows, before words are chosen."""
+
+    pictures: tuple[Picture, ...]
+    """In the order shown."""
+    slots: Mapping[str, str]
+    """Name of a slot in the templates -> the string that fills it."""
+    options: tuple[str, ...] = ()
+    """Texts without letters, in the order of the option set."""
+    answer: str = ""
+    """The open-ended answer with its unit; "" for other question types."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Claim:
+    """One half of a pair of judgments: the same pixels, other words."""
+
+    slots: Mapping[str, str]
+    """The claim's own slots."""
+    value: FloatArray
+    """The claimed value as printed."""
+    separation: float
+    """Distance from the truth over the required margin."""
+    key: str = ""
+    """Candidate that the claim is about; "" where it was computed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimPair:
+    """A true and a false claim about the same pixels."""
+
+    pictures: tuple[Picture, ...]
+    """In the order shown."""
+    slots: Mapping[str, str]
+    """Slots that both claims share."""
+    true: Claim
+    false: Claim
+    tolerance: float
+    """What "true" means, in the task's unit or as a ratio."""
+
+
+@dataclass(slots=True)
+class Margins:
+    """Collects value-over-limit ratios of the gates a draft passed, for its difficulty."""
+
+    ratios: dict[str, float] = field(default_factory=dict)
+    """Name of the gate -> ratio, at least 1 where it holds."""
+
+    def at_least(self, name: str, value: float, limit: float) -> bool:
+        """Record `value >= limit` and say whether it holds."""
+        self.ratios[name] = round(float(value / limit), 4) if limit else 1.0
+        return value >= limit
+
+    def at_most(self, name: str, value: float, limit: float) -> bool:
+        """Record `value <= limit` and say whether it holds."""
+        self.ratios[name] = round(float(limit / value), 4) if value > 0 else 1e3
+        return value <= limit
+
+    @property
+    def smallest(self) -> float:
+        """The tightest ratio; 1 where nothing was recorded."""
+        return min(self.ratios.values(), default=1.0)
