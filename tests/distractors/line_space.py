@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
-from vgbench_gen.distractors.base import Proposal
+from vgbench_gen.distractors.base import Proposal, margins_pair_by_pair
 
 
 @dataclass
@@ -28,8 +28,8 @@ class Line:
     def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         return float(abs(a.value[0] - b.value[0]) / 8)
 
-    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
-        return None
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        return margins_pair_by_pair(candidates, fact, self)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         return bool(candidate.value[0] > 0)

@@ -14,8 +14,15 @@ from tests.small_room import small_view
 from tests.tasks.two_view_scenes import drawn, room_view
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Candidate, Fact
-from vgbench_gen.distractors.base import OptionSet, compatibility, pair_problem, pair_problems, strategies
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
+from vgbench_gen.distractors.base import (
+    OptionSet,
+    compatibility,
+    margins_pair_by_pair,
+    pair_problem,
+    pair_problems,
+    strategies,
+)
 from vgbench_gen.tasks.base import Task, tasks
 
 TABLED = [name for name in tasks.names() if type(tasks[name]).pair_margins is not Task.pair_margins]
@@ -24,13 +31,14 @@ ELSEWHERE = {"object_distance"}  # its room is another one; the table is the one
 
 
 class PairByPair:
-    """A task as an answer space without tables."""
+    """A task as an answer space that asks its pairs one by one."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> None:
-        return None
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        space: Any = self
+        return margins_pair_by_pair(candidates, fact, space)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.task, name)
@@ -53,7 +61,6 @@ def test_tables_say_what_pairs_say(name: str) -> None:
     for fact in facts:
         valid = [c for c in fact.candidates if task.valid(c, fact)]
         tables = task.pair_margins(valid, fact)
-        assert tables is not None
         for (i, a), (j, b) in itertools.product(enumerate(valid), repeat=2):
             if i != j:
                 assert tables[0][i, j] == pytest.approx(task.margin_ratio(a, b, fact), rel=1e-9, abs=1e-12)

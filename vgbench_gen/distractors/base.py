@@ -42,9 +42,9 @@ class AnswerSpace(Protocol):
     def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Distance over the ceiling: two options may stand together when this is <= 1."""
 
-    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
-        """(separations (n, n), spreads (n, n)) of all ordered pairs of valid candidates, equal to `margin_ratio` and
-        `ceiling_ratio` up to rounding; None where pairs are asked one by one."""
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """(margin ratios (n, n), ceiling ratios (n, n)) of all ordered pairs of valid candidates, equal to
+        `margin_ratio` and `ceiling_ratio` up to rounding; `margins_pair_by_pair` where nothing is faster."""
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family (a rotation, a cuboid, a positive depth, inside the image)."""
@@ -193,26 +193,34 @@ def pair_problems(
 ) -> IntArray:
     """(n, n) `pair_problem` of all pairs of valid candidates as numbers, 0 for none; the diagonal is 0.
 
-    By the space's own tables where it has them: a pool of twelve costs hundreds of calls otherwise.
+    All at once by `AnswerSpace.pair_margins`: a pool of twelve costs hundreds of calls otherwise.
     """
-    n = len(candidates)
-    codes = np.zeros((n, n), dtype=np.int64)
-    tables = space.pair_margins(candidates, fact) if margins == "enforced" else None
-    if tables is None:
-        undecided = [[i, j] for i, j in itertools.combinations(range(n), 2)]
-    else:
-        separation, spread = np.fmin(tables[0], tables[0].T), np.fmax(tables[1], tables[1].T)
-        codes[spread > 1] = _PROBLEMS.index("ceiling")
-        codes[separation < 1] = _PROBLEMS.index("margin")
-        codes[_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
-        np.fill_diagonal(codes, 0)
-        # A table may round otherwise than the function of one pair, which verification trusts.
-        close = (np.abs(separation - 1) < _ROUNDING) | (np.abs(spread - 1) < _ROUNDING)
-        undecided = np.argwhere(np.triu(close, 1)).tolist()
-    for i, j in undecided:
+    codes = np.zeros((len(candidates), len(candidates)), dtype=np.int64)
+    close = np.zeros_like(codes, dtype=bool)
+    if margins == "enforced":
+        # Both ways round: a metric may measure in pixels of the first one's image.
+        apart, wide = space.pair_margins(candidates, fact)
+        apart, wide = np.fmin(apart, apart.T), np.fmax(wide, wide.T)
+        codes[wide > 1] = _PROBLEMS.index("ceiling")
+        codes[apart < 1] = _PROBLEMS.index("margin")
+        # All pairs at once may round otherwise than one pair, which verification trusts.
+        close = (np.abs(apart - 1) < _ROUNDING) | (np.abs(wide - 1) < _ROUNDING)
+    codes[_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
+    np.fill_diagonal(codes, 0)
+    for i, j in np.argwhere(np.triu(close, 1)).tolist():
         problem = pair_problem(candidates[i], candidates[j], fact, space, margins)
         codes[i, j] = codes[j, i] = _PROBLEMS.index(problem)
     return codes
+
+
+def margins_pair_by_pair(
+    candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace
+) -> tuple[FloatArray, FloatArray]:
+    """`AnswerSpace.pair_margins` by the two functions of one pair; the diagonal is 0."""
+    apart, wide = np.zeros((2, len(candidates), len(candidates)))
+    for (i, a), (j, b) in itertools.permutations(enumerate(candidates), 2):
+        apart[i, j], wide[i, j] = space.margin_ratio(a, b, fact), space.ceiling_ratio(a, b, fact)
+    return apart, wide
 
 
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:

@@ -19,7 +19,7 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth
+from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, margins_pair_by_pair
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
@@ -202,9 +202,9 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """Distance over the ceiling; 0 where the task has no pairwise ceiling."""
         return 0.0
 
-    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray] | None:
-        """(separations, spreads) of all ordered pairs at once, (n, n) each; a task whose metric is costly has them."""
-        return None
+    def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
+        """(margin ratios, ceiling ratios) of all ordered pairs at once, (n, n) each; a costly metric needs its own."""
+        return margins_pair_by_pair(candidates, fact, self)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Whether the value is a member of the family."""
