@@ -29,6 +29,8 @@ html_copy_source = False
 # Anchors of headings are GitHub's, as citations in the code use them; a link that leads nowhere is a warning.
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]
+# Quotes in docstrings are those of Python.
+smartquotes = False
 nitpicky = True
 # Types in signatures name classes of other packages and of rooms that have no page.
 nitpick_ignore_regex = [(r"py:.*", r".*")]

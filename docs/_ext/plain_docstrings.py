@@ -2,7 +2,8 @@
 
 Docstrings are read in an editor first, so they are no reStructuredText. What napoleon has made of them is adapted in
 three places: `code` gets double backticks, a citation of a page becomes a link within the site, and characters that
-reStructuredText would take for marks are escaped.
+reStructuredText would take for marks are escaped. Docstrings of attributes do not go through napoleon, which takes
+what stands before the first colon for a type; ours are sentences.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 CITATION = re.compile(r"^docs/([\w-]+)\.md(?:#([\w-]+))?$")
 CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+ATTRIBUTES = frozenset({"attribute", "data", "property"})  # as napoleon has it
 ROLE = re.compile(r":[\w:]+:$")
 
 
@@ -53,12 +55,19 @@ def _code(text: str, up: str) -> str:
     return f"``{text}``"
 
 
+def _keep(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    if what in ATTRIBUTES:
+        app.attribute_docstrings[name] = list(lines)
+
+
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     up = "../" * app.env.docname.count("/") if getattr(app.env, "docname", "") else "../"
-    lines[:] = adapted(lines, up)
+    lines[:] = adapted(app.attribute_docstrings.pop(name, lines), up)
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Adapt docstrings after napoleon has read their sections."""
+    app.attribute_docstrings = {}
+    app.connect("autodoc-process-docstring", _keep, priority=100)
     app.connect("autodoc-process-docstring", _process, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
