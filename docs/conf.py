@@ -6,6 +6,7 @@ reached version 1, and Sphinx reads docstrings without a plug-in of another proj
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from vgbench_gen import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+# Before autodoc imports it: pydantic cannot make a model with further sections while autodoc imports.
+importlib.import_module("vgbench_gen.core.gates")
 
 project = "vgbench-gen"
 author = "The vgbench-gen authors"
