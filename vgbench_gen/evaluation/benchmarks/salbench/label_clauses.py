@@ -29,7 +29,7 @@ _END = r"(?=\s*(?:[,:)]|\Z|\b(?:and|but|while|whereas|however|though|too|either|
 _KINDS = (
     ("except", rf"\b{_any('excepts')}\b"),
     ("other", rf"\b{_any('others')}\b"),
-    ("turn", rf"\b{_any('turns')}\b|,\s*(?:and\s+)?(?={_any('restarts')}\b)"),
+    ("turn", rf"\b{_any('turns')}\b"),
     ("likewise", rf"\b{_any('likewise')}\b"),
     ("elided", rf"\b(?:is|are|was|were|does|do|did|has|have)(?:n't|\s+not)?\b{_END}"),
     ("neg", rf"\b{_any('negations')}\b|{table('labels')['negated_verb']}"),

@@ -34,7 +34,7 @@ _DIFFER, _ASKS = (compile_pattern(rf"\b{any_of(words(key, 'labels'))}\b") for ke
 _LEFT_OPEN = compile_pattern(rf"\W+{any_of(words('turns', 'labels'))}\b[\w' ]*\Z")
 _GIVEN = compile_pattern(any_of(words("given", "labels")))
 _YES, _NO = any_of(words("verdicts_yes", "labels")), any_of(words("verdicts_no", "labels"))
-_SHORT_YES, _SHORT_NO = any_of(words("short_yes", "labels")), any_of(words("short_no", "labels"))
+_SHORT_NO = any_of(words("short_no", "labels"))
 _MARK_YES, _MARK_NO = any_of(words("marks_yes", "labels")), any_of(words("marks_no", "labels"))
 _ANNOUNCED = compile_pattern(
     rf"{any_of(words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
@@ -59,7 +59,7 @@ def _verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     forms = (
         rf"\s*(?:[:=|?]|-+>?|→)\s*[\"']?{either_way.format('no1')}(?![a-z])",
         rf"\s*\(\s*{either_way.format('no2')}(?![a-z])[^()\n]*\)",
-        rf"\s+(?:{_SHORT_YES}|(?P<no3>{_SHORT_NO}))(?=\s*(?:[,.;|)]|$))",
+        rf"\s+(?P<no3>{_SHORT_NO})(?=\s*(?:[,.;|)]|$))",
         rf"\s*:?\s*(?:{_MARK_YES}|(?P<no4>{_MARK_NO}))",
         rf"\s*:\s*(?P<no5>{alike})",
     )
