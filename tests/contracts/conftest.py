@@ -1,14 +1,17 @@
-"""One scene and one build of packages from outside, which all contract tests look at."""
+"""A scene, a build and what every verb made of it, with a loader, a task and a strategy that all come from outside."""
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import vgbench_gen
 from tests.contracts.outside import Told, install, vgbench
 from tests.contracts.tum_sequence import write_sequence
+from vgbench_gen.core.types import Item
 
 RECIPE = """
 seed = 5
@@ -22,27 +25,59 @@ min_m = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A folder of packages, scenes that one of them reads, and a build of these."""
+    """Folders that the packages of CONTRIBUTING.md were used in."""
 
-    site: Path
-    scenes: Path
-    build: Path
-    built: Told
+    home: Path
+    told: dict[str, Told]
+    """What each verb told."""
 
-    def run(self, *calls: list[str | Path]) -> list[Told]:
-        """As `vgbench`, with the packages at hand."""
-        return vgbench(self.site, *calls)
+    @property
+    def site(self) -> Path:
+        """The installed packages."""
+        return self.home / "site"
+
+    @property
+    def built(self) -> list[Item]:
+        """The questions with the options of the default strategy."""
+        return list(vgbench_gen.load(self.home / "build"))
+
+    @property
+    def far(self) -> list[Item]:
+        """The same with the options of the strategy from outside; all verbs after `distractors` got these."""
+        return list(vgbench_gen.load(self.home / "far"))
 
 
 @pytest.fixture(scope="session")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
-    """The packages of CONTRIBUTING.md, installed, and a build of a sequence that only they can read."""
+    """Build from a sequence that only the loader from outside reads, and give the result to every verb."""
     home = tmp_path_factory.mktemp("outside")
-    site, scenes, build = home / "site", home / "scenes", home / "build"
+    scenes, build, far, other = (home / name for name in ("scenes", "build", "far", "other"))
     for package in ("vgbench-tum", "vgbench-far-apart", "vgbench-point-distance"):
-        install(package, site)
+        install(package, home / "site")
     write_sequence(scenes)
-    recipe = home / "recipe.toml"
-    recipe.write_text(RECIPE)
-    [built] = vgbench(site, ["build", recipe, "--scenes", scenes, "--out", build, "--workers", "1"])
-    return Outside(site, scenes, build, built)
+    (home / "recipe.toml").write_text(RECIPE)
+    (home / "far.toml").write_text(f'strategy = "far_apart"\n{RECIPE}')
+    calls: list[list[str | Path]] = [
+        ["scenes", scenes, "--json"],
+        ["doctor", "--scenes", scenes, "--out", home / "later"],
+        ["build", home / "recipe.toml", "--scenes", scenes, "--out", build, "--workers", "1"],
+    ]
+    told = vgbench(home / "site", *calls)
+    assert told[-1].status == 0, told[-1].errors
+    shutil.copytree(build, other)
+    # An id that `distractors` leaves as it is.
+    kept = next(item.id for item in vgbench_gen.load(build) if item.question_type == "open-ended")
+    calls = [
+        ["compose", home / "far.toml", "--out", other, "--workers", "1"],
+        ["distractors", build, "--strategy", "far-apart", "--out", far, "--workers", "1"],
+        ["verify", far, "--scenes", scenes, "--workers", "1"],
+        ["audit", far, "--workers", "1"],
+        ["browse", far],
+        ["explain", far, kept, "--out", home / "why.png"],
+        ["publish", far, "--repo", "lab/far", "--dry-run"],
+        ["export", far, "--to", "spatialscore-json", "--out", home / "export"],
+        ["eval", far, "--model", "baseline:truth"],
+        ["score", far],
+    ]
+    told += vgbench(home / "site", *calls)
+    return Outside(home, {one.arguments[0]: one for one in told})

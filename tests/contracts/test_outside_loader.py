@@ -7,64 +7,55 @@ from pathlib import Path
 
 import pytest
 
-import vgbench_gen
 from tests.contracts.conftest import Outside
+from tests.contracts.outside import vgbench
 from tests.contracts.tum_sequence import NAME
 from vgbench_gen.scenes.base import loaders
 
 pytestmark = pytest.mark.timeout(600)  # whole builds, on machines that may be busy
 
 
-def test_every_verb_takes_scenes_of_a_loader_from_outside(outside: Outside, tmp_path: Path) -> None:
-    scenes, build = outside.scenes, outside.build
+def test_every_verb_takes_scenes_of_a_loader_from_outside(outside: Outside) -> None:
     assert "tum_rgbd" not in loaders  # of this process: the packages are installed for others only
-    assert outside.built.status == 0, outside.built.errors
-    items = list(vgbench_gen.load(build))
+    assert {verb: told.errors for verb, told in outside.told.items() if told.status} == {}
+    items = outside.far
     assert {(item.source, item.scene_id, item.licence) for item in items} == {("tum_rgbd", NAME, "cc-by-4.0")}
-    assert {item.task for item in items} == {"relative_depth", "metric_depth", "homography_to_matrix", "point_distance"}
+    [scene] = outside.told["scenes"].json()
+    found = [scene[name] for name in ("dataset", "frames_usable", "frames_total", "verdict", "issues")]
+    assert found == ["tum_rgbd", 13, 14, "ok", {"pose_missing": 1}]
+    assert "1 tum_rgbd; about 13 keyframes" in outside.told["doctor"].out
+    assert f"{len(items)} of {len(items)} items agree" in outside.told["verify"].out
+    assert f"by evidence and raw scenes ({len(items)} items)" in outside.told["verify"].out
+    assert (outside.home / "why.png").stat().st_size > 10_000
 
-    listed, doctor, verified, audited, browsed, explained, published = outside.run(
-        ["scenes", scenes, "--json"],
-        ["doctor", "--scenes", scenes, "--out", tmp_path / "later"],
-        ["verify", build, "--scenes", scenes, "--workers", "1"],
-        ["audit", build, "--workers", "1", "--out", tmp_path / "audit"],
-        ["browse", build, "--out", tmp_path / "gallery"],
-        ["explain", build, items[0].id, "--out", tmp_path / "why.png"],
-        ["publish", build, "--repo", "lab/tum", "--dry-run", "--out", tmp_path / "published"],
-    )
-    [scene] = listed.json()
-    assert (scene["dataset"], scene["frames_usable"], scene["frames_total"], scene["verdict"]) == (
-        "tum_rgbd", 13, 14, "ok",
-    )  # fmt: skip
-    assert scene["issues"] == {"pose_missing": 1}
-    assert "1 tum_rgbd; about 13 keyframes" in doctor.out
-    assert f"{len(items)} of {len(items)} items agree" in verified.out
-    assert f"by evidence and raw scenes ({len(items)} items)" in verified.out
-    assert (audited.status, browsed.status, explained.status) == (0, 0, 0), audited.errors
-    assert (tmp_path / "why.png").stat().st_size > 10_000
-    assert f"tum_rgbd: {len(items)} questions with images (Creative Commons Attribution 4.0)" in published.out
-    card = (tmp_path / "published" / "README.md").read_text("utf-8")
-    assert f"| TUM RGB-D | 1 | {len(items)} | 100 % |" in card
+
+def test_what_the_loader_says_of_its_dataset_is_published(outside: Outside) -> None:
+    count = len(outside.far)
+    told = outside.told["publish"].out
+    assert f"tum_rgbd: {count} questions with images (Creative Commons Attribution 4.0)" in told
+    card = (outside.home / "far" / "publish" / "README.md").read_text("utf-8")
+    assert f"| TUM RGB-D | 1 | {count} | 100 % |" in card
     assert "TUM RGB-D, Computer Vision Group" in card
 
 
 def test_the_noise_that_the_loader_states_is_what_questions_must_bear(outside: Outside) -> None:
-    recipe = json.loads((outside.build / "manifest.json").read_text("utf-8"))["recipe"]
+    recipe = json.loads((outside.home / "build" / "manifest.json").read_text("utf-8"))["recipe"]
     assert recipe["gates"]["noise"]["tum_rgbd"]["shift_m"] == 0.01
     assert recipe["gates"]["noise"]["wildrgbd"]["shift_m"] == 0.03
 
 
 def test_what_the_loader_refuses_is_said_and_costs_that_scene_alone(outside: Outside, tmp_path: Path) -> None:
-    other, cut = tmp_path / "rgbd_dataset_freiburg1_desk", tmp_path / "rgbd_dataset_freiburg3_cut"
-    for folder in (other, cut):
-        (folder / "rgb").mkdir(parents=True)
-        (folder / "groundtruth.txt").write_text("1.0 0 0 0 0 0 0\n")
-    (cut / "associations.txt").write_text("1.0 rgb/1.0.png 1.0 ../../../secret.png\n")
-    [listed] = outside.run(["scenes", tmp_path, "--json"])
-    verdicts = {scene["id"]: scene["verdict"] for scene in listed.json()}
+    for name, pose in (
+        ("rgbd_dataset_freiburg1_desk", "1.0 0 0 0 0 0 0 1"),
+        ("rgbd_dataset_freiburg3_cut", "1.0 0 0 0 0 0 0"),
+        ("rgbd_dataset_freiburg3_away", "1.0 0 0 0 0 0 0 1"),
+    ):
+        (tmp_path / name / "rgb").mkdir(parents=True)
+        (tmp_path / name / "groundtruth.txt").write_text(f"{pose}\n")
+        (tmp_path / name / "associations.txt").write_text("1.0 rgb/1.0.png 1.0 ../../../secret.png\n")
+    [listed] = vgbench(outside.site, ["scenes", tmp_path, "--json"])
+    verdicts = {scene["id"].rpartition("_")[2]: scene["verdict"] for scene in listed.json()}
     assert listed.status == 1
-    assert "expected one of the camera freiburg3" in verdicts[other.name]
-    assert "found a row of 7 words; expected rows of 8 words" in verdicts[cut.name]
-    (cut / "groundtruth.txt").write_text("1.0 0 0 0 0 0 0 1\n")
-    [listed] = outside.run(["scenes", tmp_path, "--json"])
-    assert "a link or path to" in {scene["id"]: scene["verdict"] for scene in listed.json()}[cut.name]
+    assert "expected one of the camera freiburg3" in verdicts["desk"]
+    assert "found a row of 7 words; expected rows of 8 words" in verdicts["cut"]
+    assert "a link or path to" in verdicts["away"]

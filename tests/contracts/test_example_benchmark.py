@@ -53,16 +53,15 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path)
     assert [lines["baseline:truth"][head]["value"] for head in heads] == [1.0] * 4
 
 
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        ({"answer": "maybe"}, "row 0: found no 'maybe'; expected image, question, topic, and answer that is yes or no"),
-        ({"image": "../../secret.png"}, "expected a place below"),
-    ],
-)
-def test_a_bad_row_is_named(tmp_path: Path, changed: dict[str, str], told: str) -> None:
+def test_a_bad_row_is_named(tmp_path: Path) -> None:
     install("vgbench-yes-no", tmp_path / "site")
-    data = write(tmp_path, **changed)
-    [asked] = vgbench(tmp_path / "site", ["eval", *BENCHMARK, "--data", data, "--model", "baseline:truth"])
-    assert asked.status == 2
-    assert told in asked.errors
+    bad = {"answer": "maybe", "image": "../../secret.png"}
+    files = []
+    for name, value in bad.items():
+        (tmp_path / name).mkdir()
+        files.append(write(tmp_path / name, **{name: value}))
+    calls = [["eval", *BENCHMARK, "--data", data, "--model", "baseline:truth"] for data in files]
+    maybe, away = vgbench(tmp_path / "site", *calls)
+    assert (maybe.status, away.status) == (2, 2)
+    assert "row 0: found no 'maybe'; expected image, question, topic, and answer that is yes or no" in maybe.errors
+    assert "expected a place below" in away.errors
