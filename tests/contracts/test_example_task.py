@@ -35,5 +35,7 @@ def test_scores_exports_and_the_gallery_know_it(outside: Outside) -> None:
     assert f"right {count}, wrong 0" in outside.told["score"].out
     exported = "".join(path.read_text("utf-8") for path in (outside.home / "export").rglob("*.json"))
     assert "point_distance" in exported
+    card = (outside.home / "far" / "publish" / "README.md").read_text("utf-8")
+    assert "| `point_distance` | distance in space between two marked points, metres |" in card
     gallery = (outside.home / "far" / "gallery").rglob("*.js*")
     assert any("point_distance" in path.read_text("utf-8") for path in gallery)

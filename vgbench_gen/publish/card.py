@@ -18,6 +18,7 @@ from vgbench_gen.publish.rows_without_images import RowsWithoutImages, explain_h
 from vgbench_gen.publish.sources import info_of, title_of
 from vgbench_gen.publish.words import fill_page, format_table, load_word, name_of, share
 from vgbench_gen.store.schema import PUBLISHED
+from vgbench_gen.tasks.base import tasks as registered
 from vgbench_gen.text.render import templates_root
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -163,13 +164,17 @@ def _format_configurations(release: Release, parts: Sequence[Part]) -> str:
 def _format_tasks(release: Release, tasks: Sequence[str]) -> str:
     cells = release.counts.cells
     rows = [
-        (f"`{task}`", name_of("tasks", task, " "), *(cells[task, form] or "" for form in QUESTION_TYPES),
+        (f"`{task}`", name_of("tasks", task, _asked(task)), *(cells[task, form] or "" for form in QUESTION_TYPES),
          sum(cells[task, form] for form in QUESTION_TYPES))
         for task in tasks
     ]  # fmt: skip
     sums = [sum(cells[task, form] for task in tasks) or "" for form in QUESTION_TYPES]
     total = ("**all**", "", *sums, release.counts.total)
     return format_table(("task", "asked", "yes/no", "choice", "open", "all"), [*rows, total], right=[2, 3, 4, 5])
+
+
+def _asked(task: str) -> str:
+    return (registered[task].asked if task in registered.names() else "") or " "
 
 
 def _format_origins(release: Release) -> str:

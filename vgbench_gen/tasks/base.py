@@ -72,6 +72,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Rules that understand nothing and must guess; see `rules_for`."""
     templates: ClassVar[Path | None] = None
     """Template file `<name>.toml` of a task from another package; ours stand in `templates/tasks/`."""
+    asked: ClassVar[str] = ""
+    """What is asked, in a few words for the table of a dataset card; ours stand in `templates/cards/words.toml`."""
     paper_column: ClassVar[str] = ""
     """Heading of the task's column in the paper's Table 1; "" for a task that the paper does not have."""
     any_image_fits: ClassVar[bool] = False
