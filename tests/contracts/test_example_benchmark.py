@@ -60,7 +60,9 @@ def test_a_bad_row_is_named(tmp_path: Path) -> None:
     for name, value in bad.items():
         (tmp_path / name).mkdir()
         files.append(write(tmp_path / name, **{name: value}))
-    calls = [["eval", *BENCHMARK, "--data", data, "--model", "baseline:truth"] for data in files]
+    calls: list[list[str | Path]] = [
+        ["eval", *BENCHMARK, "--data", data, "--model", "baseline:truth"] for data in files
+    ]
     maybe, away = vgbench(tmp_path / "site", *calls)
     assert (maybe.status, away.status) == (2, 2)
     assert "row 0: found no 'maybe'; expected image, question, topic, and answer that is yes or no" in maybe.errors

@@ -28,7 +28,14 @@ def test_a_recipe_names_a_strategy_from_outside(outside: Outside, tmp_path: Path
     items = [item for item in vgbench_gen.load(outside.home / "other") if item.options]
     assert items
     assert {item.strategy for item in items} == {"far_apart"}
-    calls = ["distractors", outside.home / "build", "--strategy", "far-appart", "--out", tmp_path / "none"]
-    [unknown] = vgbench(outside.site, calls)
+    call: list[str | Path] = [
+        "distractors",
+        outside.home / "build",
+        "--strategy",
+        "far-appart",
+        "--out",
+        tmp_path / "none",
+    ]
+    [unknown] = vgbench(outside.site, call)
     assert unknown.status == 2
     assert "Did you mean far_apart?" in unknown.errors
