@@ -21,6 +21,7 @@ Artefacts = dict[str, str]  # name -> text
 Digests = dict[str, Any]  # name -> digest, or for a table {"count": int, "columns": {column: digest}}
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?")
+_CODE = re.compile(r"source digest `[0-9a-f]{32}`")  # of the package, on a card
 _SHOWN = 300  # characters of a value in a message
 
 
@@ -68,10 +69,10 @@ def file_digests(folder: Path, paths: Iterable[Path]) -> str:
 
 
 def normalise(text: str, places: Mapping[str, str]) -> str:
-    """The text without times and without the folders of this machine (place -> name to put there)."""
+    """The text without times, the digest of the code and the folders of this machine (place -> name to put there)."""
     for place in sorted(places, key=len, reverse=True):
         text = text.replace(place, f"<{places[place]}>")
-    return _TIME.sub("<time>", text)
+    return _TIME.sub("<time>", _CODE.sub("source digest <code>", text))
 
 
 def digests(artefacts: Artefacts) -> Digests:
