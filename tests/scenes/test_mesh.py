@@ -92,6 +92,8 @@ TRIANGLE = np.eye(3, dtype="<f4").tobytes()
         _head("24000000", form="ascii") + b"0 0 0\n",
         _head().replace(b"property float y\n", b""),
         _head(faces="1").replace(b"list uchar int", b"list uchar float") + TRIANGLE + b"\3" + bytes(12),
+        b"ply\nformat ascii 1.0\nelement strip 1\nproperty list uchar int at\nelement vertex 1\nproperty float x\n"
+        b"property float y\nproperty float z\nend_header\n1 2\n0 0 0\n",
     ],
 )
 def test_hostile_files(tmp_path: Path, data: bytes) -> None:
