@@ -17,7 +17,7 @@ import pytest
 
 from vgbench_gen.cli.main import main
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
-from vgbench_gen.quality.explain import draw, png
+from vgbench_gen.quality.explain import draw_row, encode_png
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import LOCK, BuildLock, read_manifest
 
@@ -309,7 +309,9 @@ def test_explain_draws_the_row_that_was_asked_for(dataset: Path, tmp_path: Path,
         out = tmp_path / f"{beginning}.png"
         assert run("explain", dataset, beginning, "--out", out) == 0
         assert capsys.readouterr().out == f"{out}: {item.task}, {item.question_type}, answer {item.answer}\n"
-        assert out.read_bytes() == png(draw(item, [items.image_bytes(item, k) for k in range(len(item.images))]))
+        assert out.read_bytes() == encode_png(
+            draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])
+        )
 
 
 def test_explain_of_an_id_that_fits_no_row_or_several(dataset: Path, tmp_path: Path, capsys: Capture) -> None:

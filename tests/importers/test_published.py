@@ -10,7 +10,7 @@ import pytest
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.importers.published import read_published, split_options
-from vgbench_gen.quality.questions import clusters
+from vgbench_gen.quality.questions import group_by_scene
 
 
 def row(**changes: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_a_row_of_each_form(tmp_path: Path) -> None:
     assert (claim.options, claim.truth) == (("Yes", "No"), 1)
     assert (number.value, number.unit, number.truth) == (1.72, "meters", -1)
     assert (other.truth, other.task) == (2, "VGBench/Absolute")
-    labels = clusters([choice, claim, number, other])
+    labels = group_by_scene([choice, claim, number, other])
     assert labels[0] == labels[3]  # they share a.jpg
     assert len(set(labels)) == 3
 

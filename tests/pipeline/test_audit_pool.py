@@ -15,7 +15,7 @@ from vgbench_gen.pipeline.audit_steps import keep_one_per_truth
 from vgbench_gen.pipeline.build import read_built_recipe
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest
 
@@ -27,7 +27,7 @@ def pooled(folder: Path, release: list[Question], most: int = 60) -> Pool:
 
 @pytest.fixture(scope="module")
 def release(audited: Path) -> list[Question]:
-    return [question_of(item) for item in load(audited)]
+    return [read_question(item) for item in load(audited)]
 
 
 def test_a_pool_from_nothing_asks_what_the_release_asks(audited: Path, release: list[Question]) -> None:

@@ -19,7 +19,7 @@ from vgbench_gen.pipeline.build import recompose
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.known import learn_from_shards
 from vgbench_gen.pipeline.measure import shard_path
-from vgbench_gen.quality.questions import question_of
+from vgbench_gen.quality.questions import read_question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.schema import FACTS, REJECTS
 from vgbench_gen.store.shards import read_metadata, read_shard, write_shard
@@ -81,7 +81,7 @@ def composed(many: Path, out: Path, workers: int = 1) -> dict[str, str]:
 
 
 def said(item: Item) -> tuple[str, str, str, frozenset[str]]:
-    question = question_of(item)
+    question = read_question(item)
     return question.group, question.form, question.question, frozenset(question.options)
 
 

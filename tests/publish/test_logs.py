@@ -15,7 +15,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError, UnknownNameError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.imported import Imported, import_log, logs
+from vgbench_gen.evaluation.imported import ImportedLog, import_log, logs
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import asked, question_digest
 from vgbench_gen.evaluation.replies import read_replies
@@ -52,7 +52,7 @@ def samples(folder: Path, *rows: dict[str, Any], results: dict[str, Any] | None 
     return path
 
 
-def scores(source: Source, made: Imported) -> dict[str, tuple[str, float]]:
+def scores(source: Source, made: ImportedLog) -> dict[str, tuple[str, float]]:
     (saved,) = score_source(source, [made.spec])
     return {row.id: (row.outcome, row.score) for row in saved.rows}
 

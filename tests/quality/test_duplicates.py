@@ -10,7 +10,7 @@ from tests.quality.conftest import Rows
 from tests.quality.text_questions import question
 from vgbench_gen.quality.duplicates import audit_duplicates
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.questions import Question, read_question
 
 REGION = "What is the mean depth in metres of the region [1, 2, 30, 40]?"
 
@@ -20,7 +20,7 @@ def red(questions: list[Question], others: list[Question] | None = None) -> dict
 
 
 def test_our_own_rows_are_clean(rows: Rows) -> None:
-    asked = [question_of(item) for item in rows.items]
+    asked = [read_question(item) for item in rows.items]
     # Two depths of one frame may share a pool of four regions here; a build keeps groups apart.
     assert set(red(asked)) <= {"option sets"}
 

@@ -28,11 +28,11 @@ def near(image: np.ndarray, color: np.ndarray, at: tuple[float, float], radius: 
 def test_every_task_and_form_is_drawn(rows: Rows, task: str) -> None:
     for form in tasks[task].formats:
         item = rows.one(task, form)
-        page = explain.draw(item, rows.images(item))
+        page = explain.draw_row(item, rows.images(item))
         assert page.dtype == np.uint8
         assert page.shape[2] == 3
         assert page.shape[1] == 1440
-        assert np.array_equal(pictures.decode(explain.png(page)), page)
+        assert np.array_equal(pictures.decode(explain.encode_png(page)), page)
 
 
 def apart(item: Item) -> int:
@@ -45,7 +45,7 @@ def apart(item: Item) -> int:
 def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
     # Outlines of regions that touch would be taken for one another's.
     item = max((item for item in rows.items if item.task == "relative_depth"), key=apart)
-    page = explain.draw(item, rows.images(item))
+    page = explain.draw_row(item, rows.images(item))
     scale = (2 * explain.TILE_WIDTH_PX - 360) / 320
     for option in item.evidence["options"]:
         x1, _, x2, y2 = option["show"]["rect"]
@@ -80,7 +80,7 @@ def test_marks_land_on_their_pixels() -> None:
 
 def test_images_stand_side_by_side_in_the_order_shown(rows: Rows) -> None:
     item = rows.one("homography_to_image", "multi-choice")
-    page = explain.draw(item, rows.images(item))
+    page = explain.draw_row(item, rows.images(item))
     height = round(240 * explain.TILE_WIDTH_PX / 320)
     for n, data in enumerate(rows.images(item)):
         shown = cv2.resize(pictures.decode(data), (explain.TILE_WIDTH_PX, height), interpolation=cv2.INTER_AREA)
@@ -115,4 +115,4 @@ def test_a_long_matrix_stays_on_the_page(rows: Rows) -> None:
 def test_another_number_of_images_is_an_error(rows: Rows) -> None:
     item = rows.one("homography_to_matrix", "multi-choice")
     with pytest.raises(ValueError, match="zip"):
-        explain.draw(item, rows.images(item)[:1])
+        explain.draw_row(item, rows.images(item)[:1])

@@ -8,9 +8,9 @@ import pytest
 from tests.quality.conftest import Rows
 from tests.quality.text_questions import question
 from vgbench_gen.quality import features
-from vgbench_gen.quality._blocks import blocks, claim_sets, option_sets, standing, to_others
+from vgbench_gen.quality._blocks import list_claim_sets, list_option_sets, make_blocks, standing, to_others
 from vgbench_gen.quality._values import claim_of, numbers, option_values, read
-from vgbench_gen.quality.questions import question_of
+from vgbench_gen.quality.questions import read_question
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_ranks_share_ties() -> None:
 
 def _columns(options: list[str], **fields: object) -> dict[str, np.ndarray]:
     asked = [question("a", options, 0, **fields)]
-    (block,) = blocks(asked, option_sets(asked))
+    (block,) = make_blocks(asked, list_option_sets(asked))
     return block.columns
 
 
@@ -122,26 +122,26 @@ def test_point_quantities() -> None:
 
 def test_gaps_are_ratios_for_positive_numbers() -> None:
     asked = [question("a", ["1", "2", "8"], 0)]
-    (block,) = blocks(asked, option_sets(asked))
+    (block,) = make_blocks(asked, list_option_sets(asked))
     nearest, mean = to_others(block.gaps)
     assert nearest[0] == pytest.approx(np.log([2, 2, 4]))
     assert mean[0, 0] == pytest.approx(np.log(16) / 2)
 
 
 def test_tables_of_our_own_rows(rows: Rows) -> None:
-    asked = [question_of(item) for item in rows.items]
+    asked = [read_question(item) for item in rows.items]
     choices = [q for q in asked if q.form == "multi-choice"]
-    table = features.option_table(choices)
+    table = features.make_option_table(choices)
     assert table.X.shape == (sum(len(q.options) for q in choices), len(table.names))
     assert not np.isinf(table.X).any()
     first = table.question == 0
     assert table.option[first].tolist() == list(range(len(choices[0].options)))
     judged = [q for q in asked if q.form == "judgment"]
-    assert features.claim_table(judged).X.shape[0] == len(judged)
-    only = features.claim_table(judged, number_only=True)
+    assert features.make_claim_table(judged).X.shape[0] == len(judged)
+    only = features.make_claim_table(judged, number_only=True)
     assert not any(name.startswith("text ") for name in only.names)
     # Twins claim different things, and the claim is what differs.
-    sets, claimed = claim_sets(judged)
+    sets, claimed = list_claim_sets(judged)
     said = {(q.twin, sets[i].values[claimed[i]].tobytes()) for i, q in enumerate(judged)}
     assert len(said) == len(judged)
 
@@ -153,6 +153,6 @@ def test_foreign_options_of_all_sorts_make_one_table() -> None:
         question("c", ["(1, 2)", "(3, 4)", "(5, 6)"], 1),
         question("d", ["1e400", "2", "nan", "4"], 1),
     ]
-    table = features.option_table(asked)
+    table = features.make_option_table(asked)
     assert np.bincount(table.question).tolist() == [4, 2, 3, 4]
     assert not np.isinf(table.X).any()

@@ -8,24 +8,24 @@ from scipy import stats
 
 from tests.quality.text_questions import question
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.intervals import Clusters, holm, wilson
-from vgbench_gen.quality.questions import by_cell, clusters
+from vgbench_gen.quality.intervals import Clusters, holm_adjusted, wilson_interval
+from vgbench_gen.quality.questions import group_by_cell, group_by_scene
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 7), (3, 7), (7, 7), (250, 1000), (999, 1000)])
 def test_wilson_is_scipys(right: int, n: int) -> None:
     expected = stats.binomtest(right, n).proportion_ci(method="wilson")
-    assert wilson(right, n) == pytest.approx((expected.low, expected.high))
+    assert wilson_interval(right, n) == pytest.approx((expected.low, expected.high))
 
 
 def test_wilson_takes_shared_credit_and_nothing() -> None:
-    assert wilson(2, 8)[0] < wilson(2.5, 8)[0] < wilson(3, 8)[0]
-    assert wilson(0, 0) == (0.0, 1.0)
+    assert wilson_interval(2, 8)[0] < wilson_interval(2.5, 8)[0] < wilson_interval(3, 8)[0]
+    assert wilson_interval(0, 0) == (0.0, 1.0)
 
 
 def test_holm_steps_down_and_keeps_the_order() -> None:
-    assert holm([0.04, 0.01, 0.03, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
-    assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm_adjusted([0.04, 0.01, 0.03, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
+    assert holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
 
 
 def _scenes(rng: np.random.Generator, scenes: int, each: int, spread: float) -> tuple[list[int], np.ndarray]:
@@ -64,7 +64,7 @@ def test_p_is_the_binomial_one_for_single_questions() -> None:
 def test_interval_is_never_narrower_than_wilsons() -> None:
     sure = Clusters([0, 0, 1, 1, 2, 2], rng_for(2, "few"))
     low, high = sure.interval([1.0] * 6)
-    assert low == pytest.approx(wilson(6, 6)[0])
+    assert low == pytest.approx(wilson_interval(6, 6)[0])
     assert high == pytest.approx(1.0)
 
 
@@ -82,10 +82,10 @@ def test_clusters_join_scenes_images_twins_and_groups() -> None:
         # A picture in common says nothing where the scene is known.
         question("j", scene="s/4", images=("z.jpg",)),
     ]
-    labels = clusters(asked)
+    labels = group_by_scene(asked)
     assert [labels.index(label) for label in labels] == [0, 0, 2, 2, 4, 4, 6, 7, 7, 9]
     bare = question("k", group="", images=())
-    assert clusters([bare, bare]) == [0, 1]
+    assert group_by_scene([bare, bare]) == [0, 1]
 
 
 def test_cells_are_ordered_and_keep_their_questions() -> None:
@@ -95,6 +95,6 @@ def test_cells_are_ordered_and_keep_their_questions() -> None:
         question("c", task="y"),
         question("d", task="z"),
     ]
-    cells = by_cell(asked)
+    cells = group_by_cell(asked)
     assert list(cells) == [("y", "open-ended"), ("z", "multi-choice"), ("z", "open-ended")]
     assert [q.id for q in cells["z", "open-ended"]] == ["a", "d"]

@@ -12,7 +12,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.uniqueness import Sight, near_duplicates, partners, picture_hash, scene_shares
+from vgbench_gen.quality.uniqueness import ItemAppearance, near_duplicates, partners, picture_hash, scene_shares
 from vgbench_gen.store.pictures import encode_jpeg
 
 
@@ -24,9 +24,9 @@ def pose(x_m: float, turn_deg: float = 0.0) -> FloatArray:
     return found
 
 
-def sight(name: str, frames: dict[str, FloatArray], **changes: object) -> Sight:
-    base = Sight(name, f"group {name}", "task", "", "scannet", "scene0000_00", tuple(sorted(frames)), frames, {},
-                 f"target {name}", (float(len(name)), float(ord(name[0]))), False)  # fmt: skip
+def sight(name: str, frames: dict[str, FloatArray], **changes: object) -> ItemAppearance:
+    base = ItemAppearance(name, f"group {name}", "task", "", "scannet", "scene0000_00", tuple(sorted(frames)), frames,
+                          {}, f"target {name}", (float(len(name)), float(ord(name[0]))), False)  # fmt: skip
     return replace(base, **changes)  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.quality.conftest import Rows
 from tests.quality.text_questions import question
-from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.quality.wording import DEFECTS, audit_wording
 
 SIZE = "The image is 640 x 480 pixels."
@@ -21,7 +21,7 @@ def choice(*options: str, text: str = "Which is it, in metres?") -> Question:
 
 
 def test_our_own_rows_are_clean(rows: Rows) -> None:
-    found = audit_wording([question_of(item) for item in rows.items])
+    found = audit_wording([read_question(item) for item in rows.items])
     assert [line.name for line in found] == list(DEFECTS)
     assert {line.verdict for line in found} == {"green"}
     assert {line.n for line in found} == {len(rows.items)}

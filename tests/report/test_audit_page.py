@@ -13,7 +13,7 @@ import pytest
 from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
 from vgbench_gen.report.audit_page import write_audit
-from vgbench_gen.report.audit_table import as_json, rows, table_lines
+from vgbench_gen.report.audit_table import as_json, make_rows, table_lines
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def test_the_table_begins_with_what_fell() -> None:
     assert "<= 28.0, upper <= 31.0" in printed[1]
     assert any("3 bars fell" in line for line in printed)
     # The green classifier of a cell whose other one is red has a row of its own; nothing is hidden by merging.
-    assert sum(1 + row.more for row in rows(report().lines)) == len(report().lines)
-    assert len(rows(report().lines, everything=True)) == len(report().lines)
+    assert sum(1 + row.more for row in make_rows(report().lines)) == len(report().lines)
+    assert len(make_rows(report().lines, everything=True)) == len(report().lines)
 
 
 def test_the_files_hold_every_figure(page: Path) -> None:

@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.report import gallery_plots, site
 from vgbench_gen.report.gallery import CHUNK, make_gallery
-from vgbench_gen.report.gallery_scenes import DrawnObject, SceneNotes, natural, seen_from_above, up_direction
+from vgbench_gen.report.gallery_scenes import DrawnObject, SceneNotes, draw_from_above, natural_key, up_direction
 
 _ENTRY = re.compile(r"\(self\.VGBENCH_GALLERY=self\.VGBENCH_GALLERY\|\|\[\]\)\.push\((\[.*\])\);\n")
 
@@ -229,7 +229,7 @@ def test_the_plan_is_not_mirrored() -> None:
     notes.poses = {"1": looking(0, 10, (0, 0, 1)), "2": looking(90, 10, (2, 0, 1)), "10": looking(180, 10, (2, 1, 1))}
     box = np.array([[x, y, z] for x in (3, 4) for y in (0, 1) for z in (0, 2)], dtype=np.float64)
     notes.objects = {"o": DrawnObject("chair", box)}
-    plan = seen_from_above(notes)
+    plan = draw_from_above(notes)
     assert plan is not None
     assert [c["frame"] for c in plan["cameras"]] == ["1", "2", "10"]
     at = np.array([[c["x"], -c["y"]] for c in plan["cameras"]]) / plan["metre"]  # up on the page again
@@ -244,15 +244,15 @@ def test_the_plan_is_not_mirrored() -> None:
     outline = np.array([[float(v) for v in p.split(",")] for p in plan["objects"][0]["points"].split()])
     assert len(outline) == 4
     np.testing.assert_allclose(np.ptp(outline, axis=0) / plan["metre"], [1, 1], atol=0.02)
-    assert seen_from_above(SceneNotes("s", "b")) is None
-    assert sorted(["f10", "f9", "a", "f9b"], key=natural) == ["a", "f9", "f9b", "f10"]
+    assert draw_from_above(SceneNotes("s", "b")) is None
+    assert sorted(["f10", "f9", "a", "f9b"], key=natural_key) == ["a", "f9", "f9b", "f10"]
 
 
 def test_distributions_count_every_item_once(looked: Looked) -> None:
     tallies = gallery_plots.Tallies()
     for item in looked.items:
         tallies.add(item)
-    charts = {c["title"]: c for g in gallery_plots.charts(tallies, []) for c in g["charts"]}
+    charts = {c["title"]: c for g in gallery_plots.plot_charts(tallies, []) for c in g["charts"]}
     for title in ("Items per task", "Items per type", "Items per source", "Difficulty per task"):
         assert sum(row["total"] for row in charts[title]["rows"]) == len(looked.items)
         for row in charts[title]["rows"]:

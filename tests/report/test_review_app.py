@@ -18,78 +18,87 @@ from tests.report.gallery_data import HOSTILE, Looked
 from tests.report.review_site import FORM, HOME, client_of, desk_of
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.quality.review.desk import Desk, Slot
 from vgbench_gen.quality.review.lines import CANNOT_TELL
+from vgbench_gen.quality.review.session import Assignment, ReviewQueue
 from vgbench_gen.report.review_app import listen, url_of
 from vgbench_gen.report.review_guard import COOKIE_TOKEN, MAX_BODY_BYTES
 
 
 @pytest.fixture
-def desk(looked: Looked, tmp_path: Path) -> Iterator[Desk]:
+def queue(looked: Looked, tmp_path: Path) -> Iterator[ReviewQueue]:
     found = desk_of(looked, tmp_path)
     yield found
     found.close()
 
 
 @pytest.fixture
-def client(desk: Desk) -> TestClient:
-    return client_of(desk, "ann")
+def client(queue: ReviewQueue) -> TestClient:
+    return client_of(queue, "ann")
 
 
-def first(desk: Desk, form: str = "multi-choice") -> Slot:
-    return next(s for s in desk.seat("ann").slots if s.entry.form == form and not s.defect)
+def first(queue: ReviewQueue, form: str = "multi-choice") -> Assignment:
+    return next(s for s in queue.session("ann").assignments if s.entry.form == form and not s.defect)
 
 
-def answer(client: TestClient, slot: Slot, text: str = CANNOT_TELL) -> int:
+def answer(client: TestClient, assignment: Assignment, text: str = CANNOT_TELL) -> int:
     data = {"answer": text, "confidence": "guess"}
-    return int(client.post(f"/item/{slot.token}/answer", data=data, headers=FORM).status_code)
+    return int(client.post(f"/item/{assignment.token}/answer", data=data, headers=FORM).status_code)
 
 
-def test_nothing_of_the_truth_before_the_answer(client: TestClient, desk: Desk) -> None:
-    slot = first(desk)
-    item = desk.dataset.by_id(slot.entry.id)
-    page = client.get(f"/item/{slot.token}").text
+def test_nothing_of_the_truth_before_the_answer(client: TestClient, queue: ReviewQueue) -> None:
+    assignment = first(queue)
+    item = queue.dataset.by_id(assignment.entry.id)
+    page = client.get(f"/item/{assignment.token}").text
     assert html.escape(item.question.splitlines()[0], quote=False)[:20] in page.replace("&#39;", "'")
     assert page.count('type="radio" name="answer"') == 5
-    for word in ("checked", "<svg", "Stated answer", "evidence", item.id, "planted", slot.entry.digest, item.scene_id):
+    for word in (
+        "checked",
+        "<svg",
+        "Stated answer",
+        "evidence",
+        item.id,
+        "planted",
+        assignment.entry.digest,
+        item.scene_id,
+    ):
         assert word not in page
     # Were another letter the right one, the page would be the same to the byte.
-    seat = desk.seat("ann")
+    session = queue.session("ann")
     other = replace(item, answer="D" if item.answer != "D" else "A")
-    shown = seat.shown(slot)
-    seat._last = (slot, type(shown)(other))
-    assert client.get(f"/item/{slot.token}").text == page
-    seat._last = None
+    shown = session.shown(assignment)
+    session._last = (assignment, type(shown)(other))
+    assert client.get(f"/item/{assignment.token}").text == page
+    session._last = None
 
-    for refused in (client.get(f"/item/{slot.token}/truth"), _judge(client, slot)):
+    for refused in (client.get(f"/item/{assignment.token}/truth"), _judge(client, assignment)):
         assert refused.status_code == 409
         assert "Answer first" in refused.text
         assert item.id not in refused.text
-    assert desk.seat("ann").log.lines == []
-    assert answer(client, slot, "Z") == 400
-    assert answer(client, slot) == 303
-    truth = client.get(f"/item/{slot.token}/truth").text
+    assert queue.session("ann").log.lines == []
+    assert answer(client, assignment, "Z") == 400
+    assert answer(client, assignment) == 303
+    truth = client.get(f"/item/{assignment.token}/truth").text
     assert f"Stated answer: <strong>{item.answer}</strong>. You said: <strong>cannot tell</strong>" in truth
     assert "<svg" in truth
-    assert client.get(f"/item/{slot.token}").headers["location"] == f"/item/{slot.token}/truth"
-    assert _judge(client, slot, "invalid").status_code == 400
-    assert _judge(client, slot).status_code == 303
+    assert client.get(f"/item/{assignment.token}").headers["location"] == f"/item/{assignment.token}/truth"
+    assert _judge(client, assignment, "invalid").status_code == 400
+    assert _judge(client, assignment).status_code == 303
 
 
-def _judge(client: TestClient, slot: Slot, verdict: str = "valid", **more: str):  # type: ignore[no-untyped-def]
-    return client.post(f"/item/{slot.token}/verdict", data={"verdict": verdict, **more}, headers=FORM)
+def _judge(client: TestClient, assignment: Assignment, verdict: str = "valid", **more: str):  # type: ignore[no-untyped-def]
+    return client.post(f"/item/{assignment.token}/verdict", data={"verdict": verdict, **more}, headers=FORM)
 
 
-def test_a_verdict_is_kept_and_can_be_changed(client: TestClient, desk: Desk) -> None:
-    slot = first(desk)
-    answer(client, slot)
-    assert _judge(client, slot, "unsure", flag="occluded", note="  behind\r\nthe chair ").status_code == 303
-    page = client.get(f"/item/{slot.token}/truth").text
+def test_a_verdict_is_kept_and_can_be_changed(client: TestClient, queue: ReviewQueue) -> None:
+    assignment = first(queue)
+    answer(client, assignment)
+    assert _judge(client, assignment, "unsure", flag="occluded", note="  behind\r\nthe chair ").status_code == 303
+    page = client.get(f"/item/{assignment.token}/truth").text
     assert re.search(r'value="unsure"[^>]* checked', page)
     assert re.search(r'value="occluded"[^>]* checked', page)
     assert "behind\nthe chair</textarea>" in page
-    _judge(client, slot, "valid")
-    lines = desk.seat("ann").log.lines
+    _judge(client, assignment, "valid")
+    lines = queue.session("ann").log.lines
     assert [(line.stage, line.verdict) for line in lines] == [
         ("answer", ""),
         ("verdict", "unsure"),
@@ -97,41 +106,43 @@ def test_a_verdict_is_kept_and_can_be_changed(client: TestClient, desk: Desk) ->
     ]
 
 
-def test_a_full_disk_is_told_and_nothing_shown(client: TestClient, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    slot = first(desk)
+def test_a_full_disk_is_told_and_nothing_shown(
+    client: TestClient, queue: ReviewQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assignment = first(queue)
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        page = client.post(f"/item/{slot.token}/answer", data={"answer": "A", "confidence": "sure"}, headers=FORM)
+        page = client.post(f"/item/{assignment.token}/answer", data={"answer": "A", "confidence": "sure"}, headers=FORM)
     assert page.status_code == 500
     assert "ann.jsonl: No space left on device" in page.text
-    assert client.get(f"/item/{slot.token}/truth").status_code == 409
+    assert client.get(f"/item/{assignment.token}/truth").status_code == 409
 
 
-def test_images_come_by_place_only(client: TestClient, desk: Desk) -> None:
-    slot = first(desk)
-    image = client.get(f"/image/{slot.token}/0")
+def test_images_come_by_place_only(client: TestClient, queue: ReviewQueue) -> None:
+    assignment = first(queue)
+    image = client.get(f"/image/{assignment.token}/0")
     assert image.headers["content-type"] == "image/jpeg"
-    assert image.content == desk.dataset.image_bytes(slot.entry.id, 0)
-    for path in (f"/image/{slot.token}/99", f"/image/{slot.entry.id}/0", "/image/../0"):
+    assert image.content == queue.dataset.image_bytes(assignment.entry.id, 0)
+    for path in (f"/image/{assignment.token}/99", f"/image/{assignment.entry.id}/0", "/image/../0"):
         assert client.get(path).status_code in (404, 409)
     assert client.get("/static/review.css").headers["content-type"].startswith("text/css")
     for path in ("/static/base.html.j2", "/static/..%2f..%2fsite.py", "/static/%2e%2e/site.py", "/nothing"):
         assert client.get(path).status_code == 404
-    assert client_of(desk).get(f"/image/{slot.token}/0").status_code == 409  # nobody signed in
+    assert client_of(queue).get(f"/image/{assignment.token}/0").status_code == 409  # nobody signed in
 
 
-def test_a_batch_that_goes_back_says_so(client: TestClient, desk: Desk) -> None:
+def test_a_batch_that_goes_back_says_so(client: TestClient, queue: ReviewQueue) -> None:
     for _ in range(9):
         place = client.get("/next").headers["location"]
         if place == "/":
             break
-        slot = desk.seat("ann").slot(place.removeprefix("/item/"))
-        answer(client, slot)
-        where = _judge(client, slot).headers["location"]
+        assignment = queue.session("ann").assignment(place.removeprefix("/item/"))
+        answer(client, assignment)
+        where = _judge(client, assignment).headers["location"]
         if where == "/":
             break
     page = client.get("/").text
@@ -141,23 +152,23 @@ def test_a_batch_that_goes_back_says_so(client: TestClient, desk: Desk) -> None:
 
 
 def test_hostile_text_is_inert(looked: Looked, tmp_path: Path) -> None:
-    desk = desk_of(looked, tmp_path, ids=[looked.items[-1].id])
-    client = client_of(desk, "ann")
-    (slot,) = [s for s in desk.seat("ann").slots if not s.defect]
-    pages = [client.get(f"/item/{slot.token}").text]
-    answer(client, slot, "A")
-    _judge(client, slot, "unsure", note=HOSTILE + "</textarea><script>1</script>")
-    pages += [client.get(f"/item/{slot.token}/truth").text, client.get(f"/item/{HOSTILE[:9]}").text]
+    queue = desk_of(looked, tmp_path, ids=[looked.items[-1].id])
+    client = client_of(queue, "ann")
+    (assignment,) = [s for s in queue.session("ann").assignments if not s.defect]
+    pages = [client.get(f"/item/{assignment.token}").text]
+    answer(client, assignment, "A")
+    _judge(client, assignment, "unsure", note=HOSTILE + "</textarea><script>1</script>")
+    pages += [client.get(f"/item/{assignment.token}/truth").text, client.get(f"/item/{HOSTILE[:9]}").text]
     for page in pages:
         assert page.count("<script") == 1
         assert "onerror=&#34;alert" in page or "onerror" not in page
         assert "<img src=x" not in page
     assert "{{ 7 * 7 }}" in pages[0]
-    desk.close()
+    queue.close()
 
 
-def test_every_answer_has_the_headers(client: TestClient, desk: Desk) -> None:
-    for path in ("/", "/static/review.css", f"/image/{first(desk).token}/0", "/nothing"):
+def test_every_answer_has_the_headers(client: TestClient, queue: ReviewQueue) -> None:
+    for path in ("/", "/static/review.css", f"/image/{first(queue).token}/0", "/nothing"):
         headers = client.get(path).headers
         assert headers["content-security-policy"].startswith("default-src 'self';")
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
@@ -179,17 +190,17 @@ def test_our_names_are_not(client: TestClient, host: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:9", "https://127.0.0.1:8377"])
-def test_forms_from_elsewhere_are_refused(client: TestClient, desk: Desk, origin: str) -> None:
-    slot = first(desk)
+def test_forms_from_elsewhere_are_refused(client: TestClient, queue: ReviewQueue, origin: str) -> None:
+    assignment = first(queue)
     data = {"answer": CANNOT_TELL, "confidence": "sure"}
-    path = f"/item/{slot.token}/answer"
+    path = f"/item/{assignment.token}/answer"
     assert client.post(path, data=data, headers={"origin": origin} if origin else {}).status_code == 403
     assert client.post(path, content="{}", headers={**FORM, "content-type": "application/json"}).status_code == 415
-    assert desk.seat("ann").log.lines == []
+    assert queue.session("ann").log.lines == []
 
 
-def test_requests_are_bounded(client: TestClient, desk: Desk) -> None:
-    path = f"/item/{first(desk).token}/answer"
+def test_requests_are_bounded(client: TestClient, queue: ReviewQueue) -> None:
+    path = f"/item/{first(queue).token}/answer"
     big = {"answer": "A" * MAX_BODY_BYTES, "confidence": "sure"}
     assert client.post(path, data=big, headers=FORM).status_code == 413
     many = "&".join(f"flag={n}" for n in range(500))
@@ -199,8 +210,8 @@ def test_requests_are_bounded(client: TestClient, desk: Desk) -> None:
     assert client.request("PUT", "/").status_code == 405
 
 
-def test_others_need_the_token(desk: Desk) -> None:
-    client = client_of(desk, token="secret", hosts=("box",))
+def test_others_need_the_token(queue: ReviewQueue) -> None:
+    client = client_of(queue, token="secret", hosts=("box",))
     client.base_url = "http://10.0.0.7:8377"
     for path in ("/", "/static/review.css", "/?token=", "/?token=Secret", "/?token=secre\u00e9"):
         refused = client.get(path)
@@ -216,7 +227,7 @@ def test_others_need_the_token(desk: Desk) -> None:
     assert client.get("/").status_code == 200
     # Cookies of other programs on this machine, however odd, do not lock one out.
     odd = f'x="; {{a: 1}}=2; {cookie.split(";")[0]}; @=('
-    fresh = client_of(desk, token="secret")
+    fresh = client_of(queue, token="secret")
     assert fresh.get("/", headers={"cookie": odd}).status_code == 200
     assert fresh.get("/", headers={"cookie": odd.replace("secret", "secreT")}).status_code == 403
     # The token does not stand in for the name and the origin.
@@ -229,8 +240,8 @@ def test_others_need_the_token(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a" * 40, "<b>"])
-def test_names_are_checked(desk: Desk, name: str) -> None:
-    refused = client_of(desk).post("/reviewer", data={"reviewer": name}, headers=FORM)
+def test_names_are_checked(queue: ReviewQueue, name: str) -> None:
+    refused = client_of(queue).post("/reviewer", data={"reviewer": name}, headers=FORM)
     assert refused.status_code == 409
     assert "reviewer name" in refused.text
     assert "<b>" not in refused.text

@@ -12,19 +12,19 @@ from playwright.sync_api import Locator, Page
 from tests.browser import OpenPage
 from tests.report.gallery_data import Looked
 from tests.report.review_site import desk_of, running
-from vgbench_gen.quality.review.desk import Desk
 from vgbench_gen.quality.review.log import read_logs
-from vgbench_gen.quality.review.status import gather
+from vgbench_gen.quality.review.session import ReviewQueue
+from vgbench_gen.quality.review.status import count_verdicts
 
 
 @pytest.fixture
-def desk(looked: Looked, tmp_path: Path) -> Desk:
+def queue(looked: Looked, tmp_path: Path) -> ReviewQueue:
     return desk_of(looked, tmp_path, batch=3)
 
 
 @pytest.fixture
-def server(desk: Desk) -> Iterator[str]:
-    with running(desk) as url:
+def server(queue: ReviewQueue) -> Iterator[str]:
+    with running(queue) as url:
         yield url
 
 
@@ -71,7 +71,7 @@ def judge(page: Page, keys: str) -> None:
     page.wait_for_url(lambda url: url != before)
 
 
-def test_two_reviewers_by_keys(open_page: OpenPage, server: str, desk: Desk) -> None:
+def test_two_reviewers_by_keys(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
     ann = open_page(server, 1280, 800)
     shot(ann.page, "start")
     sign_in(ann.page, "Ann")
@@ -89,7 +89,7 @@ def test_two_reviewers_by_keys(open_page: OpenPage, server: str, desk: Desk) -> 
     ann.page.keyboard.type("v and w in a note are letters")
     ann.page.keyboard.press("Escape")
     judge(ann.page, "iwo")
-    (line,) = [line for line in read_logs(desk.folder)["ann"] if line.stage == "verdict"]
+    (line,) = [line for line in read_logs(queue.folder)["ann"] if line.stage == "verdict"]
     assert (line.verdict, line.flags, line.note) == (
         "invalid", ("wrong_answer", "unclear"), "v and w in a note are letters",
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_two_reviewers_by_keys(open_page: OpenPage, server: str, desk: Desk) -> 
     ann.page.wait_for_url(first + "/truth")
     assert ann.page.locator("[value=wrong_answer]").is_checked()
     judge(ann.page, "u")
-    assert [x.verdict for x in read_logs(desk.folder)["ann"] if x.stage == "verdict"] == ["invalid", "unsure"]
+    assert [x.verdict for x in read_logs(queue.folder)["ann"] if x.stage == "verdict"] == ["invalid", "unsure"]
     ann.page.wait_for_url("**/truth")
     judge(ann.page, "it")
 
@@ -111,11 +111,11 @@ def test_two_reviewers_by_keys(open_page: OpenPage, server: str, desk: Desk) -> 
         judge(bob.page, "it")
     bob.page.get_by_text("This batch: 0 of").wait_for()
     shot(bob.page, "start-dark")
-    verdicts = gather(read_logs(desk.folder), desk.entries).verdicts
+    verdicts = count_verdicts(read_logs(queue.folder), queue.entries).verdicts
     assert sum(any(j.reviewer == "bob" for j in given) for given in verdicts.values()) == 3
 
 
-def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, desk: Desk) -> None:
+def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
     cyd = open_page(server, 390, 844, java_script_enabled=False, has_touch=True)
     page = cyd.page
     page.get_by_label("Your name").fill("cyd")
@@ -136,7 +136,7 @@ def test_on_a_telephone_without_scripts(open_page: OpenPage, server: str, desk: 
     shot(page, "again-phone")
 
 
-def test_pages_fit_a_telephone_and_have_names(open_page: OpenPage, server: str, desk: Desk) -> None:
+def test_pages_fit_a_telephone_and_have_names(open_page: OpenPage, server: str, queue: ReviewQueue) -> None:
     dan = open_page(server, 390, 844)
     sign_in(dan.page, "dan")
     for _ in range(3):

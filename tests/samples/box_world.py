@@ -10,7 +10,7 @@ import trimesh
 
 from tests.scene_factory import looking_at
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray, OrientedBox
-from vgbench_gen.samples.base import Capture, RenderedView, SampleObject, SampleSpec, Surface
+from vgbench_gen.samples.base import Capture, RenderedView, SampleObject, SampleSpec, WorldSurface
 
 # (label, centre, sides, yaw); the room's own walls look inwards.
 ROOM = ("wall", (3.0, 2.5, 1.3), (6.0, 5.0, 2.6), 0.0)
@@ -51,7 +51,7 @@ class BoxWorld:
     def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         return self._cast(camera, world_from_camera)[:3]
 
-    def surface(self, edge_m: float = 0.05) -> Surface:
+    def surface(self, edge_m: float = 0.05) -> WorldSurface:
         parts = []
         for item in self.objects:
             pose = np.eye(4)
@@ -65,10 +65,10 @@ class BoxWorld:
         vertices = np.concatenate([v for v, _ in parts])
         owners = np.concatenate([np.full(len(f), i) for i, (_, f) in enumerate(parts, 1)])
         color = (vertices * 40 % 255).astype(np.uint8)
-        return Surface(vertices, faces.astype(np.int64), color, owners.astype(np.int64))
+        return WorldSurface(vertices, faces.astype(np.int64), color, owners.astype(np.int64))
 
     @cached_property
-    def _scene(self) -> tuple[Any, Surface]:
+    def _scene(self) -> tuple[Any, WorldSurface]:
         import open3d
 
         o3d: Any = open3d

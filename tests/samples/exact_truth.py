@@ -21,7 +21,7 @@ import scipy.ndimage
 from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.samples.base import Capture, SampleObject, Surface
+from vgbench_gen.samples.base import Capture, SampleObject, WorldSurface
 
 LONG_SIDE_PX = 1024  # delivered images are shrunk to it
 UPTIME_S = 1000.0  # of the device when a capture starts, in the files that stamp their frames
@@ -152,7 +152,7 @@ class ExactScene:
         return self._frames[frame_id]
 
     @cached_property
-    def surface(self) -> Surface:
+    def surface(self) -> WorldSurface:
         """The mesh that datasets annotate."""
         return self.capture.world.surface(MESH_EDGE_M)
 

@@ -13,7 +13,6 @@ from tests.scenes import ca1m_writer as w
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.geometry.boxes import corners, moved
 from vgbench_gen.geometry.poses import invert
-from vgbench_gen.scenes._ca1m_boxes import mirrored_principal_point_px
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.ca1m import CA1M, CA1MFrame, CA1MScene
 
@@ -271,18 +270,6 @@ def test_frame_lists(tmp_path: Path) -> None:
     assert list(scene.frames[1].objects()) == []
     with pytest.raises(FrameError, match="list"):
         scene.frames[2].objects()
-
-
-def test_the_principal_point_check_tells_a_mirrored_k(tmp_path: Path) -> None:
-    R = np.eye(3)
-    listed = [w.instance("a", "x", [0.1, 0.05, 2], [0.3, 0.2, 0.3], R)]
-    frame = frame_of(scene_of(tmp_path, [changed(0, "wide/instances.json", listed)]))
-    objects = list(frame.objects())
-    right = mirrored_principal_point_px(frame.camera, objects)
-    assert right is not None
-    assert right[0] < 1e-9
-    assert right[1] == pytest.approx((abs(63 - 2 * frame.camera.cx) + abs(47 - 2 * frame.camera.cy)) / 2)
-    assert mirrored_principal_point_px(frame.camera, []) is None
 
 
 def test_links_in_a_tar_and_a_truncated_tar_keep_complete_frames(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _REASON = 300  # characters of a failure's message
 
 
-def show(questions: Questions, models: list[str], item_id: str, as_json: bool, image_model: str) -> None:
+def print_requests(questions: Questions, models: list[str], item_id: str, as_json: bool, image_model: str) -> None:
     """Print the requests of one question as they would be sent to the first model.
 
     Raises:
@@ -73,7 +73,7 @@ def _shown_lines(one: dict[str, Any]) -> Iterator[str]:
     yield f"--- right answer, not sent: {one['answer']}"
 
 
-def estimates(
+def print_estimates(
     questions: Questions, models: list[str], sent: BackendOptions, replies: Path | None, as_json: bool
 ) -> None:
     """Print what asking would take; no key is needed.
@@ -114,7 +114,7 @@ def estimates(
 
 
 @contextmanager
-def bars() -> Iterator[Progress]:
+def open_bars() -> Iterator[Progress]:
     """What shows how far every model is, and says once that an interrupted run waits."""
     from tqdm import tqdm
 
@@ -147,12 +147,12 @@ def bars() -> Iterator[Progress]:
             bar.close()
 
 
-def record(run: Run) -> dict[str, Any]:
+def make_record(run: Run) -> dict[str, Any]:
     """A run as JSON."""
     return asdict(run) | {"path": str(run.path), "failed": dict(run.failed), "complete": run.complete}
 
 
-def lines(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path | None) -> Iterator[str]:
+def list_runs(runs: Sequence[Run], dataset: Path, benchmark: str, replies: Path | None) -> Iterator[str]:
     """What became of every model, and what to do next."""
     for run in runs:
         rate = run.asked / run.seconds if run.seconds > 0 else 0.0

@@ -57,7 +57,7 @@ class Examination:
         return all(check.verdict == "ok" for check in self.checks)
 
 
-def examine(backend: Backend, *, image: bool, long_side_px: int, max_tokens: int) -> Examination:
+def examine_model(backend: Backend, *, image: bool, long_side_px: int, max_tokens: int) -> Examination:
     """Ask a model for a word, a picture's content, JSON, and free replies with and without a seed.
 
     Args:
@@ -74,15 +74,15 @@ def examine(backend: Backend, *, image: bool, long_side_px: int, max_tokens: int
     (first,) = ask_all(backend, [_request(words["text.ask"], plain)])
     if isinstance(first, BackendError):
         raise first
-    checks = [_judged("text", first, words["text.expect"])]
+    checks = [_judge_reply("text", first, words["text.expect"])]
     outcomes: list[Outcome] = [first]
     if image:
         part = ImagePart(_picture(), long_side_px)
         (seen,) = ask_all(backend, [_request(words["image.ask"], plain, part)])
-        checks.append(_judged("image", seen, words["image.expect"]))
+        checks.append(_judge_reply("image", seen, words["image.expect"]))
         outcomes.append(seen)
     parsed = _as_json(backend, words["json.ask"], plain)
-    checks.append(_judged("json", parsed[-1], words["json.expect"]))
+    checks.append(_judge_reply("json", parsed[-1], words["json.expect"]))
     drawn = ask_all(backend, [_request(words["draw.ask"], settings) for settings in _draws(max_tokens)])
     outcomes += [*parsed, *drawn]
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
@@ -150,14 +150,14 @@ def _as_json(backend: Backend, ask: str, plain: Settings) -> list[Outcome]:
     return outcomes
 
 
-def _judged(name: str, outcome: Outcome, expected: str) -> ModelCheck:
+def _judge_reply(name: str, outcome: Outcome, expected: str) -> ModelCheck:
     if isinstance(outcome, BackendError):
         return ModelCheck(name, "refused", outcome.message)
     text = outcome.text if name != "json" else _place(outcome.text)
     in_order = r"\b.*?\b".join(map(re.escape, expected.split()))
     right = re.search(rf"\b{in_order}\b", text, re.IGNORECASE | re.DOTALL) is not None
     return ModelCheck(
-        name, "ok" if right else "wrong", _found(outcome), round(outcome.latency_s, 3), outcome.image_sizes_px
+        name, "ok" if right else "wrong", _describe_found(outcome), round(outcome.latency_s, 3), outcome.image_sizes_px
     )
 
 
@@ -170,7 +170,7 @@ def _place(text: str) -> str:
     return str(tree.get("place", "")) if isinstance(tree, Mapping) else ""
 
 
-def _found(reply: Reply) -> str:
+def _describe_found(reply: Reply) -> str:
     if reply.text.strip():
         return shown(reply.text)
     why = {"length": "the limit of tokens was reached first; try --max-tokens", "content_filter": "a content filter"}

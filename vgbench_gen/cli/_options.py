@@ -74,7 +74,7 @@ def chosen_engine(name: str, workers: int, address: str) -> Engine:
 
 
 @contextmanager
-def bar(unit: str) -> Iterator[Callable[[str, int, int], None]]:
+def progress_bars(unit: str) -> Iterator[Callable[[str, int, int], None]]:
     """Progress of several files one after the other: call what is yielded with (name, done, total)."""
     from tqdm import tqdm
 
@@ -83,6 +83,7 @@ def bar(unit: str) -> Iterator[Callable[[str, int, int], None]]:
     def progress(name: str, done: int, total: int) -> None:
         if name not in bars:
             bars[name] = tqdm(desc=name, unit=unit, total=total, disable=None, file=sys.stderr)
+        bars[name].total = total
         bars[name].update(done - bars[name].n)
 
     try:
@@ -90,3 +91,10 @@ def bar(unit: str) -> Iterator[Callable[[str, int, int], None]]:
     finally:
         for one in bars.values():
             one.close()
+
+
+@contextmanager
+def progress_bar(name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress of one thing: call what is yielded with (done, total)."""
+    with progress_bars(unit) as progress:
+        yield lambda done, total: progress(name, done, total)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import Workers
+from vgbench_gen.cli._options import Workers, progress_bars, worker_count
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from vgbench_gen.quality.questions import Question
 
@@ -58,16 +57,15 @@ def audit(
     its bar. Prints a table with fallen bars first; writes audit.json, audit.csv, bias.csv and index.html. Exits 1 if a
     bar fell.
     """
-    from vgbench_gen.cli._options import worker_count
     from vgbench_gen.pipeline.audit import audit as judge
     from vgbench_gen.pipeline.audit_pool import POOL
     from vgbench_gen.report.audit_page import write_audit
     from vgbench_gen.report.audit_table import as_json as in_json
     from vgbench_gen.report.audit_table import json_text, table_lines
 
-    notes, questions = _published(dataset)
-    others = [_questions(path) for path in against or []]
-    with _bar() as progress:
+    notes, questions = _read_published(dataset)
+    others = [_read_questions(path) for path in against or []]
+    with progress_bars("step") as progress:
         report = judge(
             dataset if questions is None else questions,
             only=[name.strip() for name in only.split(",") if name.strip()],
@@ -92,7 +90,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _published(path: Path) -> tuple[list[str], Sequence[Question] | None]:
+def _read_published(path: Path) -> tuple[list[str], Sequence[Question] | None]:
     """(what to tell, questions) of a file of the published schema; no questions where it is something else."""
     if path.suffix.lower() != ".json":
         return [], None
@@ -111,30 +109,11 @@ def _published(path: Path) -> tuple[list[str], Sequence[Question] | None]:
     return notes, found.questions
 
 
-def _questions(path: Path) -> Sequence[Question]:
-    found = _published(path)[1]
+def _read_questions(path: Path) -> Sequence[Question]:
+    found = _read_published(path)[1]
     if found is not None:
         return found
-    from vgbench_gen.quality.questions import question_of
+    from vgbench_gen.quality.questions import read_question
     from vgbench_gen.store.dataset import load
 
-    return [question_of(item) for item in load(path)]
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[str, int, int], None]]:
-    from tqdm import tqdm
-
-    bars: dict[str, Any] = {}
-
-    def progress(part: str, done: int, total: int) -> None:
-        if part not in bars:
-            bars[part] = tqdm(desc=part, disable=None)
-        bars[part].total = total
-        bars[part].update(done - bars[part].n)
-
-    try:
-        yield progress
-    finally:
-        for bar in bars.values():
-            bar.close()
+    return [read_question(item) for item in load(path)]

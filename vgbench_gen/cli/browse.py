@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._options import DatasetFolder, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -42,16 +41,9 @@ def browse(
     an item. Images are shown from DATASET/media where they are there; a dataset that has them only inside its parquet
     files gets a copy of each under gallery/images (about 0.2 MB an image). Rerunning changes only what changed.
     """
-    from tqdm import tqdm
-
     from vgbench_gen.report.gallery import make_gallery
 
-    with tqdm(desc="gallery", unit="item", disable=None, file=sys.stderr) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar("gallery", "item") as progress:
         made = make_gallery(dataset, out, standalone=standalone, max_items=max_items, progress=progress)
     if as_json:
         print(json.dumps(made.to_json(), indent=2))

@@ -80,11 +80,11 @@ def build(
     """
     from vgbench_gen.pipeline import build as pipeline
 
-    resolved = _worded(_recipe(recipe, seed, items), bank, wording)
+    resolved = _with_bank(_load_recipe(recipe, seed, items), bank, wording)
     where = chosen_engine(engine, workers, address)
-    with _short_told(), _bars() as (on_scene, on_question):
+    with _exit_where_short(), _open_bars() as (on_scene, on_question):
         report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
-    _tell(report, resolved, out, as_json)
+    _print_report(report, resolved, out, as_json)
     if not report.composed.total or any(scene.lost for scene in report.scenes):
         raise typer.Exit(1)
 
@@ -106,8 +106,8 @@ def measure(
     from vgbench_gen.store.provenance import BuildLock
 
     where = chosen_engine(engine, workers, address)
-    with _bars() as (on_scene, _), BuildLock(out):
-        reports = pipeline.measure(_recipe(recipe, seed), scenes, out, where, on_scene)
+    with _open_bars() as (on_scene, _), BuildLock(out):
+        reports = pipeline.measure(_load_recipe(recipe, seed), scenes, out, where, on_scene)
     facts = sum(sum(report.facts.values()) for report in reports)
     print(f"{facts} facts from {len(reports)} scenes in {out}/facts")
     if not facts or any(report.lost for report in reports):
@@ -146,24 +146,24 @@ def compose(
         changes["strategy"] = strategy
     if seed is not None:
         changes["seed"] = seed
-    base = _recipe(recipe, None, items) if recipe else _with_items(pipeline.read_built_recipe(out), items)
-    resolved = _worded(base.model_copy(update=changes), bank, wording)
+    base = _load_recipe(recipe, None, items) if recipe else _with_items(pipeline.read_built_recipe(out), items)
+    resolved = _with_bank(base.model_copy(update=changes), bank, wording)
     where = chosen_engine(engine, workers, address)
-    with _short_told(), _bars() as (_, on_question):
+    with _exit_where_short(), _open_bars() as (_, on_question):
         report = pipeline.recompose(resolved, out, where, on_question, allow_short)
-    _tell(report, resolved, out, as_json)
+    _print_report(report, resolved, out, as_json)
     if not report.composed.total:
         raise typer.Exit(1)
 
 
-def _recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
+def _load_recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
     from vgbench_gen.pipeline.recipe import load_recipe
 
     recipe = _with_items(load_recipe(name), items)
     return recipe if seed is None else recipe.model_copy(update={"seed": seed})
 
 
-def _worded(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
+def _with_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     from vgbench_gen.core.config import parse_config
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline.recipe import WordSettings
@@ -191,7 +191,7 @@ def _with_items(recipe: Recipe, items: int | None) -> Recipe:
 
 
 @contextmanager
-def _short_told() -> Iterator[None]:
+def _exit_where_short() -> Iterator[None]:
     """Exit 1 with a line per total that the facts cannot fill."""
     from vgbench_gen.pipeline.shortfall import QuotasNotMet
 
@@ -203,7 +203,7 @@ def _short_told() -> Iterator[None]:
 
 
 @contextmanager
-def _bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[[int, int], None]]]:
+def _open_bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[[int, int], None]]]:
     """Progress on standard error: one bar for scenes, one for questions."""
     from tqdm import tqdm
 
@@ -227,7 +227,7 @@ def _bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[
         scenes.close()
 
 
-def _tell(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
+def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
     from vgbench_gen.pipeline.summary import cell_lines, pair_lines, plan_lines, scene_lines
 
     if as_json:

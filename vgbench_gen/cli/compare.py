@@ -40,7 +40,7 @@ def compare(
     95 % interval over scenes; best and second best are marked where the paired difference is significant. Exits 1 if
     replies of a model failed, so that its numbers are not final.
     """
-    from vgbench_gen.cli._options import bar
+    from vgbench_gen.cli._options import progress_bars
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.compare import load_board
@@ -62,7 +62,7 @@ def compare(
         if len(sources) > 1:
             raise ConfigError("--out: found none with several datasets; expected a folder to write to.")
         folder = next(iter(sources.values())).folder / "scores" / "report"
-    with bar("reply") as progress:
+    with progress_bars("reply") as progress:
         loaded = load_board(sources, model or (), progress, replies)
     found = compare_models(loaded.board, seed)
     homes = {name: source.folder for name, source in sources.items()}

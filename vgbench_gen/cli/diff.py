@@ -41,20 +41,21 @@ def diff(
         told = asdict(found) | {"equal": found.equal, "columns": found.columns}
         print(json.dumps(told, indent=2))
     else:
-        for line in _lines(found, a, b):
+        for line in _list_differences(found, a, b):
             print(line)
     if not found.equal:
         raise typer.Exit(1)
 
 
-def _lines(found: DatasetDifference, a: Path, b: Path) -> list[str]:
+def _list_differences(found: DatasetDifference, a: Path, b: Path) -> list[str]:
     lines = [f"A {a}: {found.rows[0]} rows", f"B {b}: {found.rows[1]} rows"]
     if found.equal:
         return [*lines, "equal: the same rows in the same order"]
     lines.append(f"{'task':<22}" + "".join(f"{name.replace('_', ' '):>9}" for name in _COUNTS))
     lines += [f"{task:<22}" + "".join(f"{counts[name]:>9}" for name in _COUNTS) for task, counts in found.tasks.items()]
     listed = [
-        f"{c.kind}: {c.task} {c.question_type} {_ids(c.id_a, c.id_b)}: {', '.join(c.columns)}" for c in found.changed
+        f"{c.kind}: {c.task} {c.question_type} {_join_ids(c.id_a, c.id_b)}: {', '.join(c.columns)}"
+        for c in found.changed
     ]
     listed += [f"only in A: {name}" for name in found.only_a] + [f"only in B: {name}" for name in found.only_b]
     lines += listed[:_LISTED]
@@ -67,5 +68,5 @@ def _lines(found: DatasetDifference, a: Path, b: Path) -> list[str]:
     return lines
 
 
-def _ids(a: str, b: str) -> str:
+def _join_ids(a: str, b: str) -> str:
     return a if a == b else f"{a} -> {b}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -75,37 +76,45 @@ def distractors(
     Options, letters and what shows them change, and with them the ids of multi-choice questions. Truths, groups, words,
     judgments and open-ended questions stay. A question that the strategy cannot ask keeps its options and its strategy.
     """
-    from tqdm import tqdm
-
     from vgbench_gen.pipeline.redraw import redraw
     from vgbench_gen.pipeline.redraw_ask import make_proposer
     from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 
-    shares = _shares(mix, strategy)
+    shares = _read_shares(mix, strategy)
     settings = RedrawSettings(shares, seed, tuple(task or ()), margins, refused)
     propose = None
     if "llm" in shares:
         specs = model or [DEFAULT_MODEL]
-        propose = make_proposer(lambda replies: _opened(specs, sent, replies), seed)
-    begun = [""]
-    with tqdm(desc="reading", unit="q", disable=None) as bar:
-
-        def progress(stage: str, done: int, total: int) -> None:
-            if stage != begun[-1]:
-                begun.append(stage)
-                bar.reset(total)  # each at its own pace
-                bar.set_description(stage)
-            bar.update(done - bar.n)
-
+        propose = make_proposer(lambda replies: _open_backends(specs, sent, replies), seed)
+    with _stage_bar() as progress:
         report = redraw(
             dataset, settings, out, build=build, workers=worker_count(workers), progress=progress, propose=propose
         )
-    _tell(report, as_json)
+    _print_report(report, as_json)
     if not report.new:
         raise typer.Exit(1)
 
 
-def _shares(mix: str, strategy: str) -> dict[str, float]:
+@contextmanager
+def _stage_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """One bar for several stages, each at its own pace: call what is yielded with (stage, done, total)."""
+    from tqdm import tqdm
+
+    with tqdm(desc="reading", unit="q", disable=None) as bar:
+        begun = ""
+
+        def progress(stage: str, done: int, total: int) -> None:
+            nonlocal begun
+            if stage != begun:
+                begun = stage
+                bar.reset(total)
+                bar.set_description(stage)
+            bar.update(done - bar.n)
+
+        yield progress
+
+
+def _read_shares(mix: str, strategy: str) -> dict[str, float]:
     """Strategy -> share.
 
     Raises:
@@ -131,14 +140,14 @@ def _shares(mix: str, strategy: str) -> dict[str, float]:
     return shares
 
 
-def _opened(specs: Sequence[str], options: BackendOptions, replies: Path) -> list[Backend]:
+def _open_backends(specs: Sequence[str], options: BackendOptions, replies: Path) -> list[Backend]:
     from vgbench_gen.backends.spec import open_backend
 
     kept = options if options.cache else options.model_copy(update={"cache": replies})
     return [open_backend(spec, kept) for spec in specs]
 
 
-def _tell(report: RedrawReport, as_json: bool) -> None:
+def _print_report(report: RedrawReport, as_json: bool) -> None:
     if as_json:
         told = {name: getattr(report, name) for name in ("fingerprint", "total", "passed", "new", "kept", "headline")}
         print(json.dumps({"out": str(report.out), **told, "words": report.words}, indent=2))

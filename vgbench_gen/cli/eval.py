@@ -94,13 +94,13 @@ def evaluate(
     _print_notes(source)
     if show:
         questions = Questions(source, options)
-        _eval_lines.show(questions, chosen.models, show, as_json, chosen.image_model or chosen.models[0])
+        _eval_lines.print_requests(questions, chosen.models, show, as_json, chosen.image_model or chosen.models[0])
     elif estimate:
-        _eval_lines.estimates(Questions(source, options), chosen.models, sent, replies, as_json)
+        _eval_lines.print_estimates(Questions(source, options), chosen.models, sent, replies, as_json)
     else:
         runs, signal = _ask_models(source, chosen, options, sent, replies)
-        told = json.dumps([_eval_lines.record(run) for run in runs], indent=2)
-        print(told if as_json else "\n".join(_eval_lines.lines(runs, path, benchmark, replies)))
+        told = json.dumps([_eval_lines.make_record(run) for run in runs], indent=2)
+        print(told if as_json else "\n".join(_eval_lines.list_runs(runs, path, benchmark, replies)))
         if signal:
             where = replies or source.folder / FOLDER
             print(f"vgbench: interrupted; replies so far are in {where}; the same command goes on.", file=sys.stderr)
@@ -121,7 +121,7 @@ def _ask_models(
     """What became of each model, and the number of the signal that interrupted them, 0 where none did."""
     from vgbench_gen.evaluation.runner import InterruptedRunError, evaluate_all
 
-    with _eval_lines.bars() as progress:
+    with _eval_lines.open_bars() as progress:
         try:
             return evaluate_all(source, chosen.models, options, sent, replies, progress, chosen.image_model), 0
         except InterruptedRunError as ended:

@@ -23,7 +23,7 @@ def explain(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="PNG file to write.")] = Path("explain.png"),
 ) -> None:
     """Draw one row: its images, points, boxes and reprojections, the numbers of both routes, the margins."""
-    from vgbench_gen.quality.explain import draw, png
+    from vgbench_gen.quality.explain import draw_row, encode_png
     from vgbench_gen.store.dataset import load
     from vgbench_gen.store.files import write_bytes
 
@@ -32,5 +32,5 @@ def explain(
     if len(fitting) > 1 and item_id not in fitting:
         raise DatasetError(f"{dataset}: {len(fitting)} ids begin with {item_id!r}; expected one. Give more characters.")
     item = items.by_id(fitting[0] if len(fitting) == 1 else item_id)
-    write_bytes(out, png(draw(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
+    write_bytes(out, encode_png(draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
     print(f"{out}: {item.task}, {item.question_type}, answer {item.answer}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vgbench_gen.cli._flags import Only
-from vgbench_gen.cli._options import AsJson, BenchmarkName, DatasetFolder, ImagesFolder, bar
+from vgbench_gen.cli._options import AsJson, BenchmarkName, DatasetFolder, ImagesFolder, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.evaluation.options import AskOptions
 
@@ -55,8 +55,8 @@ def export(
     source = kind.open(dataset, images)
     folder = source.folder.resolve()
     target = out or folder.with_name(f"{folder.name.removesuffix('.vgbench')}-{to}")
-    with bar("question") as progress:
-        made = write(source, to, target, options, answers=answers, progress=lambda n, total: progress(to, n, total))
+    with progress_bar(to, "question") as progress:
+        made = write(source, to, target, options, answers=answers, progress=progress)
     if as_json:
         told = {"to": to, "path": str(made.path), "questions": made.questions, "images": made.images, "run": made.run}
         print(json.dumps(told, indent=2))

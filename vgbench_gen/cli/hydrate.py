@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, bar, worker_count
+from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, progress_bar, worker_count
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -48,28 +48,29 @@ def hydrate(
     """
     from vgbench_gen.publish import hydrate as room
 
-    with bar("image") as progress:
-        report = room.hydrate(
-            dataset, scenes, out, worker_count(workers), lambda done, total: progress("images", done, total)
-        )
+    with progress_bar("images", "image") as progress:
+        report = room.hydrate(dataset, scenes, out, worker_count(workers), progress)
     if as_json:
         print(json.dumps(report.to_json(), indent=2))
     else:
-        _print(report)
+        _print_report(report)
     if report.short or (exact and not report.exact):
         raise typer.Exit(1)
 
 
-def _print(report: HydrateReport) -> None:
+def _print_report(report: HydrateReport) -> None:
     for outcome, said in _SAID.items():
         if report.images[outcome]:
             print(f"{report.images[outcome]:>8} images {said}")
-    _list("scans that are not there", [f"{scan}: {rows} rows" for scan, rows in report.missing_scenes.items()])
+    _print_list("scans that are not there", [f"{scan}: {rows} rows" for scan, rows in report.missing_scenes.items()])
     for title, found in (("frames without image", report.missing_frames), ("images not used", report.different)):
-        _list(title, [f"{scan} {name}: {why}" for scan, names in found.items() for name, why in names.items()])
-    _list(
+        _print_list(title, [f"{scan} {name}: {why}" for scan, names in found.items() for name, why in names.items()])
+    _print_list(
         "rows that no scan gives the images of",
-        [f"{benchmark}: {rows} rows, {_again(benchmark)}" for benchmark, rows in report.not_from_scans.items()],
+        [
+            f"{benchmark}: {rows} rows, {_describe_import(benchmark)}"
+            for benchmark, rows in report.not_from_scans.items()
+        ],
     )
     for name, (published, here) in report.other_versions.items():
         print(f"{name}: published with {published}, here {here}")
@@ -79,17 +80,17 @@ def _print(report: HydrateReport) -> None:
     print(f"{report.complete} of {report.rows} rows have their images")
     as_published = "as published" if report.said == report.expected_said else "NOT as published"
     print(f"row fingerprint {report.said}: {as_published}")
-    print(f"full fingerprint {report.fingerprint}: {_full(report)}")
+    print(f"full fingerprint {report.fingerprint}: {_describe_fingerprint(report)}")
 
 
-def _again(benchmark: str) -> str:
+def _describe_import(benchmark: str) -> str:
     from vgbench_gen.publish.rows_without_images import import_name
 
     name = import_name(benchmark)
     return f"import it again (vgbench import {name} --out FOLDER)" if name else "their authors alone have them"
 
 
-def _full(report: HydrateReport) -> str:
+def _describe_fingerprint(report: HydrateReport) -> str:
     if report.short:
         return "not proved, images are missing"
     if report.exact:
@@ -97,7 +98,7 @@ def _full(report: HydrateReport) -> str:
     return f"published was {report.expected}; images have other bytes here"
 
 
-def _list(title: str, lines: list[str]) -> None:
+def _print_list(title: str, lines: list[str]) -> None:
     if lines:
         print(f"{title} ({len(lines)}):")
         for line in lines[:_LISTED]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vgbench_gen.cli._options import progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from vgbench_gen.importers._dataset import Imported
+    from vgbench_gen.importers._reading import ImportReport
 
 _ALL = "spatialscore"
 _SHOWN = 5  # differences and bad rows of a source; all of them stand in --json and the manifest
@@ -71,12 +73,11 @@ def import_(
     totals beside the published 28,093, questions asked twice (also about images that look alike), contradictions, and
     questions on scenes that were trained on. Running again takes images from FOLDER/media.
     """
-    from vgbench_gen.cli._options import bar
     from vgbench_gen.importers._dataset import assemble, find_place, find_places, import_source
     from vgbench_gen.importers._leakage import read_training_scenes
     from vgbench_gen.importers.base import importers
 
-    with bar("row") as progress:
+    with progress_bars("row") as progress:
         if source != _ALL:
             if vgbench or train_scenes or visits or keep_leaked:
                 names = "--vgbench, --train-scenes, --visits and --keep-leaked"
@@ -92,18 +93,12 @@ def import_(
                 keep_leaked=keep_leaked,
                 progress=progress,
             )
-    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(found)))
+    print(json.dumps(found.as_json(), indent=2, ensure_ascii=False) if as_json else "\n".join(_list_imported(found)))
 
 
-def _lines(found: Imported) -> Iterator[str]:
+def _list_imported(found: Imported) -> Iterator[str]:
     for report in found.reports:
-        told = report.as_json()
-        reasons = ", ".join(f"{reason} {count}" for reason, count in told["bad"].items())
-        left = f", {report.left_out} not in SpatialScore" if report.left_out else ""
-        bad = f", {len(report.bad)} not taken ({reasons})" if report.bad else ""
-        yield f"{report.source}: {report.rows} rows, {report.items} questions{left}{bad}"
-        lines = [str(row) for row in report.bad[:_SHOWN]] + report.differences
-        yield from (f"  {line}" for line in lines + [f"{note}: {count}" for note, count in told["notes"].items()])
+        yield from _list_report(report)
     yield from (f"{name}: absent ({reason})" for name, reason in found.absent.items())
     for kind, groups in found.notes["duplicates"].items():
         if groups["groups"]:
@@ -117,10 +112,25 @@ def _lines(found: Imported) -> Iterator[str]:
         of = ", ".join(f"{name} {count}" for name, count in leaked["benchmarks"].items())
         done = "kept" if leaked["kept"] else "left out"
         yield f"on training scenes: {leaked['questions']} questions{f' ({of})' if of else ''}, {done}"
-    if "totals" in found.notes:
-        yield f"{'':<17}{'':<32}{'here':>7}{'published':>11}{'differs':>9}"
-        for row in found.notes["totals"]:
-            published, differs = ("-" if row[key] is None else row[key] for key in ("published", "difference"))
-            yield f"{row['table']:<17}{row['name']:<32}{row['here']:>7}{published:>11}{differs:>9}"
-        yield found.notes["totals_note"]
+    yield from _list_totals(found.notes)
     yield f"Written: {found.folder}, {found.items} questions, fingerprint {found.fingerprint}"
+
+
+def _list_report(report: ImportReport) -> Iterator[str]:
+    as_json = report.as_json()
+    reasons = ", ".join(f"{reason} {count}" for reason, count in as_json["bad"].items())
+    left = f", {report.left_out} not in SpatialScore" if report.left_out else ""
+    bad = f", {len(report.bad)} not taken ({reasons})" if report.bad else ""
+    yield f"{report.source}: {report.rows} rows, {report.items} questions{left}{bad}"
+    lines = [str(row) for row in report.bad[:_SHOWN]] + report.differences
+    yield from (f"  {line}" for line in lines + [f"{note}: {count}" for note, count in as_json["notes"].items()])
+
+
+def _list_totals(notes: Mapping[str, Any]) -> Iterator[str]:
+    if "totals" not in notes:
+        return
+    yield f"{'':<17}{'':<32}{'here':>7}{'published':>11}{'differs':>9}"
+    for row in notes["totals"]:
+        published, differs = ("-" if row[key] is None else row[key] for key in ("published", "difference"))
+        yield f"{row['table']:<17}{row['name']:<32}{row['here']:>7}{published:>11}{differs:>9}"
+    yield notes["totals_note"]

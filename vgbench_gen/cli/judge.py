@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +12,16 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli._flags import Only
+from vgbench_gen.cli._options import progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.base import Judge
 
+# No --concurrency, which is --workers here, and nothing for local models, which are too slow to judge thousands.
+_OFFERED = Only(
+    *("rpm", "tpm", "budget_usd", "budget_tokens", "cache", "timeout_s", "retries", "key_file", "base_url", "prices")
+)
 _EXAMPLE = "vgbench judge rover --samples samples.jsonl --out scores.jsonl --model openai:gpt-4o"
 
 
@@ -64,21 +70,7 @@ def judge(
     ] = 3,
     workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Samples judged at once.")] = 10,
     *,
-    sent: Annotated[
-        BackendOptions,
-        Only(
-            "rpm",
-            "tpm",
-            "budget_usd",
-            "budget_tokens",
-            "cache",
-            "timeout_s",
-            "retries",
-            "key_file",
-            "base_url",
-            "prices",
-        ),
-    ],
+    sent: Annotated[BackendOptions, _OFFERED],
     as_json: Annotated[bool, typer.Option("--json", help="Print averages and agreement as JSON.")] = False,
 ) -> None:
     """Grade reasoning and generated images with a model, by ROVER's rubric: 1 to 5, and 0 to 100.
@@ -95,101 +87,115 @@ def judge(
     if benchmark not in rubrics:
         raise ConfigError(f"BENCHMARK: found {benchmark!r}; expected {' or '.join(rubrics)}.")
     rubric = rubrics[benchmark]
-    judged, tasks = _samples(rubric, benchmark, samples, data, generated)
+    judged, tasks = _read_samples(rubric, benchmark, samples, data, generated)
     sent = sent.model_copy(update={"concurrency": workers})
-    runs: dict[str, list[dict[str, Any]]] = {}
-    told: dict[str, Any] = {}
-    names = [(spec, repeat) for spec in model or [rubric.default_spec()] for repeat in range(repeats)]
-    for spec, repeat in names:
-        evaluator = rubric.evaluator(spec, metrics, askings, sent, repeat)
-        path = out if len(names) == 1 else _beside(out, spec, repeat, repeats)
-        with _bar(path.name) as progress:
-            results = evaluator.evaluate_batch(judged, workers, path, progress)
-        name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
-        runs[name] = results
-        told[name] = {"file": str(path), **evaluator.compute_average_scores(results)}
-    found = rubric.agreement(runs) if len(runs) > 1 else {}
+    runs = _run_judges(rubric, judged, model, metrics, askings, repeats, sent, out)
+    agreed = rubric.agreement({run.name: run.results for run in runs}) if len(runs) > 1 else {}
+    means = {run.name: run.means for run in runs}
     if as_json:
         without = {"tasks": tasks, "without_image": tasks - len(judged)}
-        print(json.dumps({**without, "judges": told, "agreement": found}, indent=2, ensure_ascii=False))
+        print(json.dumps({**without, "judges": means, "agreement": agreed}, indent=2, ensure_ascii=False))
     else:
         if tasks > len(judged):
             print(f"{tasks - len(judged)} of {tasks} tasks have no image in {generated} and are not judged")
-        print("\n".join(_lines(told, found)))
-    checked = evaluator.metrics
-    if any(
-        result.get(f"{metric}_score") is None for results in runs.values() for result in results for metric in checked
-    ):
+        print("\n".join(_list_means(means, agreed)))
+    if any(run.incomplete for run in runs):
         raise typer.Exit(1)
 
 
-def _samples(
+@dataclass(frozen=True, slots=True)
+class _JudgeRun:
+    """What one judge said in one pass over the samples."""
+
+    name: str
+    """The judge's spec, with the number of the pass where there are several."""
+
+    results: list[dict[str, Any]]
+    """As the benchmark's evaluator gives them, one per sample."""
+
+    means: dict[str, Any]
+    """The averages, and the file that holds the results."""
+
+    incomplete: bool
+    """Whether the judge gave no valid score for a metric of a sample."""
+
+
+def _run_judges(
+    rubric: Judge,
+    samples: Sequence[Any],
+    model: list[str] | None,
+    metrics: str,
+    askings: int,
+    repeats: int,
+    sent: BackendOptions,
+    out: Path,
+) -> list[_JudgeRun]:
+    """Let every judge judge the samples, `repeats` times each."""
+    passes = [(spec, repeat) for spec in model or [rubric.default_spec()] for repeat in range(repeats)]
+    runs = []
+    for spec, repeat in passes:
+        evaluator = rubric.evaluator(spec, metrics, askings, sent, repeat)
+        path = out if len(passes) == 1 else _name_file(out, spec, repeat, repeats)
+        with progress_bar(path.name[-40:], "score") as progress:
+            results = evaluator.evaluate_batch(samples, sent.concurrency, path, progress)
+        name = spec if repeats == 1 else f"{spec} ({repeat + 1})"
+        incomplete = any(result.get(f"{metric}_score") is None for result in results for metric in evaluator.metrics)
+        means = {"file": str(path), **evaluator.compute_average_scores(results)}
+        runs.append(_JudgeRun(name, results, means, incomplete))
+    return runs
+
+
+def _read_samples(
     rubric: Judge, benchmark: str, samples: Path | None, data: Path | None, generated: Path | None
 ) -> tuple[Sequence[Any], int]:
-    """Return the samples, and how many tasks they were taken from."""
+    """The samples to judge, and how many tasks they were taken from."""
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.store.files import dataset_error
 
-    if (samples is None) == (data is None) or (data is None) != (generated is None):
-        raise ConfigError("found neither or both; expected --samples FILE, or --data FOLDER with --generated FOLDER.")
-    if samples is not None:
+    if samples is not None and data is None and generated is None:
         found = rubric.read_samples(samples)
         tasks = len(found)
-    else:
-        assert data is not None
-        assert generated is not None
+    elif samples is None and data is not None and generated is not None:
         found, tasks = rubric.generated_samples(data, generated)
+    else:
+        raise ConfigError("found neither or both; expected --samples FILE, or --data FOLDER with --generated FOLDER.")
     if not found:
         remedy = f"Let a model answer first: vgbench eval DATA --benchmark {benchmark} --model SPEC."
         raise dataset_error(samples or generated or ".", "no sample", "at least one", remedy)
     return found, tasks
 
 
-def _beside(out: Path, spec: str, repeat: int, repeats: int) -> Path:
+def _name_file(out: Path, spec: str, repeat: int, repeats: int) -> Path:
     from vgbench_gen.evaluation.replies import replies_path
 
     ending = f".{repeat + 1}" if repeats > 1 else ""
     return out.with_name(f"{out.stem}.{replies_path(out.parent, spec).stem}{ending}{out.suffix or '.jsonl'}")
 
 
-def _bar(name: str) -> Any:
-    from contextlib import contextmanager
-
-    from tqdm import tqdm
-
-    @contextmanager
-    def shown() -> Iterator[Any]:
-        with tqdm(desc=name[-40:], unit="score", disable=None) as bar:
-
-            def progress(done: int, total: int) -> None:
-                bar.total = total
-                bar.update(done - bar.n)
-
-            yield progress
-
-    return shown()
-
-
-def _lines(told: Mapping[str, Any], agreed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    for name, found in told.items():
+def _list_means(means: Mapping[str, Any], agreed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for name, found in means.items():
         yield f"{name}: {found['file']}"
-        for key in [key for key in found if key.startswith("avg_") and not key.endswith("_100")]:
-            metric = key.removeprefix("avg_")
-            if found[key] is None:
-                yield f"  {metric}: no score"
-                continue
-            low, high = found[f"interval_{metric}"]
-            missing = found[f"missing_{metric}"]
-            yield (
-                f"  {metric}: {found[key]:.2f} [{low:.2f}, {high:.2f}] of 5, {found[f'{key}_100']:.1f} of 100, "
-                f"n {found[f'count_{metric}']}{f', {missing} missing' if missing else ''}"
-            )
+        for key in found:
+            if key.startswith("avg_") and not key.endswith("_100"):
+                yield _describe_mean(found, key.removeprefix("avg_"))
         if found["average_100"] is not None:
             yield f"  all scores together: {found['average_100']:.1f} of 100"
         for kind in ("dimension", "reasoning_type"):
-            for group, means in found[f"by_{kind}"].items():
-                parts = [f"{metric} {mean['mean']:.2f}" for metric, mean in means.items() if mean["n"]]
+            for group, groups_means in found[f"by_{kind}"].items():
+                parts = [f"{metric} {mean['mean']:.2f}" for metric, mean in groups_means.items() if mean["n"]]
                 yield f"  {kind.replace('_', ' ')} {group}: {', '.join(parts) or 'no score'}"
     for metric, found in agreed.items():
         parts = [f"{name} {value:.2f}" for name, value in found.items() if isinstance(value, float)]
         yield f"agreement on {metric}, {found['n']} samples: {', '.join(parts)}"
+
+
+def _describe_mean(found: Mapping[str, Any], metric: str) -> str:
+    mean = found[f"avg_{metric}"]
+    if mean is None:
+        return f"  {metric}: no score"
+    low, high = found[f"interval_{metric}"]
+    missing = found[f"missing_{metric}"]
+    return (
+        f"  {metric}: {mean:.2f} [{low:.2f}, {high:.2f}] of 5, {found[f'avg_{metric}_100']:.1f} of 100, "
+        f"n {found[f'count_{metric}']}{f', {missing} missing' if missing else ''}"
+    )

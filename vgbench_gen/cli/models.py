@@ -48,12 +48,12 @@ def models(
     extras they need. Exits 1 if the model answers but fails a check, 2 if it cannot be asked.
     """
     if not spec:
-        _list(as_json)
+        _list_providers(as_json)
         return
     import asyncio
 
     from vgbench_gen.backends.spec import open_backend
-    from vgbench_gen.cli._model_check import examine
+    from vgbench_gen.cli._model_check import examine_model
     from vgbench_gen.core.errors import ConfigError
 
     if spec.startswith(_BASELINE):
@@ -61,15 +61,15 @@ def models(
 
     backend = open_backend(spec, sent)
     try:
-        found = examine(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
+        found = examine_model(backend, image=image, long_side_px=long_side, max_tokens=max_tokens)
     finally:
         asyncio.run(backend.close())
-    print(json.dumps(_record(backend, found), indent=2) if as_json else "\n".join(_lines(backend, found)))
+    print(json.dumps(_make_record(backend, found), indent=2) if as_json else "\n".join(_list_checks(backend, found)))
     if not found.good:
         raise typer.Exit(1)
 
 
-def _record(backend: Backend, found: Examination) -> dict[str, Any]:
+def _make_record(backend: Backend, found: Examination) -> dict[str, Any]:
     return {
         "spec": backend.spec,
         "good": found.good,
@@ -79,7 +79,7 @@ def _record(backend: Backend, found: Examination) -> dict[str, Any]:
     }
 
 
-def _lines(backend: Backend, found: Examination) -> list[str]:
+def _list_checks(backend: Backend, found: Examination) -> list[str]:
     takes, gives = (
         "text and images" if images else "text"
         for images in (backend.capabilities.images_in, backend.capabilities.images_out)
@@ -95,11 +95,11 @@ def _lines(backend: Backend, found: Examination) -> list[str]:
         f"temperature  {found.temperature}",
         f"seed         {found.seed}",
         f"used         {found.requests} requests, {found.tokens[0]} + {found.tokens[1]} tokens; cost: {cost}",
-        _conclusion(found),
+        _conclude(found),
     ]
 
 
-def _conclusion(found: Examination) -> str:
+def _conclude(found: Examination) -> str:
     failed = [check.name for check in found.checks if check.verdict != "ok"]
     if not failed:
         return "good"
@@ -108,29 +108,31 @@ def _conclusion(found: Examination) -> str:
     return f"fell short: {', '.join(failed)}"
 
 
-def _list(as_json: bool) -> None:
+def _list_providers(as_json: bool) -> None:
     from vgbench_gen.backends.spec import providers
 
-    rows = [_row(name, providers[name].needs(name)) for name in providers]
+    rows = [_make_row(name, providers[name].needs(name)) for name in providers]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
     for row in rows:
-        key = " or ".join(_told(row["keys"])) + ("" if row["needs_key"] or not row["keys"] else " (may be left out)")
+        key = " or ".join(_describe_variables(row["keys"])) + (
+            "" if row["needs_key"] or not row["keys"] else " (may be left out)"
+        )
         parts = [key or "no key needed"]
         if row["extra"]:
             remedy = "installed" if row["extra_installed"] else f"missing: pip install 'vgbench-gen[{row['extra']}]'"
             parts.append(f"extra {row['extra']} {remedy}")
         print(f"{row['provider']:<11} {row['example']:<37} {'; '.join(parts)}")
         if row["variables"]:
-            print(f"{'':<11} also read: {', '.join(_told(row['variables']))}")
+            print(f"{'':<11} also read: {', '.join(_describe_variables(row['variables']))}")
 
 
-def _told(variables: dict[str, bool]) -> list[str]:
+def _describe_variables(variables: dict[str, bool]) -> list[str]:
     return [f"{name} {'set' if is_set else 'not set'}" for name, is_set in variables.items()]
 
 
-def _row(name: str, needs: Needs) -> dict[str, Any]:
+def _make_row(name: str, needs: Needs) -> dict[str, Any]:
     import os
 
     def is_set(variables: tuple[str, ...]) -> dict[str, bool]:
@@ -143,11 +145,11 @@ def _row(name: str, needs: Needs) -> dict[str, Any]:
         "needs_key": needs.needs_key,
         "variables": is_set(needs.variables),
         "extra": needs.extra,
-        "extra_installed": all(_installed(package) for package in needs.packages),
+        "extra_installed": all(_is_installed(package) for package in needs.packages),
     }
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     from importlib.util import find_spec
 
     try:

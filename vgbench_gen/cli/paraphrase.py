@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec
+from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, ModelSpec, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -81,33 +81,53 @@ def paraphrase(
     Exits 1 if nothing could be reworded, requests failed, or the budget was spent.
     """
     if accept or accept_all:
-        _accept(bank, None if accept_all else accept or [])
+        _accept_entries(bank, None if accept_all else accept or [])
         return
+    target = _find_target(per_item, out)
+    beside = bank if target is None else target
+    sent = sent.model_copy(update={"cache": sent.cache or beside.with_name(f"{beside.name}.replies.sqlite")})
+    judge = "" if no_judge else judge_model or model
+    drawn = None if temperature < 0 else temperature
+    job = _Job(model, judge, n, drawn, seed, sent, task or [], kind or [], language, dry_run, as_json)
+    if target is None or per_item is None:
+        _reword_templates(job, bank)
+    else:
+        _reword_items(job, per_item, target)
+
+
+def _find_target(per_item: Path | None, out: Path | None) -> Path | None:
+    """The new dataset of --per-item; None where templates are reworded.
+
+    Raises:
+        ConfigError: there is a place for a new dataset and nothing to reword.
+    """
     from vgbench_gen.core.errors import ConfigError
 
-    if out is not None and per_item is None:
-        raise ConfigError(f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates.")
-    target = out or (None if per_item is None else per_item.resolve().with_name(f"{per_item.resolve().name}-reworded"))
-    beside = bank if target is None else target
-    cache = sent.cache or beside.with_name(f"{beside.name}.replies.sqlite")
-    sent = sent.model_copy(update={"cache": cache})
-    judge = "" if no_judge else judge_model or model
-    warm = None if temperature < 0 else temperature
-    job = _Job(model, judge, n, warm, seed, sent, task or [], kind or [], language, dry_run, as_json)
-    if target is None or per_item is None:
-        _templates(job, bank)
-    else:
-        _items(job, per_item, target)
+    if per_item is None:
+        if out is not None:
+            raise ConfigError(
+                f"--out {out}: found no --per-item; expected the dataset to reword, or --bank for templates."
+            )
+        return None
+    return out or per_item.resolve().with_name(f"{per_item.resolve().name}-reworded")
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What the options say about asking. judge: nobody where empty. temperature: None sends none."""
+    """What the options say about asking."""
 
     model: str
+    """The spec of who rewords."""
+
     judge: str
+    """The spec of who says whether the meaning is the same; nobody where empty."""
+
     n: int
+    """How many rewordings one request asks for."""
+
     temperature: float | None
+    """Of the rewordings; None sends none."""
+
     seed: int | None
     sent: BackendOptions
     tasks: list[str]
@@ -117,7 +137,7 @@ class _Job:
     as_json: bool
 
 
-def _templates(job: _Job, path: Path) -> None:
+def _reword_templates(job: _Job, path: Path) -> None:
     from vgbench_gen.text.bank import load_bank
     from vgbench_gen.text.paraphrase.rules import find_language
     from vgbench_gen.text.paraphrase.templates import cells, make_requests, paraphrase
@@ -127,21 +147,21 @@ def _templates(job: _Job, path: Path) -> None:
     for entry in bank.stale:
         print(f"{path}, {entry.id}: its template changed; it is kept in the file and not used", file=sys.stderr)
     if job.dry_run:
-        _estimate(make_requests(wanted, job.n, bank, job.language, bool(job.judge)))
+        _print_estimate(make_requests(wanted, job.n, bank, job.language, bool(job.judge)))
         return
-    with _asker(job) as asker, _bar("template") as progress:
+    with _open_asker(job) as asker, progress_bar("rewording", "template") as progress:
         bank, report = paraphrase(asker, bank, wanted, job.language, progress)
     if job.as_json:
         print(json.dumps(report.as_json() | {"bank": str(path), "entries": len(bank.entries)}, indent=2))
     else:
-        print("\n".join(_lines(report.cells, report.total, report.language, report.vocabulary, "templates")))
+        print("\n".join(_list_counts(report.cells, report.total, report.language, report.vocabulary, "templates")))
         if report.full:
             print(f"no place left in {len(report.full)} of {len(wanted)} cells; remove entries to make room")
         print(f"{len(bank.entries)} wordings in {path}; read them and accept with --accept ID or --accept-all")
-    _end(report.stopped, report.total, nothing=not bank.entries)
+    _exit_if_short(report.stopped, report.total, nothing=not bank.entries)
 
 
-def _items(job: _Job, dataset: Path, out: Path) -> None:
+def _reword_items(job: _Job, dataset: Path, out: Path) -> None:
     from vgbench_gen.pipeline import reword
     from vgbench_gen.store.dataset import load
     from vgbench_gen.text.paraphrase.templates import cells
@@ -151,20 +171,20 @@ def _items(job: _Job, dataset: Path, out: Path) -> None:
     job = replace(job, n=min(job.n, 2))
     if job.dry_run:
         groups = reword.group_rows(load(dataset), job.tasks, job.types, job.language)
-        _estimate(reword.make_requests(groups, job.n, bool(job.judge)))
+        _print_estimate(reword.make_requests(groups, job.n, bool(job.judge)))
         return
-    with _asker(job) as asker, _bar("text") as progress:
+    with _open_asker(job) as asker, progress_bar("rewording", "text") as progress:
         report = reword.reword_items(dataset, asker, out, job.tasks, job.types, job.language, progress)
     if job.as_json:
         print(json.dumps(report.as_json(), indent=2))
     else:
-        print("\n".join(_lines(report.cells, report.total, report.language, report.vocabulary, "texts")))
+        print("\n".join(_list_counts(report.cells, report.total, report.language, report.vocabulary, "texts")))
         if not report.stopped:
             print(f"{report.new} of {report.rows} rows reworded in {out}/items, fingerprint {report.fingerprint}")
-    _end(report.stopped, report.total, nothing=not report.new)
+    _exit_if_short(report.stopped, report.total, nothing=not report.new)
 
 
-def _accept(path: Path, ids: list[str] | None) -> None:
+def _accept_entries(path: Path, ids: list[str] | None) -> None:
     from vgbench_gen.text.bank import accept_entries, load_bank, save_bank
 
     bank, changed = accept_entries(load_bank(path), ids)
@@ -174,7 +194,7 @@ def _accept(path: Path, ids: list[str] | None) -> None:
 
 
 @contextmanager
-def _asker(job: _Job) -> Iterator[Asker]:
+def _open_asker(job: _Job) -> Iterator[Asker]:
     import asyncio
 
     from vgbench_gen.backends.base import Settings
@@ -198,7 +218,7 @@ def _asker(job: _Job) -> Iterator[Asker]:
         asyncio.run(close())
 
 
-def _estimate(requests: Iterable[Request]) -> None:
+def _print_estimate(requests: Iterable[Request]) -> None:
     from vgbench_gen.text.paraphrase.templates import estimate_tokens
 
     asked = list(requests)
@@ -215,7 +235,7 @@ def _estimate(requests: Iterable[Request]) -> None:
     )
 
 
-def _lines(
+def _list_counts(
     cells: dict[str, RewordCounts], total: RewordCounts, language: str, vocabulary: bool, what: str
 ) -> Iterator[str]:
     yield f"{'task/type':<34}{what:>10}{'reworded':>10}{'proposed':>10}{'accepted':>10}  mostly refused for"
@@ -237,24 +257,8 @@ def _lines(
         )
 
 
-def _end(stopped: str, total: RewordCounts, nothing: bool) -> None:
+def _exit_if_short(stopped: str, total: RewordCounts, nothing: bool) -> None:
     if stopped:
         print(f"vgbench: stopped: {stopped}", file=sys.stderr)
     if stopped or total.failed or nothing:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _bar(unit: str) -> Iterator[Callable[[int, int], None]]:
-    from tqdm import tqdm
-
-    bar = tqdm(desc="rewording", unit=unit, disable=None)
-
-    def progress(done: int, total: int) -> None:
-        bar.total = total
-        bar.update(done - bar.n)
-
-    try:
-        yield progress
-    finally:
-        bar.close()

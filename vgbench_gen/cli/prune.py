@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._options import DatasetFolder, Workers, progress_bar, worker_count
 from vgbench_gen.cli._verbs import add_verb
 
 _WARNING = (
@@ -43,20 +43,13 @@ def prune(
     Never part of a build. Pruning hides a faulty sampler: mend the sampler where the audit is red, and prune only
     what is green. The new dataset's manifest says what was left out. Audit it again: letters and ranks may have moved.
     """
-    from tqdm import tqdm
-
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline import prune as pipeline
 
     if out is None and not dry_run:
         raise ConfigError("--out: found none; expected a new folder for the pruned dataset, or --dry-run.")
     print(f"vgbench: warning: {_WARNING}", file=sys.stderr)
-    with tqdm(desc="scoring", unit="cell", disable=None) as bar:
-
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar("scoring", "cell") as progress:
         report = pipeline.prune(
             dataset, None if dry_run else out, share, rounds=rounds, workers=worker_count(workers), progress=progress
         )

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._options import DatasetFolder, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from vgbench_gen.publish.package import Package
+    from vgbench_gen.publish.release import Options
 
 _NOBODY = "your-name"
 
@@ -68,63 +69,61 @@ def publish(
     Images that may not be passed on stay behind; `vgbench hydrate` makes them from one's own scans. The token comes
     from HF_TOKEN or `hf auth login`. Run it again after a cut: what was written or uploaded is not done twice.
     """
-    from tqdm import tqdm
-
     from vgbench_gen.publish.hard import require_reviewed
-    from vgbench_gen.publish.package import write_package
+    from vgbench_gen.publish.hub import Target, push
     from vgbench_gen.publish.release import Options, find_published_vote
-    from vgbench_gen.publish.smoke_test import open_with_datasets
 
     if not repo and not dry_run:
         raise ConfigError("--repo: found none; expected OWNER/NAME on the Hub, or --dry-run.")
-    folder = out or dataset / "publish"
     options = Options(
         repo or f"{_NOBODY}/{dataset.resolve().name}", hard, train, tuple(with_pixels or ()), title, version, date
     )
     if not dry_run:
         require_reviewed(find_published_vote(dataset, hard), candidates)
-    with tqdm(desc="writing", unit="row", disable=None, file=sys.stderr) as bar:
+    folder = out or dataset / "publish"
+    written = _write_package(dataset, folder, options, check, as_json)
+    if not dry_run:
+        target = Target(options.repo, revision, pull_request, public, message)
+        pushed = push(folder, target, lambda text: print(f"vgbench: {text}", file=sys.stderr))
+        written |= {"commit": pushed.commit, "url": pushed.url, "changed": pushed.changed}
+        if not as_json:
+            print(f"published: {pushed.url}" if pushed.changed else f"nothing has changed since {pushed.url}")
+    if as_json:
+        print(json.dumps(written, indent=2))
 
-        def progress(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
 
+def _write_package(dataset: Path, folder: Path, options: Options, check: bool, as_json: bool) -> dict[str, Any]:
+    """Write the files, open them as a user would, and tell; returns what was told, JSON-ready."""
+    from vgbench_gen.publish.package import write_package
+    from vgbench_gen.publish.smoke_test import open_with_datasets
+
+    with progress_bar("writing", "row") as progress:
         made = write_package(dataset, folder, options, progress)
     for warning in made.warnings:
         print(f"vgbench: warning: {warning}", file=sys.stderr)
-    opened = open_with_datasets(folder, made.rows) if check else None
-    told: dict[str, Any] = {
+    written: dict[str, Any] = {
         "folder": str(folder),
         "repo": options.repo,
         "rows": dict(made.rows),
         "files": len(made.files) + 1,
         "bytes": made.size_bytes,
         "without_images": sum(each.rows for each in made.decisions if not each.pixels),
-        "opened": opened,
+        "opened": open_with_datasets(folder, made.rows) if check else None,
     }
     if not as_json:
-        _print(made, told)
-    if not dry_run:
-        from vgbench_gen.publish.hub import Target, push
-
-        target = Target(options.repo, revision, pull_request, public, message)
-        pushed = push(folder, target, lambda text: print(f"vgbench: {text}", file=sys.stderr))
-        told |= {"commit": pushed.commit, "url": pushed.url, "changed": pushed.changed}
-        if not as_json:
-            print(f"published: {pushed.url}" if pushed.changed else f"nothing has changed since {pushed.url}")
-    if as_json:
-        print(json.dumps(told, indent=2))
+        _print_package(made, written)
+    return written
 
 
-def _print(made: Package, told: dict[str, Any]) -> None:
+def _print_package(made: Package, written: dict[str, Any]) -> None:
     rows = ", ".join(f"{name} {count:,}" for name, count in made.rows.items())
-    print(f"{rows} questions: {told['files']} files, {told['bytes'] / 1e6:.1f} MB in {told['folder']}")
+    print(f"{rows} questions: {written['files']} files, {written['bytes'] / 1e6:.1f} MB in {written['folder']}")
     for decision in made.decisions:
         images = "with images" if decision.pixels else "without images"
         why = f"by --with-pixels, {decision.policy.licence}" if decision.by_flag else decision.policy.terms
         print(f"  {decision.policy.name}: {decision.rows:,} questions {images} ({why})")
-    if told["opened"] is not None:
-        opened = told["opened"]
+    if written["opened"] is not None:
+        opened = written["opened"]
         streamed, decoded = opened["streamed"], opened["images_decoded"]
         print(
             f"opened with datasets: {len(opened['configurations'])} configurations, {streamed:,} questions streamed, ",

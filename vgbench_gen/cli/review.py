@@ -59,8 +59,8 @@ def review(
     bar falls.
     """  # fmt: skip
     from vgbench_gen.quality.review.log import FOLDER, read_logs
-    from vgbench_gen.quality.review.queue import ReviewFilter, entries_of, read_ids, select
-    from vgbench_gen.quality.review.status import gather
+    from vgbench_gen.quality.review.queue import ReviewFilter, list_items, read_ids, select_items
+    from vgbench_gen.quality.review.status import count_verdicts
     from vgbench_gen.store.dataset import load
 
     if as_json and not report:
@@ -68,44 +68,44 @@ def review(
     if purpose not in ("release", "hard"):
         raise ConfigError(f"--for: found {purpose!r}; expected release or hard.")
     items = load(dataset)
-    entries = entries_of(items)
+    entries = list_items(items)
     wanted = ReviewFilter(
         tuple(task or ()), tuple(form or ()), tuple(source or ()), read_ids(ids) if ids else None, sample
     )
-    selected = select(entries, wanted)
-    folder = _root(dataset) / FOLDER
+    selected = select_items(entries, wanted)
+    folder = _find_root(dataset) / FOLDER
     if report or export:
-        record = gather(read_logs(folder), entries)
+        record = count_verdicts(read_logs(folder), entries)
         if export:
-            _export(selected, record, export, purpose)
+            _write_export(selected, record, export, purpose)
         if report:
-            _report(selected, record, as_json)
+            _print_report(selected, record, as_json)
         return
     _serve(items, entries, selected, dataset, batch, host, port, reviewer)
 
 
-def _root(dataset: Path) -> Path:
+def _find_root(dataset: Path) -> Path:
     """The folder that holds `items/`, `media/` and `review/`."""
     if dataset.is_file():
         dataset = dataset.parent
     return dataset.parent if dataset.name == "items" else dataset
 
 
-def _report(selected: list[ReviewItem], record: ReviewRecord, as_json: bool) -> None:
-    from vgbench_gen.quality.review.report import review as count
-    from vgbench_gen.quality.review.report import table
+def _print_report(selected: list[ReviewItem], record: ReviewRecord, as_json: bool) -> None:
+    from vgbench_gen.quality.review.report import format_report
+    from vgbench_gen.quality.review.report import make_report as count
 
     found = count(selected, record)
-    print(json.dumps(found.to_json(), indent=2, sort_keys=True) if as_json else table(found))
+    print(json.dumps(found.to_json(), indent=2, sort_keys=True) if as_json else format_report(found))
     if found.fell:
         raise typer.Exit(1)
 
 
-def _export(selected: list[ReviewItem], record: ReviewRecord, path: Path, purpose: str) -> None:
-    from vgbench_gen.quality.review.export import export, write
+def _write_export(selected: list[ReviewItem], record: ReviewRecord, path: Path, purpose: str) -> None:
+    from vgbench_gen.quality.review.export import sort_judged, write_export
 
-    found = export(selected, record, "hard" if purpose == "hard" else "release")
-    beside = write(found, path)
+    found = sort_judged(selected, record, "hard" if purpose == "hard" else "release")
+    beside = write_export(found, path)
     typer.echo(
         f"{path}: {len(found.accepted)} accepted; {beside}: {len(found.refused)} judged and not accepted", err=True
     )
@@ -121,26 +121,26 @@ def _serve(
     port: int,
     reviewer: str,
 ) -> None:
-    from vgbench_gen.quality.review.desk import Desk
     from vgbench_gen.quality.review.log import FOLDER
+    from vgbench_gen.quality.review.session import ReviewQueue
     from vgbench_gen.store.media import MediaStore
 
     try:
         from vgbench_gen.report.review_app import listen, make_app, serve, url_of
     except ModuleNotFoundError as error:
         raise ConfigError(f"the review needs the package {error.name}: {_EXTRA}") from error
-    root = _root(dataset)
+    root = _find_root(dataset)
     media = MediaStore(root / "media") if (root / "media").is_dir() else None
     token = "" if host in _LOOPBACK else secrets.token_urlsafe(32)
     names = (host, socket.gethostname()) if token else ()
     (root / FOLDER).mkdir(exist_ok=True)  # better now than when the first answer is to be saved
     server = listen(host, port)
-    desk = Desk(items, entries, selected, root / FOLDER, media, batch)
+    queue = ReviewQueue(items, entries, selected, root / FOLDER, media, batch)
     try:
-        app = make_app(desk, root.resolve().name, names, token, reviewer)
-        print(f"{len(selected)} items, verdicts in {desk.folder}. Open {url_of(server, host, token)}", flush=True)
+        app = make_app(queue, root.resolve().name, names, token, reviewer)
+        print(f"{len(selected)} items, verdicts in {queue.folder}. Open {url_of(server, host, token)}", flush=True)
         print("Stop with Ctrl-C; what is saved stays.", flush=True)
         serve(app, server)
     finally:
-        desk.close()
+        queue.close()
         server.close()

@@ -49,7 +49,7 @@ def samples(
 
     if small and count:
         raise ConfigError("--small and --count both say how many scenes; give one of them.")
-    counts = _counts(count) if count else makers.SMALL if small else makers.FULL
+    counts = _read_counts(count) if count else makers.SMALL if small else makers.FULL
     specs = makers.list_default_specs(counts, seed, frames)
     if not specs:
         raise ConfigError("no scenes asked for; give --count DATASET=N with N of 1 or more.")
@@ -61,10 +61,10 @@ def samples(
             bar.set_postfix_str(f"{made.spec.dataset} {made.spec.scene_id}", refresh=False)
 
         found = makers.make_samples(specs, out, worker_count(workers), on_scene)
-    _tell(found, out, time.perf_counter() - started)
+    _print_table(found, out, time.perf_counter() - started)
 
 
-def _counts(texts: list[str]) -> dict[str, int]:
+def _read_counts(texts: list[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for text in texts:
         name, _, number = text.partition("=")
@@ -74,7 +74,7 @@ def _counts(texts: list[str]) -> dict[str, int]:
     return counts
 
 
-def _tell(found: list[MadeScene], out: Path, seconds: float) -> None:
+def _print_table(found: list[MadeScene], out: Path, seconds: float) -> None:
     groups: defaultdict[str, list[MadeScene]] = defaultdict(list)
     for made in found:
         groups[made.spec.dataset].append(made)

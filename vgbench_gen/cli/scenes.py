@@ -41,16 +41,16 @@ def scenes(
         raise ConfigError(f"{root}: no such folder. Name the folder that holds the scans.")
     from tqdm import tqdm
 
-    refs = _found(root)
+    refs = _find_scenes(root)
     widths = max([9, *(len(ref.dataset) for ref in refs)]), max([5, *(len(ref.scene_id) for ref in refs)])
     rows: list[Row] = []
     if refs and not as_json:
-        print(_line(_HEADINGS, widths), flush=True)
-    with tqdm(_rows(refs), total=len(refs), unit="scene", disable=None) as bar:
+        print(_format_line(_HEADINGS, widths), flush=True)
+    with tqdm(_measure_health(refs), total=len(refs), unit="scene", disable=None) as bar:
         for row in bar:
             rows.append(row)
             if not as_json:
-                bar.write(_line(_cells(row), widths), file=sys.stdout)
+                bar.write(_format_line(_format_cells(row), widths), file=sys.stdout)
     if as_json:
         print(json.dumps(rows, indent=2, allow_nan=False))
     if not rows:
@@ -59,13 +59,13 @@ def scenes(
         raise typer.Exit(1)
 
 
-def _found(root: Path) -> list[SceneRef]:
+def _find_scenes(root: Path) -> list[SceneRef]:
     from vgbench_gen.scenes.base import loaders
 
     return [ref for loader in loaders.values() for ref in loader.discover(root)]
 
 
-def _rows(refs: Sequence[SceneRef]) -> Iterator[Row]:
+def _measure_health(refs: Sequence[SceneRef]) -> Iterator[Row]:
     """Health of each scene; one that cannot be opened has nulls and says why in its verdict."""
     from vgbench_gen.scenes.base import loaders
     from vgbench_gen.scenes.health import SceneHealth, summarise_health
@@ -80,7 +80,7 @@ def _rows(refs: Sequence[SceneRef]) -> Iterator[Row]:
             yield {**unknown, **known, "fits": [], "issues": {}, "verdict": f"bad: {exc}"}
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _format_cells(row: Row) -> tuple[str, ...]:
     def share(name: str) -> str:
         return "-" if row[name] is None else f"{row[name]:.0%}"
 
@@ -99,6 +99,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _line(cells: Sequence[str], widths: tuple[int, int]) -> str:
+def _format_line(cells: Sequence[str], widths: tuple[int, int]) -> str:
     dataset, scene, *numbers, verdict = cells
     return f"{dataset:<{widths[0]}} {scene:<{widths[1]}} {''.join(f'{n:>{_NUMBER_WIDTH}}' for n in numbers)}  {verdict}"

@@ -15,7 +15,7 @@ from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.board import ScoreRow
-    from vgbench_gen.evaluation.cases import Tally
+    from vgbench_gen.evaluation.cases import CaseTally
     from vgbench_gen.evaluation.saved import SavedScores
 
 _MORE = {"other_settings": "; `vgbench eval` with those settings puts them in force, and asks nothing twice"}
@@ -84,7 +84,7 @@ def score(
         _score_cases(cases, as_json)
         return
     assert dataset is not None
-    from vgbench_gen.cli._options import bar
+    from vgbench_gen.cli._options import progress_bars
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log
     from vgbench_gen.evaluation.saved import holds_replies, score_source
@@ -95,7 +95,7 @@ def score(
     elif replies is not None:
         imported = import_log(source, replies, program, spec)
         model = [*(model or ()), imported.spec]
-    with bar("reply") as progress:
+    with progress_bars("reply") as progress:
         notes: list[str] = []
         found = score_source(source, model or (), again=again, progress=progress, replies=place, notes=notes)
     for note in notes:
@@ -170,9 +170,9 @@ def _once(rows: list[ScoreRow]) -> dict[str, Any]:
 
 
 def _score_cases(cases: Path, as_json: bool) -> None:
-    from vgbench_gen.evaluation.cases import Tally, score_file
+    from vgbench_gen.evaluation.cases import CaseTally, score_file
 
-    tally = Tally()
+    tally = CaseTally()
     for row in score_file(cases, tally):
         if as_json:
             print(json.dumps(row, ensure_ascii=False, allow_nan=False))
@@ -187,7 +187,7 @@ def _score_cases(cases: Path, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _summary(tally: Tally) -> list[str]:
+def _summary(tally: CaseTally) -> list[str]:
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
     from vgbench_gen.evaluation.metrics import micro
 

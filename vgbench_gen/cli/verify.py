@@ -39,11 +39,11 @@ def verify(
     from vgbench_gen.store.dataset import load
 
     items = load(dataset)
-    gates = _gates(dataset)
-    problems = _by_evidence(dataset, gates)
+    gates = _read_gates(dataset)
+    problems = _verify_by_evidence(dataset, gates)
     raw = 0
     if scenes:
-        found, raw = _by_scenes(dataset, scenes, gates, worker_count(workers))
+        found, raw = _verify_by_scenes(dataset, scenes, gates, worker_count(workers))
         problems += found
     failed = {problem.item_id for problem in problems}
     if as_json:
@@ -63,7 +63,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _gates(dataset: Path) -> Gates:
+def _read_gates(dataset: Path) -> Gates:
     """The gates the dataset was built with, or the shipped ones where no manifest stands beside it."""
     from vgbench_gen.core.gates import Gates
     from vgbench_gen.store.provenance import read_manifest, read_recipe
@@ -75,7 +75,7 @@ def _gates(dataset: Path) -> Gates:
     return read_gates(read_recipe(read_manifest(folder), folder)["gates"], str(folder / "manifest.json"))
 
 
-def _by_evidence(dataset: Path, gates: Gates) -> list[Problem]:
+def _verify_by_evidence(dataset: Path, gates: Gates) -> list[Problem]:
     from tqdm import tqdm
 
     from vgbench_gen.pipeline.subset import is_choice
@@ -92,7 +92,7 @@ def _by_evidence(dataset: Path, gates: Gates) -> list[Problem]:
     return problems
 
 
-def _by_scenes(dataset: Path, roots: list[Path], gates: Gates, workers: int) -> tuple[list[Problem], int]:
+def _verify_by_scenes(dataset: Path, roots: list[Path], gates: Gates, workers: int) -> tuple[list[Problem], int]:
     from tqdm import tqdm
 
     from vgbench_gen.pipeline.build import find_scenes

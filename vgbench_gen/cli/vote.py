@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, DatasetFolder, ModelNames, Workers, bar, worker_count
+from vgbench_gen.cli._options import (
+    MAX_SEED,
+    BenchmarkName,
+    DatasetFolder,
+    ModelNames,
+    Workers,
+    progress_bars,
+    worker_count,
+)
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -80,7 +88,7 @@ def vote(
     from vgbench_gen.evaluation import hard
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.votes import FOLDER
-    from vgbench_gen.report.vote_lines import vote_lines
+    from vgbench_gen.report.vote_lines import format_votes
 
     chosen_rule = _rule(rule, policy, target)
     kind = benchmarks[benchmark]
@@ -94,7 +102,7 @@ def vote(
         hard.check_out(folder)
     if ask:
         _ask(source, tuple(model or chosen_rule.panel))
-    with bar("reply") as progress:
+    with progress_bars("reply") as progress:
         result = hard.count_votes(
             source,
             chosen_rule,
@@ -108,7 +116,7 @@ def vote(
     choice = hard.choose_hard(result, seed, reviewed)
     report = hard.report_of(result, choice, seed)
     votes = source.folder / FOLDER
-    lines = vote_lines(report)
+    lines = format_votes(report)
     if not dry_run:
         hard.write_votes(source.folder, result, choice, report)
         if kind.builds_datasets:
@@ -132,7 +140,7 @@ def vote(
 
 
 def _rule(name: str, policy: str, target: int | None) -> Rule:
-    from vgbench_gen.quality.voting.choice import scaled
+    from vgbench_gen.quality.voting.choice import scale_balance
     from vgbench_gen.quality.voting.rule import COUNTED_WRONG, load_rule
 
     found = load_rule(name)
@@ -141,7 +149,7 @@ def _rule(name: str, policy: str, target: int | None) -> Rule:
             raise ConfigError(f"--policy: found {policy!r}; expected {' or '.join(COUNTED_WRONG)}.")
         found = found.model_copy(update={"policy": policy})
     if target is not None:
-        found = found.model_copy(update={"balance": scaled(found.balance, target)})
+        found = found.model_copy(update={"balance": scale_balance(found.balance, target)})
     return found
 
 
@@ -166,7 +174,7 @@ def _ask(source: Source, panel: tuple[str, ...]) -> None:
     mine = [name for name in panel if name.startswith(PREFIX)]
     if not mine:
         raise ConfigError("--ask: found no baseline in the panel; expected some, as with --rule demo. Leave it out.")
-    with bar("reply") as progress:
+    with progress_bars("reply") as progress:
         for run in evaluate_all(source, mine, progress=lambda run: progress(run.spec[-40:], run.done, run.total)):
             if not run.complete:
                 raise ConfigError(f"{run.spec}: {sum(run.failed.values())} questions could not be answered.")
@@ -176,7 +184,7 @@ def _audit(folder: Path, workers: int) -> AuditReport:
     from vgbench_gen.pipeline.audit import audit
     from vgbench_gen.report.audit_page import write_audit
 
-    with bar("step") as progress:
+    with progress_bars("step") as progress:
         found = audit(folder, solvers=False, workers=workers, progress=progress)
     found.dataset = folder.resolve().name
     write_audit(found, folder / "audit")

@@ -17,9 +17,9 @@ from vgbench_gen.evaluation.scoring import ScoringRules
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.spec import BackendOptions
-    from vgbench_gen.evaluation.board import Board, Run
+    from vgbench_gen.evaluation.board import Board, BoardRun
     from vgbench_gen.evaluation.cases import ScoredCase
-    from vgbench_gen.evaluation.layouts import Layout
+    from vgbench_gen.evaluation.layouts import TableLayout
     from vgbench_gen.evaluation.tables import Table, TableMaker
 
 
@@ -199,7 +199,7 @@ class Benchmark(abc.ABC):
         return ""
 
     @property
-    def layouts(self) -> Sequence[Layout]:
+    def layouts(self) -> Sequence[TableLayout]:
         """The tables of its paper, as far as a column is the mean score over some of the questions."""
         return ()
 
@@ -211,7 +211,7 @@ class Benchmark(abc.ABC):
         """Return what the caption of the summary must add for questions of this benchmark, "" for nothing."""
         return ""
 
-    def files(self, board: Board, runs: Sequence[Run]) -> Mapping[str, str]:
+    def files(self, board: Board, runs: Sequence[BoardRun]) -> Mapping[str, str]:
         """Return further files of `vgbench compare` by name, such as a table in the form of the paper's own code."""
         return {}
 

@@ -26,7 +26,7 @@ from vgbench_gen.evaluation import metrics
 from vgbench_gen.evaluation.base import Keeps, Source
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.scoring import rules_of
-from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.questions import Question, read_question
 
 PREFIX = "baseline:"
 _NOISY = "noisy"  # in a module of its own, which needs this one
@@ -52,7 +52,7 @@ class Baseline(abc.ABC):
     @cached_property
     def questions(self) -> list[Question]:
         """All questions with their keys, as the audits see them."""
-        return [question_of(item) for item in all_items(self.source)]
+        return [read_question(item) for item in all_items(self.source)]
 
 
 def baseline_names() -> list[str]:
@@ -210,7 +210,7 @@ class Solvers(Baseline):
         from vgbench_gen.quality.solvers.jobs import look, solvers_of
         from vgbench_gen.tasks.solving import Image, Unread
 
-        question, solvers = question_of(item), solvers_of(item.task)
+        question, solvers = read_question(item), solvers_of(item.task)
         if not solvers or question.truth < 0:
             return ""
         images = []

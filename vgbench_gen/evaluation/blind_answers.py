@@ -8,20 +8,20 @@ import numpy as np
 
 from vgbench_gen.core.types import ALPHABET, FloatArray, IntArray
 from vgbench_gen.quality import features
-from vgbench_gen.quality._learners import FOLDS, credit_of, folds, out_of_fold, rows_of, state_of
-from vgbench_gen.quality.blind import FEWEST
-from vgbench_gen.quality.questions import Question, by_cell, clusters
+from vgbench_gen.quality._learners import FOLDS, make_rows, predict_out_of_fold, score_credit, split_folds, state_of
+from vgbench_gen.quality.questions import Question, group_by_cell, group_by_scene
+from vgbench_gen.quality.text_only import FEWEST
 
 
 def blind_answers(questions: Sequence[Question], seed: int) -> dict[str, str]:
     """Question id -> letter, Yes or No, or a number as text; nothing for cells that are too small to learn from.
 
-    Each task and type has its own learners, the forest and the linear one of `quality.blind`; the one that is right
+    Each task and type has its own learners, the forest and the linear one of `quality.text_only`; the one that is right
     more often answers. Every answer comes from learners that were fitted without the question's scene.
     """
     found: dict[str, str] = {}
-    for cell, members in by_cell(questions).items():
-        groups = np.array(clusters(members), dtype=np.int64)
+    for cell, members in group_by_cell(questions).items():
+        groups = np.array(group_by_scene(members), dtype=np.int64)
         if len(members) < FEWEST or len(np.unique(groups)) < 2:
             continue
         if cell[1] == "open-ended":
@@ -33,10 +33,10 @@ def blind_answers(questions: Sequence[Question], seed: int) -> dict[str, str]:
 
 def _choices(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:
     task, form = questions[0].cell
-    rows = rows_of(questions)
-    fold = folds(questions, groups, state_of(seed, task, form, "folds", "0"))
-    beliefs = [out_of_fold(name, rows, fold, state_of(seed, task, form, name)) for name in ("forest", "linear")]
-    belief = max(beliefs, key=lambda one: float(credit_of(one, rows).mean()))
+    rows = make_rows(questions)
+    fold = split_folds(questions, groups, state_of(seed, task, form, "split_folds", "0"))
+    beliefs = [predict_out_of_fold(name, rows, fold, state_of(seed, task, form, name)) for name in ("forest", "linear")]
+    belief = max(beliefs, key=lambda one: float(score_credit(one, rows).mean()))
     if form == "judgment":
         return {q.id: q.options[0 if b > 0.5 else 1] for q, b in zip(questions, belief, strict=True)}
     ends = np.cumsum(np.bincount(rows.question))[:-1]
@@ -47,12 +47,12 @@ def _numbers(questions: Sequence[Question], groups: IntArray, seed: int) -> dict
     from sklearn.ensemble import RandomForestRegressor
 
     value = np.array([q.value for q in questions])
-    table = features.question_table(questions)
+    table = features.make_question_table(questions)
     if not (np.isfinite(value) & (value > 0)).all() or table.X.shape[1] == 0:
         return {}
     task, form = questions[0].cell
     state = state_of(seed, task, form, "regression")
-    fold = folds(questions, groups, state)
+    fold = split_folds(questions, groups, state)
     guess: FloatArray = np.zeros(len(value))
     for number in range(FOLDS):
         test = fold == number

@@ -124,7 +124,7 @@ class ScoreRow:
 
 
 @dataclass(eq=False)
-class Run:
+class BoardRun:
     """One model with one prompt set over the questions of a board, in their order; repeats of a question are averaged.
 
     score: by the benchmark's metric. headline: with delta = 1.25 for lengths, strict: by the last line alone.
@@ -177,7 +177,7 @@ class Board:
     """Questions, and runs over them by name."""
 
     questions: tuple[Entry, ...]
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, BoardRun] = field(default_factory=dict)
 
     @cached_property
     def scenes(self) -> list[str]:
@@ -215,7 +215,9 @@ class Board:
             self.runs[name] = _run(name, (model, stage, prompt_set), self.questions, parted[stage, prompt_set])
 
 
-def _run(name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows: Sequence[tuple[int, ScoreRow]]) -> Run:
+def _run(
+    name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows: Sequence[tuple[int, ScoreRow]]
+) -> BoardRun:
     model, stage, prompt_set = key
     n = len(questions)
     means = {
@@ -262,7 +264,7 @@ def _run(name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows:
         if extracted[place] is None:
             extracted[place] = row.extracted
     costs = [row.cost_usd for _, row in rows if not math.isnan(row.cost_usd)]
-    return Run(
+    return BoardRun(
         name=name,
         model=model,
         prompt_set=prompt_set,
@@ -312,7 +314,7 @@ def _circular(questions: Sequence[Entry], turned: Mapping[int, Mapping[int, floa
     return found
 
 
-def confusion(board: Board, run: Run, mask: BoolArray) -> dict[str, dict[str, int]]:
+def confusion(board: Board, run: BoardRun, mask: BoolArray) -> dict[str, dict[str, int]]:
     """Truth -> what was answered -> how often, for letters or yes and no; what is no answer goes by its outcome."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
     for k in np.flatnonzero(mask & run.answered):

@@ -37,7 +37,7 @@ class ScoredCase(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class CaseTally:
     """What became of a file: lines that could not be scored, and outcomes and scores of the others.
 
     sane, official: where there is a score. differ: on how many the two are not the same.
@@ -67,7 +67,7 @@ class Tally:
                 scores.append(float(value))
 
 
-def score_file(path: Path, tally: Tally) -> Iterator[dict[str, Any]]:
+def score_file(path: Path, tally: CaseTally) -> Iterator[dict[str, Any]]:
     """Score a file line by line.
 
     Yields `{"id", "sane": {"extracted", "outcome", "score"}, "official": {"extracted", "score"}}` for every line that

@@ -14,7 +14,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES, Outcome
-from vgbench_gen.evaluation.board import Board, Entry, Run
+from vgbench_gen.evaluation.board import Board, BoardRun, Entry
 from vgbench_gen.evaluation.layouts import LayoutColumn
 from vgbench_gen.quality.intervals import Clusters
 
@@ -56,7 +56,7 @@ class Cells:
         """A property of every question."""
         return [of(entry) for entry in self.board.questions]
 
-    def mean(self, run: Run, mask: BoolArray, values: FloatArray) -> Cell:
+    def mean(self, run: BoardRun, mask: BoolArray, values: FloatArray) -> Cell:
         """The mean of values where the run answered."""
         used, asked = mask & run.answered & ~np.isnan(values), mask & run.asked
         n, total = int(used.sum()), int(asked.sum())
@@ -73,7 +73,7 @@ class Cells:
             self._clusters[key] = Clusters(list(self._scenes[used]), rng, stats.DRAWS)
         return self._clusters[key].interval(values)
 
-    def column(self, run: Run, column: LayoutColumn, mask: BoolArray, values: FloatArray) -> Cell:
+    def column(self, run: BoardRun, column: LayoutColumn, mask: BoolArray, values: FloatArray) -> Cell:
         """The number of one column."""
         if column.how == "macro":
             return self.macro(run, mask, values, [column.part(entry) for entry in self.board.questions])
@@ -82,7 +82,7 @@ class Cells:
             return self.grouped(run, mask, values, [name(entry) for entry in self.board.questions])
         return self.mean(run, mask, values)
 
-    def macro(self, run: Run, mask: BoolArray, values: FloatArray, parts: Sequence[str]) -> Cell:
+    def macro(self, run: BoardRun, mask: BoolArray, values: FloatArray, parts: Sequence[str]) -> Cell:
         """Mean of the parts' means."""
         used, asked = np.flatnonzero(mask & run.answered), int((mask & run.asked).sum())
         if not len(used):
@@ -101,7 +101,7 @@ class Cells:
         everything = metrics.macro(group_by_part(failed, places, parts))
         return Cell(found.value, found.low, found.high, len(used), asked, everything)
 
-    def grouped(self, run: Run, mask: BoolArray, values: FloatArray, names: Sequence[str]) -> Cell:
+    def grouped(self, run: BoardRun, mask: BoolArray, values: FloatArray, names: Sequence[str]) -> Cell:
         """Share of groups (two and more members) whose members are all right; n counts groups answered in full."""
         members: dict[str, list[int]] = defaultdict(list)
         for k in np.flatnonzero(mask).tolist():
@@ -115,7 +115,7 @@ class Cells:
         found = stats.mean_interval(right, [self.board.scenes[places[0]] for places in whole], self.seed)
         return Cell(found.value, found.low, found.high, len(whole), len(groups), float(right.sum() / len(groups)))
 
-    def collapsed(self, run: Run) -> Cell:
+    def collapsed(self, run: BoardRun) -> Cell:
         """The mean where copies of one question count once, by the mean of what was answered to them."""
         first = self.board.contents
         asked = len(np.unique(first[run.asked]))
@@ -127,7 +127,7 @@ class Cells:
         found = stats.mean_interval(values, list(self._scenes[places]), self.seed)
         return Cell(found.value, found.low, found.high, len(places), asked, found.value * len(places) / asked)
 
-    def skill(self, run: Run) -> Cell:
+    def skill(self, run: BoardRun) -> Cell:
         """How much of the way from the best constant to all right."""
         used = self.all & run.answered
         if not used.any():
@@ -142,7 +142,7 @@ class Cells:
         found = stats.interval(statistic, list(self._scenes[used]), self.seed)
         return Cell(found.value, found.low, found.high, int(used.sum()), int(run.asked.sum()))
 
-    def median(self, run: Run, mask: BoolArray) -> Cell:
+    def median(self, run: BoardRun, mask: BoolArray) -> Cell:
         """Median relative error, lower is better."""
         used, asked = mask & run.answered & ~np.isnan(run.relative_error), int((mask & run.asked).sum())
         if not used.any():
@@ -157,7 +157,7 @@ class Cells:
         found = stats.interval(statistic, list(self._scenes[used]), self.seed)
         return Cell(_median(errors), found.low, found.high, int(used.sum()), asked)
 
-    def rate(self, run: Run, outcome: Outcome, mask: BoolArray) -> Cell:
+    def rate(self, run: BoardRun, outcome: Outcome, mask: BoolArray) -> Cell:
         """Share of replies with an outcome."""
         place = OUTCOMES.index(outcome)
         used = mask & (run.asked if outcome == "failed" else run.answered)
@@ -170,7 +170,7 @@ class Cells:
         low, high = self._interval(share, used)
         return Cell(float(share.mean()), low, high, int(used.sum()), int(used.sum()), float(share.mean()))
 
-    def p_better(self, a: Run, b: Run, mask: BoolArray, measure: str) -> float:
+    def p_better(self, a: BoardRun, b: BoardRun, mask: BoolArray, measure: str) -> float:
         """Two-sided p that a is ahead of b on the questions that both answered; 1 where it is not ahead.
 
         The larger of two: the bootstrap over scenes is too sure of a handful of scenes, McNemar's test of scenes whose

@@ -25,16 +25,16 @@ from vgbench_gen.evaluation.sizes import size_billions
 from vgbench_gen.evaluation.votes import FOLDER, ModelVotes, votes_of_models
 from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
-from vgbench_gen.quality.review.export import export
+from vgbench_gen.quality.review.export import sort_judged
 from vgbench_gen.quality.review.log import FOLDER as REVIEW
 from vgbench_gen.quality.review.log import read_logs
 from vgbench_gen.quality.review.queue import ReviewItem as Reviewed
-from vgbench_gen.quality.review.queue import entries_of
-from vgbench_gen.quality.review.status import gather
+from vgbench_gen.quality.review.queue import list_items
+from vgbench_gen.quality.review.status import count_verdicts
 from vgbench_gen.quality.voting import figures
-from vgbench_gen.quality.voting.choice import Choice, Subject, choose
-from vgbench_gen.quality.voting.rule import VOTES, Rule, Voter, fitted
-from vgbench_gen.quality.voting.tally import Ballots, VoteCounts, count
+from vgbench_gen.quality.voting.choice import Choice, Subject, choose_balanced
+from vgbench_gen.quality.voting.rule import VOTES, Rule, Voter, fit_rule
+from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix, count_by_question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error, replace_file, replace_folder, temporary_name, write_bytes
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
@@ -54,7 +54,7 @@ class VoteResult:
     """The models that vote."""
     subjects: tuple[Subject, ...]
     """The questions, in the order of the dataset."""
-    votes: Ballots
+    votes: VoteMatrix
     """The code of each vote in `VOTES`, (questions, models)."""
     tally: VoteCounts
     """How many of each vote a question got, and whether it is hard."""
@@ -102,7 +102,7 @@ def count_votes(
     panel = [_voter(path, sizes or {}) for path in paths]
     if unused := set(sizes or {}) - {known for path in paths for known in _known_as(path)}:
         raise ConfigError(f"--size: found {sorted(unused)[0]!r}; expected a model that votes. Mend its name.")
-    fit = fitted(rule, panel, wrong, large)
+    fit = fit_rule(rule, panel, wrong, large)
     notes: list[str] = []
     subjects: list[Subject] = []
     grading: dict[str, Grading] = {}
@@ -116,8 +116,8 @@ def count_votes(
             continue
         subjects.append(subject_of(item, entry))
         grading[item.id] = entry.rule
-        people += entries_of([item]) if reviewed else []
-    matrix: Ballots = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
+        people += list_items([item]) if reviewed else []
+    matrix: VoteMatrix = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
     places = {one.id: k for k, one in enumerate(subjects)}
     codes = {vote: code for code, vote in enumerate(VOTES)}
     fresh, digests = [], []
@@ -129,7 +129,7 @@ def count_votes(
         fresh += [model.name] if model.fresh else []
         notes += _told(model)
     status = _review_status(source.folder, people) if people else {}
-    tally = count(matrix, panel, fit)
+    tally = count_by_question(matrix, panel, fit)
     return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
 
 
@@ -174,7 +174,7 @@ def choose_hard(result: VoteResult, seed: int, reviewed_only: bool = False) -> C
     allowed = {"accepted"} if reviewed_only else {"accepted", "open"}
     candidates = [one for one in result.of(result.tally.hard) if status.get(one.id, "open") in allowed]
     accepted = frozenset(name for name, found in status.items() if found == "accepted")
-    return choose(candidates, result.subjects, result.rule.balance, seed, accepted)
+    return choose_balanced(candidates, result.subjects, result.rule.balance, seed, accepted)
 
 
 # --- what is written
@@ -183,7 +183,7 @@ def choose_hard(result: VoteResult, seed: int, reviewed_only: bool = False) -> C
 def report_of(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
     """Everything that the vote says, JSON-ready."""
     tally, chosen = result.tally, set(choice.ids)
-    cast = figures.votes_cast(result.votes, result.rule)
+    cast = figures.cast_votes(result.votes, result.rule)
     names = [voter.name for voter in result.panel]
     hard = result.of(tally.hard)
     review = {state: sum(result.status.get(one.id, "open") == state for one in hard)
@@ -195,18 +195,18 @@ def report_of(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
         "hard": len(hard),
         "undecided": int(tally.undecided.sum()),
         "review": review,
-        "models": figures.models(result.votes, result.panel, result.rule),
-        "agreement": figures.agreement(cast, names),
-        "categories": figures.rates(result.subjects, tally, lambda one: one.category),
-        "tasks": figures.rates(result.subjects, tally, lambda one: one.task),
+        "models": figures.count_by_model(result.votes, result.panel, result.rule),
+        "agreement": figures.measure_agreement(cast, names),
+        "categories": figures.hard_rates(result.subjects, tally, lambda one: one.category),
+        "tasks": figures.hard_rates(result.subjects, tally, lambda one: one.task),
         "over": choice.over,
         "parts": [asdict(part) for part in choice.parts],
         "chosen": len(choice.ids),
         "dropped_for_letters": choice.dropped,
         "truths": {
-            "dataset": figures.truths(result.subjects),
-            "hard": figures.truths(hard),
-            "chosen": figures.truths([one for one in hard if one.id in chosen]),
+            "dataset": figures.truth_positions(result.subjects),
+            "hard": figures.truth_positions(hard),
+            "chosen": figures.truth_positions([one for one in hard if one.id in chosen]),
         },
         "notes": result.notes,
     }
@@ -321,6 +321,6 @@ def _told(model: ModelVotes) -> Iterator[str]:
 
 
 def _review_status(folder: Path, people: Sequence[Reviewed]) -> dict[str, ReviewStatus]:
-    found = export(people, gather(read_logs(folder / REVIEW), people), "hard")
+    found = sort_judged(people, count_verdicts(read_logs(folder / REVIEW), people), "hard")
     status: dict[str, ReviewStatus] = dict.fromkeys(found.accepted, "accepted")
     return status | dict.fromkeys((name for name, _ in found.refused), "refused")

@@ -89,7 +89,7 @@ logs: Registry[LogReader] = Registry("log", "vgbench_gen.evaluation.logs")
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedLog:
     """What became of a log. path: of the replies. taken, failed: replies kept, and how many of them are failures.
 
     known: among those taken, replies that were there already, word for word. ignored: by reason.
@@ -103,7 +103,7 @@ class Imported:
     ignored: Mapping[str, int]
 
 
-def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> Imported:
+def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> ImportedLog:
     """Keep the replies of a log in the dataset's `replies`, where `vgbench score` finds them.
 
     Args:
@@ -141,7 +141,9 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
             if not _is_known(line, known):
                 out.append(line)
     there = sum(_is_known(line, known) for line in lines)
-    return Imported(target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items())))
+    return ImportedLog(
+        target, spec, len(lines), sum(line.failed for line in lines), there, dict(sorted(ignored.items()))
+    )
 
 
 def _program(path: Path) -> str:

@@ -32,7 +32,7 @@ class LayoutColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """A table whose cells are mean scores over some of the questions."""
 
     key: str
@@ -68,14 +68,14 @@ def of_origin(sources: tuple[str, ...], beginnings: tuple[str, ...]) -> Callable
     return lambda entry: of(entry) and entry.origin.casefold().startswith(lower)
 
 
-def paper_layouts(board: Board) -> list[Layout]:
+def paper_layouts(board: Board) -> list[TableLayout]:
     """Return the benchmarks' published tables that the board has questions for."""
     layouts = [layout for benchmark in benchmarks.values() for layout in benchmark.layouts]
     return sorted((layout for layout in layouts if layout.fits(board)), key=lambda layout: layout.order)
 
 
 def make_breakdown(board: Board, key: str, title: str, told: str, part: Callable[[Entry], str],
-              order: Sequence[str] = ()) -> Layout | None:  # fmt: skip
+              order: Sequence[str] = ()) -> TableLayout | None:  # fmt: skip
     """A table with a column per value of a property; None where all questions have the same or none."""
     names = sorted({part(entry) for entry in board.questions} - {""})
     if len(names) < 2:
@@ -86,10 +86,10 @@ def make_breakdown(board: Board, key: str, title: str, told: str, part: Callable
         return lambda entry: part(entry) == name
 
     columns = tuple(LayoutColumn(name.replace("_", " "), having(name)) for name in names)
-    return Layout(key, title, told, columns, lambda entry: bool(part(entry)))
+    return TableLayout(key, title, told, columns, lambda entry: bool(part(entry)))
 
 
-def breakdowns_of(board: Board) -> list[Layout]:
+def breakdowns_of(board: Board) -> list[TableLayout]:
     """Tables by task, form, difficulty, scans and data set, where these differ."""
     wanted = (
         make_breakdown(board, "task", "By task", "", lambda e: e.task),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from vgbench_gen.evaluation.board import Entry, Run
+from vgbench_gen.evaluation.board import BoardRun, Entry
 from vgbench_gen.evaluation.cells import Cell, Cells
 
 Unit = Literal["%", "error", "count", "usd"]
@@ -25,7 +25,7 @@ def part_of(entry: Entry) -> str:
     return entry.task or entry.source
 
 
-Make = Callable[[Cells, Run], Cell]
+Make = Callable[[Cells, BoardRun], Cell]
 SUMMARY: tuple[tuple[str, Unit, Make], ...] = (
     ("delta = 2", "%", lambda cells, run: cells.mean(run, cells.all, run.score)),
     ("delta = 1.25", "%", lambda cells, run: cells.mean(run, cells.all, run.headline)),

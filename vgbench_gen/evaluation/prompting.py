@@ -98,7 +98,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ShownExample:
     """A question that is sent with its answer before the one asked."""
 
     text: str
@@ -122,7 +122,7 @@ class Asked:
     settings: Settings
     long_side_px: int = 0
     problem: str = ""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[ShownExample, ...] = ()
     added: tuple[Path, ...] = ()
 
     @cached_property
@@ -213,7 +213,7 @@ def asked(
         long_side_px=options.long_side_px,
         problem=problem,
         examples=tuple(
-            Example(_text(one, words), one.answer, tuple(Shown(one, k, "") for k in range(len(one.images))))
+            ShownExample(_text(one, words), one.answer, tuple(Shown(one, k, "") for k in range(len(one.images))))
             for one in examples
         ),
     )

@@ -97,7 +97,7 @@ def too_long(record: Mapping[str, Any]) -> bool:
     return len(record["response"]) * 2 > MAX_LINE_BYTES // 6 and len(encoded(record)) > MAX_LINE_BYTES
 
 
-class Record(NamedTuple):
+class FileRecord(NamedTuple):
     """One object of a file: in which line, and at which byte it begins."""
 
     number: int
@@ -105,7 +105,7 @@ class Record(NamedTuple):
     value: dict[str, Any]
 
 
-def records(path: Path) -> Iterator[Record]:
+def records(path: Path) -> Iterator[FileRecord]:
     """The object of every whole line; a last one without its end is as if never written.
 
     Raises:
@@ -123,7 +123,7 @@ def records(path: Path) -> Iterator[Record]:
                 if len(raw) <= MAX_LINE_BYTES:
                     return  # torn: its writer died
                 raise dataset_error(f"{path}, line {number}", f"more than {MAX_LINE_BYTES} bytes", "less", REMEDY)
-            yield Record(number, at, _object(raw, f"{path}, line {number}"))
+            yield FileRecord(number, at, _object(raw, f"{path}, line {number}"))
             at += len(raw)
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.board import Board, Run
+from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
-from vgbench_gen.evaluation.layouts import Layout, breakdowns_of, paper_layouts
+from vgbench_gen.evaluation.layouts import TableLayout, breakdowns_of, paper_layouts
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, part_of
 from vgbench_gen.evaluation.sizes import sizes
-from vgbench_gen.quality.intervals import holm
+from vgbench_gen.quality.intervals import holm_adjusted
 
 LEVEL = 0.05
 BASELINE = "baseline:"  # how names of models begin that are no models
@@ -41,7 +41,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnHead:
     """A column's head. total: questions it holds."""
 
     name: str
@@ -59,7 +59,7 @@ class Table:
     """Its name for readers."""
     caption: str
     """What a reader must know of it."""
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnHead, ...]
     """The columns' heads."""
     rows: tuple[Row, ...]
     """The rows, each with as many cells as there are columns."""
@@ -116,7 +116,7 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
     )
 
 
-def split_runs(board: Board) -> tuple[list[Run], list[Run]]:
+def split_runs(board: Board) -> tuple[list[BoardRun], list[BoardRun]]:
     """(models by groups of size, what stands beside them) of a board.
 
     Beside them stand baselines, and models that did not see the right images. Where nobody but baselines was asked,
@@ -145,21 +145,21 @@ class TableMaker:
         self.groups = groups if len(set(groups.values())) > 1 else {}
 
     @property
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[BoardRun, ...]:
         """All runs in the order of the rows: models by size, then what stands beside them."""
         return (*self.models, *self.floors)
 
-    def table(self, layout: Layout, measure: str, unread: bool = False) -> Table:
+    def table(self, layout: TableLayout, measure: str, unread: bool = False) -> Table:
         """A layout with the runs of the board; `unread` adds the share of replies that could not be read."""
         masks = [self.board.mask(column.wanted) for column in layout.columns]
         whole = self.board.mask(layout.wanted)
-        heads = [Column(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
+        heads = [ColumnHead(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
         rows = [self._row(run, layout, masks, measure) for run in self.runs]
         for place, (column, mask) in enumerate(zip(layout.columns, masks, strict=True)):
             if column.how == "micro":
                 self._mark(rows[: len(self.models)], place, mask, measure)
         if unread:
-            heads.append(Column(UNREADABLE))
+            heads.append(ColumnHead(UNREADABLE))
             for run, cells in zip(self.runs, rows, strict=True):
                 cells.append(self.cells.rate(run, "unreadable", whole))
         lines = [self.line(run, cells) for run, cells in zip(self.runs, rows, strict=True)]
@@ -177,7 +177,12 @@ class TableMaker:
         runs = [run for run in self.board.runs.values() if run.stage == VISUAL_COT]
         if not runs:
             return []
-        heads = (Column("all", "%"), Column("with the drawing", "%"), Column("without", "%"), Column("drawn", "%"))
+        heads = (
+            ColumnHead("all", "%"),
+            ColumnHead("with the drawing", "%"),
+            ColumnHead("without", "%"),
+            ColumnHead("drawn", "%"),
+        )
         lines = []
         for run in runs:
             masks = (self.cells.all, run.made == 1, run.made == 0)
@@ -187,11 +192,11 @@ class TableMaker:
         told = "Questions for which no image could be drawn were asked without; they are in the first column."
         return [Table("visual-cot", "Visual chain of thought", told, heads, tuple(lines))]
 
-    def _row(self, run: Run, layout: Layout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
+    def _row(self, run: BoardRun, layout: TableLayout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
         values = run.values(measure)
         return [self.cells.column(run, c, mask, values) for c, mask in zip(layout.columns, masks, strict=True)]
 
-    def _plain(self, layout: Layout, masks: list[BoolArray], credits: Sequence[FloatArray]) -> tuple[Cell, ...]:
+    def _plain(self, layout: TableLayout, masks: list[BoolArray], credits: Sequence[FloatArray]) -> tuple[Cell, ...]:
         """Cells of a floor that answers everything."""
         cells = []
         for column, mask, credit in zip(layout.columns, masks, credits, strict=True):
@@ -215,7 +220,7 @@ class TableMaker:
         if len(order) < 2:
             return
         tests = [(order[0], other) for other in order[1:]] + [(order[1], other) for other in order[2:]]
-        adjusted = holm([self.cells.p_better(self.models[a], self.models[b], mask, measure) for a, b in tests])
+        adjusted = holm_adjusted([self.cells.p_better(self.models[a], self.models[b], mask, measure) for a, b in tests])
         if max(adjusted[: len(order) - 1]) >= LEVEL:
             return
         lines[order[0]][place] = replace(lines[order[0]][place], mark="best")
@@ -231,15 +236,15 @@ class TableMaker:
             "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
         )
-        heads = tuple(Column(name, unit) for name, unit, _ in REPLIES)
+        heads = tuple(ColumnHead(name, unit) for name, unit, _ in REPLIES)
         return Table("replies", "Replies", told, heads, tuple(lines))
 
-    def line(self, run: Run, cells: Sequence[Cell]) -> Row:
+    def line(self, run: BoardRun, cells: Sequence[Cell]) -> Row:
         """The row of a run."""
         kind: Literal["model", "floor"] = "floor" if run in self.floors else "model"
         return Row(run.name, kind, tuple(cells), self.note(run), self.groups.get(run.name, ""))
 
-    def note(self, run: Run) -> str:
+    def note(self, run: BoardRun) -> str:
         """Why a run's numbers are not final."""
         asked, failed = int(run.asked.sum()), int((run.asked & ~run.answered).sum())
         told = [f"incomplete: {'all' if failed == asked else failed} of {asked} failed"] if failed else []
@@ -252,7 +257,7 @@ class TableMaker:
         total = len(self.board.questions)
         once = np.unique(self.board.contents)
         totals = dict.fromkeys((name for name, _, _ in SUMMARY[:POOLED]), total) | {ONCE: len(once)}
-        heads = tuple(Column(name, unit, totals.get(name, 0)) for name, unit, _ in SUMMARY)
+        heads = tuple(ColumnHead(name, unit, totals.get(name, 0)) for name, unit, _ in SUMMARY)
         cells = [[make(self.cells, run) for _, _, make in SUMMARY] for run in self.models]
         for place, measure in enumerate(("score", "headline")):
             self._mark(cells, place, self.cells.all, measure)
@@ -302,7 +307,7 @@ class TableMaker:
             return None
         masks = {task: np.isin(np.arange(len(self.board.questions)), places) for task, places in sorted(tasks.items())}
         heads = [
-            Column(f"{task}: {name}", unit, int(mask.sum()))
+            ColumnHead(f"{task}: {name}", unit, int(mask.sum()))
             for task, mask in masks.items()
             for name, unit in OPEN
         ]  # fmt: skip
@@ -337,7 +342,10 @@ class TableMaker:
                     scenes = [self.board.scenes[k] for k in np.flatnonzero(both)]
                     difference = stats.paired(a.score[both], b.score[both], scenes, self.seed)
                     found.append(ModelPair(a.name, b.name, int(both.sum()), difference))
-        p, exact = holm([x.difference.p for x in found]), holm([x.difference.p_mcnemar for x in found])
+        p, exact = (
+            holm_adjusted([x.difference.p for x in found]),
+            holm_adjusted([x.difference.p_mcnemar for x in found]),
+        )
         return tuple(
             replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))
             for k, pair in enumerate(found)

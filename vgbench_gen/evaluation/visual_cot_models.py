@@ -21,7 +21,7 @@ class Alias(Config):
     needs: str = ""
 
 
-class Table(Config):
+class AliasTable(Config):
     """The file."""
 
     names: Mapping[str, Alias]
@@ -39,7 +39,7 @@ class Chosen:
 @cache
 def aliases() -> Mapping[str, Alias]:
     """All names that there are."""
-    return load_toml(Path(__file__).with_name("visual_cot_models.toml"), Table).names
+    return load_toml(Path(__file__).with_name("visual_cot_models.toml"), AliasTable).names
 
 
 def expanded(models: Sequence[str], image_model: str = "") -> Chosen:

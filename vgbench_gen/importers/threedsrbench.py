@@ -26,7 +26,6 @@ from vgbench_gen.importers._files import Fields, Place, RowError, optional, pict
 from vgbench_gen.importers._words import lettered_words
 from vgbench_gen.importers.base import LOCALIZATION_3D, ORIENTATION, SIZE, Importer, Part, Record, SourceRow, importers
 
-FLIP = "-flip"
 _CATEGORIES = {
     "height": SIZE,
     "location": LOCALIZATION_3D,

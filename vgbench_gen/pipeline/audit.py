@@ -26,7 +26,7 @@ from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
-from vgbench_gen.quality.questions import Question, by_cell, question_of
+from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.quality.uniqueness import near_duplicates, partners, scene_shares
 from vgbench_gen.quality.verify import verify_set
 from vgbench_gen.store.dataset import Dataset, load
@@ -163,7 +163,7 @@ class _Audit:
             self.report = AuditReport(str(path), len(self.items), seconds=self.report.seconds)
             ways: dict[Cell, set[str]] = defaultdict(set)
             for item in self.items:
-                self.release.append(question_of(item))
+                self.release.append(read_question(item))
                 self.has_evidence |= "truth" in item.evidence
                 ways[item.task, item.question_type].add(item.strategy)
         folder = self._read_manifest(path)
@@ -206,7 +206,7 @@ class _Audit:
 
     def plan_text(self, against: Sequence[Sequence[Question]]) -> None:
         """A step per cell of pool and release, and one for what only shows between cells."""
-        release, pool = by_cell(self.release), by_cell(self.pool)
+        release, pool = group_by_cell(self.release), group_by_cell(self.pool)
         for cell in sorted({*release, *pool}):
             mine, more = release.get(cell, []), pool.get(cell, [])
             self.report.cells["/".join(cell)] = {

@@ -33,7 +33,7 @@ from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.pipeline.trials import read_facts, read_plans
 from vgbench_gen.quality.findings import CONCLUSIVE
-from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 
@@ -107,7 +107,7 @@ def _ask_fact(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe, turn: 
     except QuestionRejectedError:
         return ()
     rows = question_rows(made, settings, _DescribedPictures(), with_noise=False)
-    return tuple(question_of(row) for row in rows)
+    return tuple(read_question(row) for row in rows)
 
 
 def fill_pool(

@@ -19,7 +19,7 @@ from vgbench_gen.core.types import LETTERS, FloatArray, Item
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.uniqueness import Sight, sight_of
+from vgbench_gen.quality.uniqueness import ItemAppearance, sight_of
 from vgbench_gen.quality.verify import Problem, verify_item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
@@ -29,9 +29,9 @@ from vgbench_gen.store.pictures import Picture
 Where = Literal["pool", "release", "set", "solvers"]
 # What is asked of the questions of one task and form, with a seed; and of the whole set, with other sets.
 CELL_AUDITS = {
-    "blind": "vgbench_gen.quality.blind:audit_blind",
+    "blind": "vgbench_gen.quality.text_only:audit_text_only",
     "rules": "vgbench_gen.quality.rules:audit_rules",
-    "exchange": "vgbench_gen.quality.exchange:audit_exchange",
+    "exchange": "vgbench_gen.quality.exchangeability:audit_exchangeability",
     "balance": "vgbench_gen.quality.balance:audit_balance",
 }
 SET_AUDITS = {
@@ -207,7 +207,7 @@ class ItemChecks:
 
     problems: list[Problem] = field(default_factory=list)
     """The problems of rows."""
-    sights: list[Sight] = field(default_factory=list)
+    sights: list[ItemAppearance] = field(default_factory=list)
     """What makes a row like another one."""
     checked: Counter[str] = field(default_factory=Counter)
     """Rows that were looked at, per task."""

@@ -17,7 +17,7 @@ from vgbench_gen.core.types import LETTERS
 from vgbench_gen.pipeline.audit_steps import CellJob, StepFindings, judge_cell
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.subset import require_new, write_subset
-from vgbench_gen.quality.questions import Question, by_cell, question_of
+from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.store.dataset import Dataset, load
 
 ROUNDS = 5
@@ -83,7 +83,7 @@ def prune(
     if target is not None:
         require_new(target)
     items = load(dataset)
-    questions = [question_of(item) for item in items]
+    questions = [read_question(item) for item in items]
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     report = choose(questions, share, rounds, engine, progress)
     if target is not None:
@@ -102,7 +102,7 @@ def choose(
     left = list(questions)
     most, report = int(share * len(questions)), PruneReport()
     for number in range(1, rounds + 1):
-        cells = [tuple(members) for members in by_cell(left).values() if members[0].form != "open-ended"]
+        cells = [tuple(members) for members in group_by_cell(left).values() if members[0].form != "open-ended"]
         jobs = [CellJob("release", members, ("blind",), number) for members in cells]
         bias: dict[str, float] = {}
         results: dict[int, StepFindings] = {}

@@ -27,7 +27,7 @@ from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, rew
 
 
 @dataclass(slots=True)
-class RewordReport:
+class ItemRewordReport:
     """What came of it."""
 
     out: Path = Path()
@@ -90,7 +90,7 @@ def reword_items(
     types: Sequence[str] = (),
     language: str = "en",
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> RewordReport:
+) -> ItemRewordReport:
     """Write the dataset with reworded questions and contexts as a new one; the old one stays as it is.
 
     Twins share their wording; options, images, answers and groups stay. A row that could not be reworded keeps its
@@ -116,7 +116,7 @@ def reword_items(
     parent = str(manifest.get("fingerprint") or dataset_fingerprint(items))
     check_target(target, "reworded", parent)
     groups = group_rows(items, tasks, types, language)
-    report = RewordReport(target, rows=len(items), language=language)
+    report = ItemRewordReport(target, rows=len(items), language=language)
     report.vocabulary = rules.load_vocabulary(language) is not None
     report.unasked = len(items) - sum(len(group.places) for group in groups)
     wordings = _ask_wordings(groups, asker, report, progress)
@@ -172,7 +172,7 @@ def make_requests(groups: Sequence[WordingGroup], n: int, judged: bool) -> Itera
 
 
 def _ask_wordings(
-    groups: Sequence[WordingGroup], asker: Asker, report: RewordReport, progress: Callable[[int, int], None]
+    groups: Sequence[WordingGroup], asker: Asker, report: ItemRewordReport, progress: Callable[[int, int], None]
 ) -> list[Text | None]:
     found: list[Text | None] = [None] * len(groups)
     waiting, done = iter(range(len(groups))), 0

@@ -61,7 +61,7 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class HydratedImage:
     """What became of a wanted image.
 
     outcome: "exact" (the published bytes), "same_pixels" (other bytes that decode to the same), "close" (the same
@@ -90,7 +90,7 @@ class SceneResult:
 
     dataset: str
     scene_id: str
-    made: dict[str, Made] = field(default_factory=dict)
+    made: dict[str, HydratedImage] = field(default_factory=dict)
     bases: dict[str, bool] = field(default_factory=dict)
     problem: str = ""
 
@@ -103,7 +103,7 @@ def make_scene(job: SceneJob) -> SceneResult:
     for want in job.wants:
         before = known.get(want.name)
         if media.has(want.name):
-            result.made[want.name] = Made("exact", want.name)
+            result.made[want.name] = HydratedImage("exact", want.name)
         elif before is not None and media.has(before.name):
             result.made[want.name] = before
         else:
@@ -119,14 +119,14 @@ def make_scene(job: SceneJob) -> SceneResult:
             result.problem = str(error)
         for frame_id, wants in todo.items():
             why = result.problem or f"frame {frame_id} is not among the usable frames of this copy of the scan"
-            result.made |= {want.name: Made("missing", why=why) for want in wants}
+            result.made |= {want.name: HydratedImage("missing", why=why) for want in wants}
     _write_record(job.record, result)
     return result
 
 
 def make_lost_scene(job: SceneJob, error: WorkerDied) -> SceneResult:
     """The result of a scan whose worker died twice."""
-    made = {want.name: Made("missing", why=f"tried twice: {error}") for want in job.wants}
+    made = {want.name: HydratedImage("missing", why=f"tried twice: {error}") for want in job.wants}
     return SceneResult(job.ref.dataset, job.ref.scene_id, made, problem=str(error))
 
 
@@ -136,7 +136,7 @@ def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: 
     try:
         color, original = make_delivered_color(frame, long_side_px)
     except (VGBenchError, OSError) as error:
-        result.made |= {want.name: Made("missing", why=str(error)) for want in wants}
+        result.made |= {want.name: HydratedImage("missing", why=str(error)) for want in wants}
         return
     size = color.shape[1], color.shape[0]
     for want in wants:
@@ -144,20 +144,22 @@ def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: 
             result.bases[frame.id] = compute_pixels_digest(color) == want.base_pixels
         if size != want.base_size:
             why = f"frame {frame.id} is {size[0]}x{size[1]} px, published from {want.base_size[0]}x{want.base_size[1]}"
-            result.made[want.name] = Made("different", why=why)
+            result.made[want.name] = HydratedImage("different", why=why)
         else:
             result.made[want.name] = _make(want, color, original or b"", media)
 
 
-def _make(want: Want, color: ColorArray, original: bytes, media: MediaStore) -> Made:
+def _make(want: Want, color: ColorArray, original: bytes, media: MediaStore) -> HydratedImage:
     try:
         data = render_from(want.picture, color, original)
     except VGBenchError as error:  # an operation outside the image: not the frame it was written for
-        return Made("different", why=str(error))
+        return HydratedImage("different", why=str(error))
     outcome, bits = _compare_pixels(want, data)
     if outcome == "different":
-        return Made(outcome, why=f"frame {want.frame_id} looks different ({bits} of 64 bits): another scan or frame")
-    return Made(outcome, media.put(data, "jpg"))
+        return HydratedImage(
+            outcome, why=f"frame {want.frame_id} looks different ({bits} of 64 bits): another scan or frame"
+        )
+    return HydratedImage(outcome, media.put(data, "jpg"))
 
 
 def _compare_pixels(want: Want, data: bytes) -> tuple[Outcome, int]:
@@ -173,7 +175,7 @@ def _compare_pixels(want: Want, data: bytes) -> tuple[Outcome, int]:
     return ("close" if bits <= LOOK_BITS else "different"), bits
 
 
-def _read_record(path: Path) -> dict[str, Made]:
+def _read_record(path: Path) -> dict[str, HydratedImage]:
     """Images made before with these codecs under other names than the published; a record is only a memory."""
     try:
         if path.stat().st_size > _MAX_RECORD_BYTES:
@@ -181,7 +183,7 @@ def _read_record(path: Path) -> dict[str, Made]:
         stored = json.loads(path.read_bytes())
         if stored["made_with"] != codec_versions():
             return {}
-        made = {name: Made(outcome, made) for name, (outcome, made) in stored["images"].items()}
+        made = {name: HydratedImage(outcome, made) for name, (outcome, made) in stored["images"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
     return {

@@ -9,7 +9,7 @@ from typing import Any
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.publish.audit_section import audit_section
 from vgbench_gen.publish.baselines import format_baselines
-from vgbench_gen.publish.data_files import CANARY, Part
+from vgbench_gen.publish.data_files import CANARY, DataPart
 from vgbench_gen.publish.examples import Example
 from vgbench_gen.publish.hard import vote_section
 from vgbench_gen.publish.licences import Decision
@@ -28,7 +28,7 @@ _HUB_LICENCES = {_CC0: "cc0-1.0", "mit": "mit"}  # ids of rows -> the Hub's own 
 
 def write_card(
     release: Release,
-    parts: Sequence[Part],
+    parts: Sequence[DataPart],
     decisions: Sequence[Decision],
     missing: RowsWithoutImages,
     examples: Sequence[Example],
@@ -73,7 +73,7 @@ def write_card(
     return fill_page("card.md", slots)
 
 
-def format_front_matter(release: Release, parts: Sequence[Part]) -> str:
+def format_front_matter(release: Release, parts: Sequence[DataPart]) -> str:
     """The YAML block at the top: licence, tags, size, and where each configuration finds its files."""
     import yaml
 
@@ -95,7 +95,7 @@ def format_front_matter(release: Release, parts: Sequence[Part]) -> str:
     return f"---\n{yaml.safe_dump(block, sort_keys=False, allow_unicode=True, width=10_000)}---"
 
 
-def _format_config(name: str, parts: Sequence[Part]) -> dict[str, Any]:
+def _format_config(name: str, parts: Sequence[DataPart]) -> dict[str, Any]:
     paths = [part.pattern for part in parts]
     return {
         "config_name": name,
@@ -146,7 +146,7 @@ def _format_contents(release: Release, missing: RowsWithoutImages) -> str:
     return line
 
 
-def _format_configurations(release: Release, parts: Sequence[Part]) -> str:
+def _format_configurations(release: Release, parts: Sequence[DataPart]) -> str:
     rows: list[tuple[object, ...]] = []
     whole = [part for part in parts if part.config == ALL]
     rows.append(

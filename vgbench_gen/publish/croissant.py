@@ -11,7 +11,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.publish.card import load_citations
-from vgbench_gen.publish.data_files import CANARY, Part
+from vgbench_gen.publish.data_files import CANARY, DataPart
 from vgbench_gen.publish.licences import Decision
 from vgbench_gen.publish.release import ALL, HARD, TRAIN, Release
 from vgbench_gen.publish.sources import info_of, title_of
@@ -32,7 +32,9 @@ class CroissantError(VGBenchError):
     """The validator refuses what was made."""
 
 
-def make_croissant(release: Release, parts: Sequence[Part], decisions: Sequence[Decision]) -> tuple[bytes, list[str]]:
+def make_croissant(
+    release: Release, parts: Sequence[DataPart], decisions: Sequence[Decision]
+) -> tuple[bytes, list[str]]:
     """The file's bytes, and what the validator warns of.
 
     Raises:
@@ -141,7 +143,7 @@ def _make_responsible_ai(release: Release, texts: dict[str, Any]) -> dict[str, A
     }
 
 
-def _list_configurations(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part]]]:
+def _list_configurations(parts: Sequence[DataPart]) -> Iterator[tuple[str, list[DataPart]]]:
     """Configurations with their parts: the whole, what stands beside it, single tasks."""
     for name in (ALL, HARD, TRAIN):
         if members := [part for part in parts if part.config == name]:
@@ -151,7 +153,7 @@ def _list_configurations(parts: Sequence[Part]) -> Iterator[tuple[str, list[Part
             yield part.name, [part]
 
 
-def _make_file_sets(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
+def _make_file_sets(mlc: Any, ctx: Any, name: str, members: Sequence[DataPart]) -> Any:
     return mlc.FileSet(
         ctx=ctx,
         id=f"parquet-files-{name}",
@@ -163,7 +165,7 @@ def _make_file_sets(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> A
     )
 
 
-def _make_record_set(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> Any:
+def _make_record_set(mlc: Any, ctx: Any, name: str, members: Sequence[DataPart]) -> Any:
     rows = sum(part.rows for part in members)
     fields = [_make_field(mlc, ctx, name, column) for column in (*PUBLISHED.columns, CANARY)]
     return mlc.RecordSet(
@@ -175,7 +177,7 @@ def _make_record_set(mlc: Any, ctx: Any, name: str, members: Sequence[Part]) -> 
     )
 
 
-def _format_title(members: Sequence[Part]) -> str:
+def _format_title(members: Sequence[DataPart]) -> str:
     title = members[0].title if len(members) == 1 else ""
     return f", task {title}" if title else ""
 

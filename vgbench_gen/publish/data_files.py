@@ -32,7 +32,7 @@ TABLE: RecordSchema[Item] = RecordSchema(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DataPart:
     """Data files that belong together."""
 
     config: str
@@ -58,7 +58,7 @@ class Part:
 
 def write_parts(
     folder: Path, release: Release, gate: Gate, progress: Callable[[int, int], None] = lambda done, total: None
-) -> list[Part]:
+) -> list[DataPart]:
     """Write all data files and say what they are.
 
     Args:
@@ -70,7 +70,7 @@ def write_parts(
         DatasetError: an image is missing or damaged.
     """
     total = sum(map(len, release.sets))
-    parts: list[Part] = []
+    parts: list[DataPart] = []
     for rows in release.sets:
         make = _Rows(rows, gate, "" if rows.name == TRAIN else release.canary)
         for task, places in (rows.by_task if rows.name == ALL else {"": _choose_places(rows)}).items():
@@ -80,7 +80,7 @@ def write_parts(
             told = _report_rows(make.of(places), partial(_offset_progress, progress, before, total))
             files = shards.write_embedded_rows(folder / where, told, TABLE, rows.split)
             pattern = f"{where}/{rows.split}-*.parquet"
-            parts.append(Part(rows.name, rows.split, task, pattern, len(places), tuple(files), name))
+            parts.append(DataPart(rows.name, rows.split, task, pattern, len(places), tuple(files), name))
     return parts
 
 

@@ -14,7 +14,15 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import bytes_digest
 from vgbench_gen.pipeline.build import find_scenes
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.publish._scene_pixels import USABLE, Made, SceneJob, SceneResult, Want, make_lost_scene, make_scene
+from vgbench_gen.publish._scene_pixels import (
+    USABLE,
+    HydratedImage,
+    SceneJob,
+    SceneResult,
+    Want,
+    make_lost_scene,
+    make_scene,
+)
 from vgbench_gen.publish.redact_pixels import PUBLISHED, FileFacts, list_image_files
 from vgbench_gen.store.columns import ITEM_COLUMNS, PUBLISHED_COLUMNS, Column
 from vgbench_gen.store.dataset import load
@@ -42,9 +50,10 @@ _REMEDY = "Pull the dataset again (`vgbench pull`)."
 class HydrateReport:
     """What making a set's images gave.
 
-    rows: of the set; complete: of them with all images. images: per outcome (see `Made`), "embedded" for those that
-    came along; each counted once however many rows show it. bases: frames decoded whose pixels are "equal" to the
-    published ones, or not. missing_scenes: scan -> rows. missing_frames, different: scan -> frame or image -> why.
+    rows: of the set; complete: of them with all images. images: per outcome (see `HydratedImage`), "embedded" for
+    those that came along; each counted once however many rows show it. bases: frames decoded whose pixels are "equal"
+    to the published ones, or not. missing_scenes: scan -> rows. missing_frames, different: scan -> frame or image ->
+    why.
     not_from_scans: benchmark -> rows whose images no scan gives. published, here: what the images were and are made
     with. fingerprint: full, of the result; said: of what its rows say; expected and expected_said: those published.
     """
@@ -205,7 +214,7 @@ def _make_images(
     workers: int | Engine,
     progress: Callable[[int, int], None],
     report: HydrateReport,
-) -> dict[str, Made]:
+) -> dict[str, HydratedImage]:
     """published name -> what became of it, for all that is wanted of scans that are there."""
     scans = {scan: images for scan, images in wanted.scans.items() if images}
     refs = {(ref.dataset, ref.scene_id): ref for ref in find_scenes(roots)} if scans else {}
@@ -217,7 +226,7 @@ def _make_images(
             jobs.append(SceneJob(ref, tuple(images.values()), target / "media", record))
         else:
             report.images["missing"] += len(images)
-    made: dict[str, Made] = {}
+    made: dict[str, HydratedImage] = {}
     done, total = 0, sum(len(job.wants) for job in jobs)
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
     for index, result in run(make_scene, jobs, engine, [target, *roots], make_lost_scene):
@@ -247,7 +256,7 @@ def _tell(result: SceneResult, job: SceneJob, report: HydrateReport) -> None:
 
 
 def _fill_rows(
-    rows: Iterator[Row], made: dict[str, Made], wanted: _Wanted, media: MediaStore, report: HydrateReport
+    rows: Iterator[Row], made: dict[str, HydratedImage], wanted: _Wanted, media: MediaStore, report: HydrateReport
 ) -> Iterator[Row]:
     """Rows with their images; one that lacks an image has none, and keeps saying how to make them."""
     missing: Counter[str] = Counter()

@@ -49,12 +49,12 @@ class OptionValues:
     texts: tuple[str, ...]
 
 
-def option_sets(questions: Sequence[Question]) -> list[OptionValues]:
+def list_option_sets(questions: Sequence[Question]) -> list[OptionValues]:
     """Options of multi-choice questions."""
     return [OptionValues(*_values.option_values(q), q.options) for q in questions]
 
 
-def claim_sets(questions: Sequence[Question]) -> tuple[list[OptionValues], IntArray]:
+def list_claim_sets(questions: Sequence[Question]) -> tuple[list[OptionValues], IntArray]:
     """Claims of judgments as sets of one, or of all marks where one of several is named; and the place claimed."""
     claims = [_values.claim_of(q) for q in questions]
     sets = [
@@ -68,7 +68,7 @@ def claim_sets(questions: Sequence[Question]) -> tuple[list[OptionValues], IntAr
     return sets, np.array([c.claimed for c in claims], dtype=np.int64)
 
 
-def blocks(questions: Sequence[Question], sets: Sequence[OptionValues]) -> list[Block]:
+def make_blocks(questions: Sequence[Question], sets: Sequence[OptionValues]) -> list[Block]:
     """Blocks of questions, in order of kind and shape."""
     alike: dict[tuple[str, int, int], list[int]] = {}
     for row, options in enumerate(sets):

@@ -21,7 +21,7 @@ TREES, SHARE = 60, 0.7  # of the forest, and of the lines that each tree sees
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class LearnerRows:
     """Candidates of questions in lines: X (lines, features), words (lines, terms); question, right (lines,)."""
 
     X: FloatArray
@@ -31,15 +31,15 @@ class Rows:
     right: BoolArray
 
 
-def rows_of(questions: Sequence[Question]) -> Rows:
+def make_rows(questions: Sequence[Question]) -> LearnerRows:
     """Multi-choice: a line per option. Judgments: a line per question, right where the answer is the first (yes)."""
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     if questions[0].form == "judgment":
-        table = features.claim_table(questions)
-        return Rows(table.X, table.names, _terms([_said(q) for q in questions]), table.question, truth == 0)
-    table = features.option_table(questions)
+        table = features.make_claim_table(questions)
+        return LearnerRows(table.X, table.names, _terms([_said(q) for q in questions]), table.question, truth == 0)
+    table = features.make_option_table(questions)
     texts = [_chosen(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
-    return Rows(table.X, table.names, _terms(texts), table.question, table.option == truth[table.question])
+    return LearnerRows(table.X, table.names, _terms(texts), table.question, table.option == truth[table.question])
 
 
 def _said(question: Question) -> list[str]:
@@ -71,7 +71,7 @@ def state_of(seed: int, *names: str) -> int:
     return int(rng_for(seed, "blind", *names).integers(2**31 - 1))
 
 
-def folds(questions: Sequence[Question], groups: IntArray, state: int) -> IntArray:
+def split_folds(questions: Sequence[Question], groups: IntArray, state: int) -> IntArray:
     """Fold of each question (n,); a scene lies in one fold, answers are spread over the folds."""
     from sklearn.model_selection import StratifiedGroupKFold
 
@@ -88,8 +88,8 @@ def folds(questions: Sequence[Question], groups: IntArray, state: int) -> IntArr
     return fold
 
 
-def out_of_fold(
-    name: str, rows: Rows, fold: IntArray, state: int, trees: int = TREES, share: float = SHARE
+def predict_out_of_fold(
+    name: str, rows: LearnerRows, fold: IntArray, state: int, trees: int = TREES, share: float = SHARE
 ) -> FloatArray:
     """Out-of-fold probability (lines,) that a line is right; multi-choice: shares that sum to 1 over a question."""
     from sklearn.linear_model import LogisticRegression
@@ -102,7 +102,7 @@ def out_of_fold(
         if source.shape[1] == 0 or len(np.unique(rows.right[~test])) < 2:
             continue
         if name == "forest":
-            model = forest(trees, share, state)
+            model = fit_forest(trees, share, state)
         else:
             model = LogisticRegression(solver="liblinear", random_state=state)
         with warnings.catch_warnings():
@@ -115,7 +115,7 @@ def out_of_fold(
     return np.asarray(belief / np.maximum(total[rows.question], 1e-12))
 
 
-def forest(trees: int, share: float, state: int) -> Any:
+def fit_forest(trees: int, share: float, state: int) -> Any:
     """A random forest for yes and no, whose leaves are large enough to give a probability."""
     from sklearn.ensemble import RandomForestClassifier
 
@@ -124,9 +124,9 @@ def forest(trees: int, share: float, state: int) -> Any:
     )
 
 
-def leans_on(rows: Rows, seed: int) -> str:
+def feature_importances(rows: LearnerRows, seed: int) -> str:
     """The three quantities that a forest uses most, where it finds something; what to look at in the sampler."""
-    model = forest(TREES, SHARE, state_of(seed, "leans on")).fit(rows.X, rows.right)
+    model = fit_forest(TREES, SHARE, state_of(seed, "leans on")).fit(rows.X, rows.right)
     weight: dict[str, float] = {}
     for name, importance in zip(rows.names, model.feature_importances_, strict=True):
         quantity = name.partition(": ")[0]
@@ -135,7 +135,7 @@ def leans_on(rows: Rows, seed: int) -> str:
     return ", ".join(f"{quantity} {weight[quantity]:.0%}" for quantity in most)
 
 
-def credit_of(belief: FloatArray, rows: Rows) -> FloatArray:
+def score_credit(belief: FloatArray, rows: LearnerRows) -> FloatArray:
     """Whether the most believed answer is right, (n,); answers believed alike share the credit."""
     belief = np.round(belief, 9)  # averages over repeats differ in the last digit
     if len(belief) == rows.question.max() + 1:
@@ -148,7 +148,7 @@ def credit_of(belief: FloatArray, rows: Rows) -> FloatArray:
     )
 
 
-def right_belief(belief: FloatArray, rows: Rows) -> FloatArray:
+def right_belief(belief: FloatArray, rows: LearnerRows) -> FloatArray:
     """Probability (n,) given to the right answer of each question."""
     if len(belief) == rows.question.max() + 1:
         return np.where(rows.right, belief, 1 - belief)

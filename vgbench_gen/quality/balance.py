@@ -30,11 +30,11 @@ def audit_balance(questions: Sequence[Question], seed: int) -> list[Finding]:
     """
     form = questions[0].form
     if form == "multi-choice":
-        return letters(questions)
-    return yes_no(questions) if form == "judgment" else best_constant(questions)
+        return audit_letters(questions)
+    return audit_yes_no(questions) if form == "judgment" else best_constant(questions)
 
 
-def letters(questions: Sequence[Question]) -> list[Finding]:
+def audit_letters(questions: Sequence[Question]) -> list[Finding]:
     """One line per source: from 100 questions on chi-square p > 0.05 and no letter more than 2 points off; below,
     counts differ by at most 1. Questions with another number of options than most are left out."""
     task, form = questions[0].cell
@@ -62,7 +62,7 @@ def letters(questions: Sequence[Question]) -> list[Finding]:
     return findings
 
 
-def yes_no(questions: Sequence[Question]) -> list[Finding]:
+def audit_yes_no(questions: Sequence[Question]) -> list[Finding]:
     """Exactly as many yes as no per source, and every pair of twins has one of each.
 
     Claims that name no twin are counted and not judged: in a choice of questions the twin may be absent, and in a set
@@ -79,20 +79,26 @@ def yes_no(questions: Sequence[Question]) -> list[Finding]:
         more = 0 if 2 * yes > len(mine) else 1
         items = () if holds else tuple(q.id for q in mine if q.truth == more)[:MAX_ITEMS]
         findings.append(replace(line, items=items).judged(holds, conclusive=1))
+    return [*findings, _audit_twins(questions)]
+
+
+def _audit_twins(questions: Sequence[Question]) -> Finding:
+    """How many claims stand in pairs of twins that are not one yes and one no."""
+    task, form = questions[0].cell
     pairs: dict[str, list[Question]] = {}
     for q in questions:
         if q.twin:
             pairs.setdefault(q.twin, []).append(q)
     line = Finding(audit="yes_no", name="twins", task=task, form=form, n=len(questions), unit="count", bar="0")
     if not pairs:
-        return [*findings, replace(line, verdict="skipped", detail="no twins are known")]
+        return replace(line, verdict="skipped", detail="no twins are known")
     broken = [q.id for half in pairs.values() if sorted(q.truth for q in half) != [0, 1] for q in half]
     alone = [q.id for q in questions if not q.twin]
     line = replace(line, value=float(len(broken)), items=tuple(broken[:MAX_ITEMS]))
     line = replace(
         line, detail=f"{len(pairs)} pairs; {len(broken)} not one yes and one no; {len(alone)} without a twin"
     )
-    return [*findings, line.judged(not broken, conclusive=1)]
+    return line.judged(not broken, conclusive=1)
 
 
 def best_constant(questions: Sequence[Question]) -> list[Finding]:

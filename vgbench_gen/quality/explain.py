@@ -21,7 +21,7 @@ _TEXT_WIDTH = 118  # characters per line at the panel's font size, for two tiles
 _FONT_PX = 17
 
 
-def draw(item: Item, images: Sequence[bytes]) -> ColorArray:
+def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
     """(H, W, 3) uint8 RGB: every shown image with the truth drawn over it, and a panel with words and numbers.
 
     images: encoded bytes in the order shown.
@@ -36,7 +36,7 @@ def draw(item: Item, images: Sequence[bytes]) -> ColorArray:
     return _stack(_grid(tiles), _panel(item))
 
 
-def png(image: ColorArray) -> bytes:
+def encode_png(image: ColorArray) -> bytes:
     """(H, W, 3) uint8 RGB as PNG bytes."""
     done, data = cv2.imencode(".png", image[..., ::-1])
     if not done:
@@ -96,6 +96,19 @@ def _stack(top: ColorArray, bottom: ColorArray) -> ColorArray:
 
 
 def _panel(item: Item) -> ColorArray:
+    """The words and numbers of a row as a picture."""
+    lines = [*_list_words(item), "", f"answer: {item.answer}", *_list_numbers(item)]
+    wrapped = [part for line in lines for part in (textwrap.wrap(line, 150, drop_whitespace=False) or [""])]
+    image = Image.new("RGB", (2 * TILE_WIDTH_PX, (_FONT_PX + 5) * len(wrapped) + 20), (24, 24, 24))
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(_FONT_PX)
+    for n, line in enumerate(wrapped):
+        color = (140, 220, 180) if line.startswith("->") else (235, 235, 235)
+        pen.text((12, 10 + n * (_FONT_PX + 5)), line, fill=color, font=font)
+    return np.asarray(image, dtype=np.uint8)
+
+
+def _list_words(item: Item) -> list[str]:
     lines: list[str] = []
     for paragraph in (item.question, item.context):
         for line in paragraph.splitlines():
@@ -104,9 +117,14 @@ def _panel(item: Item) -> ColorArray:
         mark = "->" if letter == item.answer else "  "
         wrapped = [w for line in option.splitlines() for w in textwrap.wrap(line, _TEXT_WIDTH - 8)]
         lines += [f"{mark} {letter}: {wrapped[0]}", *(f"       {more}" for more in wrapped[1:])]
-    lines += ["", f"answer: {item.answer}"]
-    lines += [f"first route:  {_numbers(item.evidence['truth']['value'])} {item.unit}"]
-    lines += [f"second route: {_numbers(item.evidence['second_value'])} {item.unit}"]
+    return lines
+
+
+def _list_numbers(item: Item) -> list[str]:
+    lines = [
+        f"first route:  {_numbers(item.evidence['truth']['value'])} {item.unit}",
+        f"second route: {_numbers(item.evidence['second_value'])} {item.unit}",
+    ]
     if "claim" in item.evidence:
         claim = item.evidence["claim"]
         lines.append(f"claim: {_numbers(claim['value'])}, {claim['separation']:.2f} margins from the truth")
@@ -119,14 +137,7 @@ def _panel(item: Item) -> ColorArray:
         f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
         f"{item.difficulty} · {item.id}{paired}"
     )
-    wrapped = [part for line in lines for part in (textwrap.wrap(line, 150, drop_whitespace=False) or [""])]
-    image = Image.new("RGB", (2 * TILE_WIDTH_PX, (_FONT_PX + 5) * len(wrapped) + 20), (24, 24, 24))
-    pen = ImageDraw.Draw(image)
-    font = ImageFont.load_default(_FONT_PX)
-    for n, line in enumerate(wrapped):
-        color = (140, 220, 180) if line.startswith("->") else (235, 235, 235)
-        pen.text((12, 10 + n * (_FONT_PX + 5)), line, fill=color, font=font)
-    return np.asarray(image, dtype=np.uint8)
+    return lines
 
 
 def _numbers(value: Any) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality._blocks import (
     Block,
-    blocks,
-    claim_sets,
-    option_sets,
+    list_claim_sets,
+    list_option_sets,
+    make_blocks,
     standing,
     text_context,
     to_others,
@@ -37,13 +37,13 @@ class FeatureTable:
     """The place of each row's option in its question, (rows,)."""
 
 
-def option_table(questions: Sequence[Question]) -> FeatureTable:
+def make_option_table(questions: Sequence[Question]) -> FeatureTable:
     """Features of all options of multi-choice questions."""
-    sets = option_sets(questions)
+    sets = list_option_sets(questions)
     counts = np.array([len(s.texts) for s in sets], dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])
     columns = _Columns(int(starts[-1]))
-    for block in blocks(questions, sets):
+    for block in make_blocks(questions, sets):
         n, k = block.gaps.shape[:2]
         lines = (starts[block.rows][:, None] + np.arange(k)).ravel()
         for name, values in _of_block(block).items():
@@ -55,11 +55,11 @@ def option_table(questions: Sequence[Question]) -> FeatureTable:
     return columns.table(question, np.concatenate([np.arange(c) for c in counts]).astype(np.int64))
 
 
-def claim_table(questions: Sequence[Question], number_only: bool = False) -> FeatureTable:
+def make_claim_table(questions: Sequence[Question], number_only: bool = False) -> FeatureTable:
     """Features of the claims of judgments; `number_only` keeps the numbers claimed and what they mean together."""
-    sets, claimed = claim_sets(questions)
+    sets, claimed = list_claim_sets(questions)
     columns = _Columns(len(questions))
-    for block in blocks(questions, sets):
+    for block in make_blocks(questions, sets):
         n = len(block.rows)
         if number_only:
             chosen = {name: c for name, c in block.columns.items() if name not in _BESIDE} | _entries(block)
@@ -75,7 +75,7 @@ def claim_table(questions: Sequence[Question], number_only: bool = False) -> Fea
     return columns.table(everyone, claimed)
 
 
-def question_table(questions: Sequence[Question]) -> FeatureTable:
+def make_question_table(questions: Sequence[Question]) -> FeatureTable:
     """What questions themselves say: for open-ended ones, which have no options."""
     columns = _Columns(len(questions))
     everyone = np.arange(len(questions))

@@ -20,7 +20,7 @@ _FEWEST_DRAWS, _MOST_WEIGHTS = 400, 8_000_000  # 32 MB; with thousands of cluste
 _LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
-def wilson(right: float, n: int) -> tuple[float, float]:
+def wilson_interval(right: float, n: int) -> tuple[float, float]:
     """95 % interval of a share, `right` of `n` independent questions; `right` may be fractional (shared credit).
 
     Equal to scipy's `binomtest(right, n).proportion_ci(method="wilson")` for whole numbers. (0, 1) for n = 0.
@@ -34,7 +34,7 @@ def wilson(right: float, n: int) -> tuple[float, float]:
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm_adjusted(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p values, in the order given: compare each with the level wanted for the whole family."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
@@ -64,7 +64,7 @@ class Clusters:
         questions: with a handful of scenes, or none that differ, a bootstrap is too sure of itself.
         """
         values = np.asarray(credit, dtype=np.float64)
-        low, high = wilson(float(values.sum()), len(values))
+        low, high = wilson_interval(float(values.sum()), len(values))
         if self.count < 2:
             return low, high
         right = self._weights @ self._sums(values).astype(np.float32)

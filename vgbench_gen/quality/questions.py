@@ -61,7 +61,7 @@ class Question:
         return 1 / len(self.options) if self.options else 0.0
 
 
-def question_of(item: Item) -> Question:
+def read_question(item: Item) -> Question:
     """The reader's view of one of our items."""
     yes_no = (word("answer.yes"), word("answer.no"))
     options, truth, value = item.options, -1, float("nan")
@@ -91,7 +91,7 @@ def question_of(item: Item) -> Question:
     )
 
 
-def by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:
+def group_by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], list[Question]]:
     """Questions by task and form, cells in order of name, questions in the order given."""
     cells: dict[tuple[str, QuestionType], list[Question]] = {}
     for question in questions:
@@ -99,7 +99,7 @@ def by_cell(questions: Sequence[Question]) -> dict[tuple[str, QuestionType], lis
     return dict(sorted(cells.items()))
 
 
-def clusters(questions: Sequence[Question]) -> list[int]:
+def group_by_scene(questions: Sequence[Question]) -> list[int]:
     """Cluster of each question, numbered from 0: questions that must not be told apart as independent.
 
     Questions of one scene belong together; where the scene is unknown, those that share an image. Twins, and

@@ -21,11 +21,11 @@ from scipy.spatial.distance import cdist
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
-from vgbench_gen.quality._blocks import Block, blocks, claim_sets, option_sets, text_context, to_others
-from vgbench_gen.quality.blind import leak_bar, leaks
+from vgbench_gen.quality._blocks import Block, list_claim_sets, list_option_sets, make_blocks, text_context, to_others
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import Clusters, holm
-from vgbench_gen.quality.questions import Question, clusters
+from vgbench_gen.quality.intervals import Clusters, holm_adjusted
+from vgbench_gen.quality.questions import Question, group_by_scene
+from vgbench_gen.quality.text_only import breaks_bar, leak_bar
 
 PLACE_POINTS = 5.0
 _PLACE_RULES = frozenset({"same pixel", "nearest the centre", "top-most", "lowest"})
@@ -60,11 +60,11 @@ def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:
     task, form = questions[0].cell
     if form == "open-ended":
         return []
-    group = np.array(clusters(questions), dtype=np.int64)
+    group = np.array(group_by_scene(questions), dtype=np.int64)
     chance = np.array([q.chance for q in questions])
     credits = _claim_credits(questions, group) if form == "judgment" else _option_credits(questions, group)
     sure = Clusters(group.tolist(), rng_for(seed, "rules", task, form))
-    p_values = holm([sure.p_above(np.where(np.isnan(c), chance, c), chance) for c in credits.values()])
+    p_values = holm_adjusted([sure.p_above(np.where(np.isnan(c), chance, c), chance) for c in credits.values()])
     findings = []
     for (name, credit), p in zip(credits.items(), p_values, strict=True):
         spoken = ~np.isnan(credit)
@@ -87,7 +87,7 @@ def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:
         )
         hit = np.flatnonzero(spoken & (credit > chance))[:MAX_ITEMS]
         line = replace(line, items=tuple(questions[i].id for i in hit))
-        findings.append(line.judged(not leaks(line, p, points, upper)))
+        findings.append(line.judged(not breaks_bar(line, p, points, upper)))
     return sorted(findings, key=lambda f: -f.value)
 
 
@@ -95,7 +95,7 @@ def _option_credits(questions: Sequence[Question], group: IntArray) -> dict[str,
     """Rule -> (questions,) credit, NaN where it says nothing."""
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     credits: dict[str, FloatArray] = {}
-    for block in blocks(questions, option_sets(questions)):
+    for block in make_blocks(questions, list_option_sets(questions)):
         if block.gaps.shape[1] < 2:
             continue
         mine = [questions[row] for row in block.rows]
@@ -297,9 +297,9 @@ def _claim_credits(questions: Sequence[Question], group: IntArray) -> dict[str, 
     yes = truth == 0
     counts = _elsewhere_counts(truth, group, 2)
     credits = {"most frequent answer": shared_credit(counts, truth)}
-    sets, claimed = claim_sets(questions)
+    sets, claimed = list_claim_sets(questions)
     quantities: dict[str, FloatArray] = {}
-    for block in blocks(questions, sets):
+    for block in make_blocks(questions, sets):
         mine = np.arange(len(block.rows)), claimed[block.rows]
         names = [*_SIZES.get(block.kind, ()), "significant", "length"]
         names += [

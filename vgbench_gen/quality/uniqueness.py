@@ -25,7 +25,7 @@ _GREY_SIDE = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sight:
+class ItemAppearance:
     """What of an item makes it alike to another one."""
 
     id: str
@@ -71,7 +71,7 @@ def picture_hash(encoded: bytes) -> int | None:
     return int.from_bytes(bits.tobytes(), "big")
 
 
-def sight_of(item: Item, images: Sequence[bytes]) -> Sight:
+def sight_of(item: Item, images: Sequence[bytes]) -> ItemAppearance:
     """How an item looks to `near_duplicates`.
 
     Raises:
@@ -88,7 +88,7 @@ def sight_of(item: Item, images: Sequence[bytes]) -> Sight:
             found = picture_hash(data)
             if found is not None:
                 hashes[frame_id] = found
-    return Sight(
+    return ItemAppearance(
         item.id,
         item.group_id,
         item.task,
@@ -104,9 +104,9 @@ def sight_of(item: Item, images: Sequence[bytes]) -> Sight:
     )
 
 
-def near_duplicates(sights: Iterable[Sight], gates: Gates) -> list[Finding]:
+def near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> list[Finding]:
     """Groups of one task and scene that ask nearly the same: by pose, by look, and by target on one frame."""
-    buckets: dict[tuple[str, str, str], list[Sight]] = defaultdict(list)
+    buckets: dict[tuple[str, str, str], list[ItemAppearance]] = defaultdict(list)
     for sight in sights:
         buckets[sight.task, sight.source, sight.scene_id].append(sight)
     tasks = sorted({task for task, _, _ in buckets})
@@ -132,7 +132,7 @@ def near_duplicates(sights: Iterable[Sight], gates: Gates) -> list[Finding]:
     return lines
 
 
-def _alike(groups: Sequence[Sight], gates: Gates) -> Iterator[tuple[str, Sight, Sight]]:
+def _alike(groups: Sequence[ItemAppearance], gates: Gates) -> Iterator[tuple[str, ItemAppearance, ItemAppearance]]:
     near = _near_frames(groups, gates)
     for a, b in itertools.combinations(groups, 2):
         if a.frames == b.frames:
@@ -145,7 +145,7 @@ def _alike(groups: Sequence[Sight], gates: Gates) -> Iterator[tuple[str, Sight, 
                 yield "look", a, b
 
 
-def _matched(a: Sight, b: Sight, alike: Callable[[str, str], bool]) -> bool:
+def _matched(a: ItemAppearance, b: ItemAppearance, alike: Callable[[str, str], bool]) -> bool:
     """Whether every frame of one is like another frame of the other; at most two frames are asked about."""
     if len(a.frames) == 1:
         return alike(a.frames[0], b.frames[0])
@@ -155,11 +155,11 @@ def _matched(a: Sight, b: Sight, alike: Callable[[str, str], bool]) -> bool:
     return (alike(p, r) and alike(q, s)) or (alike(p, s) and alike(q, r))
 
 
-def _look_alike(a: Sight, b: Sight, x: str, y: str) -> bool:
+def _look_alike(a: ItemAppearance, b: ItemAppearance, x: str, y: str) -> bool:
     return x in a.hashes and y in b.hashes and (a.hashes[x] ^ b.hashes[y]).bit_count() <= HASH_BITS_APART
 
 
-def _near_frames(groups: Sequence[Sight], gates: Gates) -> set[tuple[str, str]]:
+def _near_frames(groups: Sequence[ItemAppearance], gates: Gates) -> set[tuple[str, str]]:
     """Ordered pairs of frames of one scene within both limits of `gates.pair.distinct_*`."""
     poses = {frame: pose for sight in groups for frame, pose in sight.poses.items()}
     names = list(poses)

@@ -22,13 +22,13 @@ from vgbench_gen.report.audit_table import (
     cell_name,
     interval_text,
     json_text,
+    make_rows,
     number,
-    rows,
-    summary,
+    summarise,
     value_text,
     verdict_counts,
 )
-from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.report.site import PAGES, make_environment
 from vgbench_gen.store.files import write_bytes
 
 GALLERY = "../gallery/index.html"
@@ -60,11 +60,11 @@ def write_audit(report: AuditReport, folder: Path) -> Path:
     write_bytes(folder / "audit.json", json_text(as_json(report)).encode())
     write_bytes(folder / "audit.csv", as_csv(report).encode())
     write_bytes(folder / "bias.csv", bias_csv(report).encode())
-    write_bytes(folder / "index.html", page(report).encode())
+    write_bytes(folder / "index.html", make_page(report).encode())
     return folder / "index.html"
 
 
-def page(report: AuditReport) -> str:
+def make_page(report: AuditReport) -> str:
     """The page, whole: no script, styles inside, every text of the data escaped."""
     style = (PAGES / "audit.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -72,31 +72,33 @@ def page(report: AuditReport) -> str:
     from markupsafe import Markup
 
     return (
-        environment()
+        make_environment()
         .get_template("audit.html.j2")
         .render(
             csp=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
             style=Markup(style),
             dataset=report.dataset,
-            summary=summary(report),
+            summary=summarise(report),
             counts=[(name, counts[name]) for name in ORDER if counts[name]],
             notes=report.notes,
-            fallen=[_row(row, report) for row in rows(report.fell)],
-            forests=audit_plots.forests(report, _FORESTS),
-            stacks=audit_plots.stacks(report.tallies),
-            histogram=audit_plots.bias_histogram(report.bias),
-            sections=[found for where, title, told in _SECTIONS if (found := _section(report, where, title, told))],
+            fallen=[_row(row, report) for row in make_rows(report.fell)],
+            forests=audit_plots.plot_forests(report, _FORESTS),
+            stacks=audit_plots.plot_stacks(report.tallies),
+            histogram=audit_plots.plot_bias(report.bias),
+            sections=[
+                found for where, title, caption in _SECTIONS if (found := _section(report, where, title, caption))
+            ],
         )
     )
 
 
-def _section(report: AuditReport, where: Where, title: str, told: str) -> dict[str, Any] | None:
+def _section(report: AuditReport, where: Where, title: str, caption: str) -> dict[str, Any] | None:
     lines = sorted((line for line in report.lines if line.where == where), key=lambda line: line.finding.audit)
     families = [_family(name, list(members), report) for name, members in groupby(lines, key=_family_name)]
     if not families:
         return None
     families.sort(key=lambda family: (not family["open"], family["name"]))
-    return {"anchor": where, "title": title, "told": told, "families": families}
+    return {"anchor": where, "title": title, "caption": caption, "families": families}
 
 
 def _family_name(line: AuditLine) -> str:
@@ -109,7 +111,7 @@ def _family(name: str, lines: Sequence[AuditLine], report: AuditReport) -> dict[
         "name": name,
         "open": 0 < counts["red"] <= _OPENED,
         "counts": [(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
-        "rows": [_row(row, report, _LISTED_BELOW) for row in rows(lines, everything=True)],
+        "rows": [_row(row, report, _LISTED_BELOW) for row in make_rows(lines, everything=True)],
     }
 
 

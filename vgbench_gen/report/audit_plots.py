@@ -20,7 +20,7 @@ _MOST_MARKS = 60
 _RANKS = ("smallest", "second", "third", "largest")
 
 
-def forests(report: AuditReport, families: Sequence[tuple[str, str, str]]) -> list[dict[str, Any]]:
+def plot_forests(report: AuditReport, families: Sequence[tuple[str, str, str]]) -> list[dict[str, Any]]:
     """One forest plot per (where, family, title): the figures in per cent, each with interval, chance and bar."""
     plots = []
     for where, family, title in families:
@@ -72,7 +72,7 @@ def _forest(title: str, lines: Sequence[AuditLine], controls: Mapping[tuple[str,
                 "limit": _limit(found),
                 "wrong": _x(controls.get((found.task, found.form, found.name), math.nan)),
                 "verdict": found.verdict,
-                "told": f"{cell_name(found)}, {found.name}: {value_text(found)} {interval_text(found)} of {found.n}",
+                "caption": f"{cell_name(found)}, {found.name}: {value_text(found)} {interval_text(found)} of {found.n}",
             }
         )
     ticks = [{"x": _x(value), "label": f"{value} %"} for value in range(0, 101, 25)]
@@ -103,7 +103,7 @@ def _short(text: str, most: int = 44) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def stacks(tallies: Mapping[str, Mapping[str, Sequence[int]]]) -> list[dict[str, Any]]:
+def plot_stacks(tallies: Mapping[str, Mapping[str, Sequence[int]]]) -> list[dict[str, Any]]:
     """Stacked bars of counts: places of the right answer per cell, and its rank by size."""
     titles = {"letters": "Right letter per cell of the dataset", "yes_no": "Right answer of judgments",
               "ranks": "Rank of the true number among the options"}  # fmt: skip
@@ -123,12 +123,14 @@ def _stack(title: str, names: Sequence[str], cells: Mapping[str, Sequence[int]])
             width = (RIGHT - 32 - LEFT) * count / max(total, 1)
             parts.append({"series": series % 4, "x": round(x, 1), "width": round(width, 1)})
             x += width
-        told = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=False))
-        rows.append({"y": k * _STEP, "label": _short(cell), "parts": parts, "total": total, "told": f"{cell}: {told}"})
+        caption = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=False))
+        rows.append(
+            {"y": k * _STEP, "label": _short(cell), "parts": parts, "total": total, "caption": f"{cell}: {caption}"}
+        )
     return {"title": title, "names": list(names), "rows": rows, "height": len(rows) * _STEP}
 
 
-def bias_histogram(bias: Mapping[str, float]) -> dict[str, Any] | None:
+def plot_bias(bias: Mapping[str, float]) -> dict[str, Any] | None:
     """How the bias scores of the dataset's questions lie between 0 and 1; None where there are none."""
     if not bias:
         return None
@@ -142,11 +144,11 @@ def bias_histogram(bias: Mapping[str, float]) -> dict[str, Any] | None:
             "width": round(width - 2, 1),
             "y": round(165 - 150 * count / most, 1),
             "height": round(150 * count / most, 1),
-            "told": f"{k / _BINS:.2f} to {(k + 1) / _BINS:.2f}: {count}",
+            "caption": f"{k / _BINS:.2f} to {(k + 1) / _BINS:.2f}: {count}",
         }
         for k, count in enumerate(counts)
     ]
     ticks = [{"x": 10 + 540 * value, "label": f"{value:g}"} for value in (0.1, 0.25, 0.5, 0.75, 0.9)]
     return {"title": "Bias scores of the dataset's questions", "bins": bins, "ticks": ticks,
-            "told": f"Share that text-only classifiers give to the right answer, over {len(bias)} questions: "
+            "caption": f"Share that text-only classifiers give to the right answer, over {len(bias)} questions: "
                     "at chance where the text gives nothing away, at 1 where it gives the answer away."}  # fmt: skip

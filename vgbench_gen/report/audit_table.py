@@ -31,7 +31,7 @@ class AuditRow:
     more: int
 
 
-def rows(lines: Iterable[AuditLine], everything: bool = False) -> list[AuditRow]:
+def make_rows(lines: Iterable[AuditLine], everything: bool = False) -> list[AuditRow]:
     """Lines to print, worst first.
 
     everything: one row per line. Otherwise one per red line (tests of distributions: per cell), and one per family and
@@ -119,7 +119,7 @@ def table_lines(report: AuditReport, everything: bool = False) -> list[str]:
             number(row.worst.chance, row.worst.unit),
             _OR_P.sub(" or p", row.worst.bar),
         )
-        for row in rows(report.lines, everything)
+        for row in make_rows(report.lines, everything)
     ]
     widths = [max(len(line[k]) for line in [_HEADS, *body]) for k in range(len(_HEADS))]
     right = {4, 6, 8}
@@ -129,10 +129,10 @@ def table_lines(report: AuditReport, everything: bool = False) -> list[str]:
         ).rstrip()
         for line in [_HEADS, *body]
     ]
-    return [*printed, "", summary(report), *report.notes]
+    return [*printed, "", summarise(report), *report.notes]
 
 
-def summary(report: AuditReport) -> str:
+def summarise(report: AuditReport) -> str:
     """How many bars fell, in one sentence."""
     counts = verdict_counts(report.lines)
     told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])

@@ -16,9 +16,9 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import item_digest
 from vgbench_gen.report import gallery_plots
 from vgbench_gen.report.gallery_images import GalleryImages, address_from
-from vgbench_gen.report.gallery_rows import detail, excerpt, search_text
-from vgbench_gen.report.gallery_scenes import SceneNotes, natural, seen_from_above
-from vgbench_gen.report.gallery_verdicts import audit_lines, reviews
+from vgbench_gen.report.gallery_rows import excerpt, make_detail, search_text
+from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, natural_key
+from vgbench_gen.report.gallery_verdicts import read_audit, read_reviews
 from vgbench_gen.report.site import Site
 from vgbench_gen.store.dataset import Dataset, load
 
@@ -134,7 +134,7 @@ class _Columns:
                 "images": len(addresses),
             }
         )
-        self._details.append(detail(item, addresses))
+        self._details.append(make_detail(item, addresses))
         self._texts.append(search_text(item))
         if len(self._details) == CHUNK:
             self._flush_details(site)
@@ -145,9 +145,9 @@ class _Columns:
         self._flush_details(site)
         self._flush_texts(site)
         rows = {item["id"]: row for row, item in enumerate(self.items)}
-        verdicts = {"audit": audit_lines(home, rows), "reviews": reviews(home, rows, self.digests)}
+        verdicts = {"audit": read_audit(home, rows), "reviews": read_reviews(home, rows, self.digests)}
         site.data("verdicts", verdicts)
-        scenes = sorted(self.scenes.values(), key=lambda s: (s.source, natural(s.scene_id)))
+        scenes = sorted(self.scenes.values(), key=lambda s: (s.source, natural_key(s.scene_id)))
         pages = {f"{s.source}/{s.scene_id}": f"scene/{k:04d}.html" for k, s in enumerate(scenes)}
         site.data("index", self._index(images, pages, name))
         shared: dict[str, Any] = {"dataset": name, "total": len(self.items), "prefix": images.prefix, "audit": ""}
@@ -157,9 +157,9 @@ class _Columns:
         listed = [(f"{s.source}/{s.scene_id}", len(s.items), pages[f"{s.source}/{s.scene_id}"]) for s in scenes]
         for k, scene in enumerate(scenes):
             near = {"before": listed[k - 1] if k else None, "after": listed[k + 1] if k + 1 < len(listed) else None}
-            site.page(listed[k][2], "scene.html.j2", scene=scene, plan=seen_from_above(scene), **near, **shared)
+            site.page(listed[k][2], "scene.html.j2", scene=scene, plan=draw_from_above(scene), **near, **shared)
         site.page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed, **shared)
-        site.page("plots.html", "plots.html.j2", groups=gallery_plots.charts(self.tallies, listed), **shared)
+        site.page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed), **shared)
 
     def _index(self, images: GalleryImages, pages: dict[str, str], name: str) -> dict[str, Any]:
         index: dict[str, Any] = {
@@ -174,7 +174,7 @@ class _Columns:
         for key in ("task", "type", "source", "scene", "difficulty", "twin", "pair", "group"):
             names = list(dict.fromkeys(item[key] for item in self.items))
             if key in ("task", "source", "scene"):
-                names.sort(key=natural)
+                names.sort(key=natural_key)
             codes = {value: code for code, value in enumerate(names)}
             index["coded"][key] = {"names": names, "codes": [codes[item[key]] for item in self.items]}
         return index

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from vgbench_gen.report.gallery_rows import UNREADABLE
 
 BINS = 14
 _RANK_ASKED = ("deepest", "nearest")  # these ask for the rank itself
+_RANKS = ("smallest", "second", "third", "largest")
 DIFFICULTIES = ("easy", "medium", "hard")
 # Answers that are more than one number are shown by one that can be put on an axis.
 _SHAPES: dict[tuple[int, ...], tuple[str, str, Callable[[FloatArray], float]]] = {
@@ -43,11 +44,11 @@ class Tallies:
         if item.question_type != "open-ended":
             self.answers[item.task, item.question_type, item.answer] += 1
         try:
-            what, unit, value = one_number(item.answer_value, item.answer_shape)
+            what, unit, value = single_number(item.answer_value, item.answer_shape)
             self.values[item.task, item.ask, what, unit or item.unit].append(value)
             if item.question_type == "multi-choice" and item.ask not in _RANK_ASKED:
                 options = [
-                    one_number(np.ravel(o["value"]).tolist(), item.answer_shape)[2] for o in item.evidence["options"]
+                    single_number(np.ravel(o["value"]).tolist(), item.answer_shape)[2] for o in item.evidence["options"]
                 ]
                 truth = LETTERS.index(item.answer)
                 if len(options) == len(LETTERS) and len(set(options)) == len(options):
@@ -56,7 +57,7 @@ class Tallies:
             return
 
 
-def one_number(values: Sequence[float], shape: Sequence[int]) -> tuple[str, str, float]:
+def single_number(values: Sequence[float], shape: Sequence[int]) -> tuple[str, str, float]:
     """(what it is, its unit, number) of an answer; "" and the item's own unit for an answer that is one number.
 
     Raises:
@@ -71,7 +72,7 @@ def one_number(values: Sequence[float], shape: Sequence[int]) -> tuple[str, str,
     return what, unit, number
 
 
-def charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
+def plot_charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> list[dict[str, Any]]:
     """Groups of charts for the page: {title, charts}.
 
     A chart has kind "bars" (title, legend, rows of {label, total, href, parts}; a part has n, share of the longest bar,
@@ -92,64 +93,56 @@ def charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> list[dic
     def of(name: str, keys: Sequence[str]) -> list[dict[str, Any]]:
         return [_row(key, [(count(**{name: key}), 0)], _address({name: key})) for key in keys]
 
+    def split(task: str, series: Sequence[int]) -> dict[str, Any]:
+        return _row(task, [(n, k) for k, n in enumerate(series)], _address({"task": task}))
+
     counts = [
-        _chart(
-            "Items per task",
-            [_row(t, [(count(task=t, type=f), k) for k, f in enumerate(forms)], _address({"task": t})) for t in tasks],
-            forms,
-        ),
+        _chart("Items per task", [split(t, [count(task=t, type=f) for f in forms]) for t in tasks], forms),
         _chart("Items per type", of("type", forms)),
         _chart("Items per source", of("source", sources)),
         _chart(
-            "Difficulty per task",
-            [
-                _row(t, [(tallies.difficulty[t, d], k) for k, d in enumerate(hardness)], _address({"task": t}))
-                for t in tasks
-            ],
-            hardness,
+            "Difficulty per task", [split(t, [tallies.difficulty[t, d] for d in hardness]) for t in tasks], hardness
         ),
     ]
     groups = [{"title": "Counts", "charts": counts}, {"title": "Answers", "charts": _answers(tallies)}]
-    places = [
-        _chart(
-            f"Items per scene of {source}",
-            [
-                _row(name, [(n, 0)], address)
-                for name, n, address in sorted(scenes, key=lambda s: (-s[1], s[0]))
-                if name.startswith(f"{source}/")
-            ],
-        )
-        for source in sources
-    ]
+    places = [_plot_scenes(source, scenes) for source in sources]
     return [*groups, {"title": "Scenes", "charts": places}]
 
 
-def _answers(tallies: Tallies) -> list[dict[str, Any]]:
-    found = []
-    letters = sorted({t for t, form, _ in tallies.answers if form == "multi-choice"})
+def _plot_scenes(source: str, scenes: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
+    mine = sorted((s for s in scenes if s[0].startswith(f"{source}/")), key=lambda s: (-s[1], s[0]))
+    return _chart(f"Items per scene of {source}", [_row(name, [(n, 0)], address) for name, n, address in mine])
+
+
+def _plot_by_task(
+    title: str, form: str, tasks: Iterable[str], series: Sequence[str], count: Callable[[str, int], int]
+) -> dict[str, Any]:
+    """One bar for each task, split by a series; `count` says how many of a task belong to its k-th member."""
     rows = [
-        _row(t, [(tallies.answers[t, "multi-choice", x], k) for k, x in enumerate(LETTERS)],
-             _address({"task": t, "type": "multi-choice"}))
-        for t in letters
-    ]  # fmt: skip
-    found.append(_chart("Right letter per task (multi-choice)", rows, list(LETTERS)))
-    judged = sorted({t for t, form, _ in tallies.answers if form == "judgment"})
-    words = sorted({a for _, form, a in tallies.answers if form == "judgment"})
-    rows = [
-        _row(t, [(tallies.answers[t, "judgment", w], k) for k, w in enumerate(words)],
-             _address({"task": t, "type": "judgment"}))
-        for t in judged
-    ]  # fmt: skip
-    found.append(_chart("Right answer per task (judgment)", rows, words))
-    ranked = sorted({t for t, _ in tallies.ranks})
-    places = ("smallest", "second", "third", "largest")
-    rows = [
-        _row(
-            t, [(tallies.ranks[t, k + 1], k) for k in range(len(places))], _address({"task": t, "type": "multi-choice"})
-        )
-        for t in ranked
+        _row(task, [(count(task, k), k) for k in range(len(series))], _address({"task": task, "type": form}))
+        for task in sorted(set(tasks))
     ]
-    found.append(_chart("Rank of the true value among the options", rows, list(places)))
+    return _chart(title, rows, list(series))
+
+
+def _answers(tallies: Tallies) -> list[dict[str, Any]]:
+    choices, claims = "multi-choice", "judgment"
+    by_form = {form: [(t, a) for t, of_form, a in tallies.answers if of_form == form] for form in (choices, claims)}
+    words = sorted({answer for _, answer in by_form[claims]})
+    found = [
+        _plot_by_task(
+            "Right letter per task (multi-choice)", choices, (t for t, _ in by_form[choices]), LETTERS,
+            lambda t, k: tallies.answers[t, choices, LETTERS[k]],
+        ),
+        _plot_by_task(
+            "Right answer per task (judgment)", claims, (t for t, _ in by_form[claims]), words,
+            lambda t, k: tallies.answers[t, claims, words[k]],
+        ),
+        _plot_by_task(
+            "Rank of the true value among the options", choices, (t for t, _ in tallies.ranks), _RANKS,
+            lambda t, k: tallies.ranks[t, k + 1],
+        ),
+    ]  # fmt: skip
     for (task, ask, what, unit), values in sorted(tallies.values.items()):
         name = " ".join(part for part in (task, ask) if part)
         found.append(_histogram(f"Answers of {name}" + (f": {what}" if what else ""), unit, values))

@@ -11,7 +11,7 @@ import numpy as np
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import canonical_json
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.report.site import finite
+from vgbench_gen.report.site import replace_non_finite
 from vgbench_gen.store.pictures import Picture, size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
@@ -33,12 +33,12 @@ def search_text(item: Item) -> str:
     return "\n".join((item.question, item.context, *item.options))
 
 
-def detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
+def make_detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
     """Everything that the view of one item shows; JSON-ready.
 
     addresses: of its images, as `Images.address` gives them.
     """
-    marks, problem = overlay(item)
+    marks, problem = make_overlay(item)
     return {
         "id": item.id,
         "question": item.question,
@@ -47,7 +47,7 @@ def detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
         "answer": item.answer,
         "images": [
             {"address": address, "size": measure, "marks": drawn}
-            for address, measure, drawn in zip(addresses, sizes(item), marks, strict=True)
+            for address, measure, drawn in zip(addresses, read_sizes(item), marks, strict=True)
         ],
         "overlay_problem": problem,
         "numbers": [[label, text] for label, text in _numbers(item) if text],
@@ -58,7 +58,7 @@ def detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def sizes(item: Item) -> list[list[int] | None]:
+def read_sizes(item: Item) -> list[list[int] | None]:
     """[width, height] of every image in pixels as far as the evidence tells."""
     found: list[list[int] | None] = [None] * len(item.images)
     try:
@@ -74,7 +74,7 @@ def sizes(item: Item) -> list[list[int] | None]:
     return found
 
 
-def overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
+def make_overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
     """(marks of every image, why there are none or ""), as `vgbench explain` draws them."""
     nothing: list[list[dict[str, Any]]] = [[] for _ in item.images]
     if item.task not in tasks:
@@ -180,12 +180,12 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping | list | tuple):
-        return canonical_json(finite(value))
+        return canonical_json(replace_non_finite(value))
     return str(value)
 
 
 def _heavy(value: Any) -> bool:
-    return isinstance(value, Mapping | list) and len(canonical_json(finite(value))) > 160
+    return isinstance(value, Mapping | list) and len(canonical_json(replace_non_finite(value))) > 160
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

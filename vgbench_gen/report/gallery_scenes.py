@@ -95,11 +95,11 @@ class SceneNotes:
         """Frames with an image, in the order of their ids."""
         return [
             {"frame": frame, "address": self.frames[frame][0], "item": self.frames[frame][1]}
-            for frame in sorted(self.frames, key=natural)
+            for frame in sorted(self.frames, key=natural_key)
         ]
 
 
-def natural(name: str) -> list[tuple[int, str]]:
+def natural_key(name: str) -> list[tuple[int, str]]:
     """A sort key by which "frame9" stands before "frame10"."""
     return [(int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name)]
 
@@ -142,7 +142,7 @@ def up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
     return snapped, f"{name} of the world frame, {off_deg:.0f}° from {how}"
 
 
-def seen_from_above(notes: SceneNotes) -> dict[str, Any] | None:
+def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
     """The plan of a scene in pixels of a drawing that is `WIDTH` wide, or None where no item stores a pose.
 
     Keys: width, height, up (how up was found), cameras [{frame, x, y, points}] with a triangle that points where the
@@ -155,7 +155,7 @@ def seen_from_above(notes: SceneNotes) -> dict[str, Any] | None:
     right = np.cross(np.eye(3)[int(np.abs(up).argmin())], up)
     right /= np.linalg.norm(right)
     plan = np.stack([right, np.cross(up, right)])  # (2, 3): metres to the right and up on the page
-    frames = sorted(notes.poses, key=natural)
+    frames = sorted(notes.poses, key=natural_key)
     centres = np.array([plan @ notes.poses[f][:3, 3] for f in frames])
     looks = np.array([plan @ notes.poses[f][:3, 2] for f in frames])
     outlines = [(o.label, _outline(o.corners_m @ plan.T)) for _, o in sorted(notes.objects.items())]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.quality.review.lines import last_per_key
+from vgbench_gen.quality.review.lines import keep_last
 from vgbench_gen.quality.review.log import FOLDER, read_logs
 from vgbench_gen.store.files import dataset_error
 
@@ -16,7 +16,7 @@ _NUMBERS = ("n", "value", "low", "high", "chance")
 _MAX_BYTES = 256 * 2**20
 
 
-def audit_lines(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
+def read_audit(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
     """Lines of `audit/audit.json` that name items, those items as rows; [] where no audit was made.
 
     rows: item id -> row. Items that the gallery does not hold are left out.
@@ -44,7 +44,7 @@ def audit_lines(folder: Path, rows: Mapping[str, int]) -> list[dict[str, Any]]:
     return kept
 
 
-def reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, str]) -> list[dict[str, Any]]:
+def read_reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, str]) -> list[dict[str, Any]]:
     """The last verdict of every reviewer on every item: {row, reviewer, verdict, flags, note}.
 
     digests: item id -> `item_digest`. Verdicts on planted defects, and on other words than the item has now, are not
@@ -55,7 +55,7 @@ def reviews(folder: Path, rows: Mapping[str, int], digests: Mapping[str, str]) -
     """
     last: dict[tuple[int, str], dict[str, Any]] = {}
     for reviewer, lines in read_logs(folder / FOLDER).items():
-        for line in last_per_key(lines):
+        for line in keep_last(lines):
             if line.stage != "verdict" or line.planted or line.item not in rows or line.digest != digests[line.item]:
                 continue
             row = rows[line.item]

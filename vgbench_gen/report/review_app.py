@@ -19,11 +19,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from vgbench_gen.core.errors import ConfigError, DatasetError, VGBenchError
-from vgbench_gen.quality.review.desk import Desk, Seat, Slot
-from vgbench_gen.quality.review.lines import ReviewError, checked_name
+from vgbench_gen.quality.review.lines import ReviewError, normalise_name
+from vgbench_gen.quality.review.session import Assignment, ReviewQueue, ReviewSession
 from vgbench_gen.report import review_views as views
 from vgbench_gen.report.review_guard import Guard
-from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.report.site import PAGES, make_environment
 
 COOKIE_NAME = "vgbench_reviewer"
 _STATIC = {"review.css": "text/css", "review.js": "text/javascript", "review.svg": "image/svg+xml"}
@@ -31,14 +31,14 @@ _MAGIC = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png"}
 _FIELDS = 40
 
 
-def make_app(desk: Desk, name: str, hosts: tuple[str, ...] = (), token: str = "", reviewer: str = "") -> Guard:
+def make_app(queue: ReviewQueue, name: str, hosts: tuple[str, ...] = (), token: str = "", reviewer: str = "") -> Guard:
     """The application behind its guard.
 
     Args:
-        desk: what is reviewed. name: of the dataset, shown as it is. hosts, token: see `Guard`.
+        queue: what is reviewed. name: of the dataset, shown as it is. hosts, token: see `Guard`.
         reviewer: proposed on the start page.
     """
-    return Guard(_Pages(desk, name, reviewer).app, hosts, token)
+    return Guard(_Pages(queue, name, reviewer).app, hosts, token)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -95,8 +95,8 @@ def serve(app: Guard, server: socket.socket) -> None:
 
 
 class _Pages:
-    def __init__(self, desk: Desk, name: str, reviewer: str) -> None:
-        self.desk, self.name, self.reviewer = desk, name, reviewer
+    def __init__(self, queue: ReviewQueue, name: str, reviewer: str) -> None:
+        self.queue, self.name, self.reviewer = queue, name, reviewer
         self.app = Starlette(
             routes=[
                 Route("/", self.start),
@@ -114,82 +114,84 @@ class _Pages:
 
     async def start(self, request: Request) -> Response:
         """Name, what to do, how far."""
-        seat = self._seat(request)
-        progress = seat.progress() if seat else None
+        session = self._find_session(request)
+        progress = session.progress() if session else None
         return self._page(
             "start",
-            reviewer=seat.name if seat else self.reviewer,
+            reviewer=session.name if session else self.reviewer,
             progress=progress,
-            sent_back=self._sent_back(seat) if seat else [],
-            batch=len(self.desk.batches[0][1]),
-            items=len(self.desk.selected),
+            sent_back=self._sent_back(session) if session else [],
+            batch=len(self.queue.batches[0][1]),
+            items=len(self.queue.selected),
             flags=views.FLAG_LABELS.values(),
         )
 
     async def sign_in(self, request: Request) -> Response:
         """Take a name and open that reviewer's file."""
-        reviewer = checked_name((await _form(request)).get("reviewer", [""])[0])
-        self.desk.seat(reviewer)
+        reviewer = normalise_name((await _form(request)).get("reviewer", [""])[0])
+        self.queue.session(reviewer)
         answer = _see("/")
         answer.set_cookie(COOKIE_NAME, reviewer, httponly=True, samesite="strict", path="/", max_age=30 * 86400)
         return answer
 
     async def next(self, request: Request) -> Response:
         """To the first item without a verdict; to the start page when a batch ends."""
-        seat = self._seat(request)
-        if seat is None:
+        session = self._find_session(request)
+        if session is None:
             return _see("/")
-        slot = seat.next()
-        return _see("/" if slot is None else f"/item/{slot.token}")
+        assignment = session.next()
+        return _see("/" if assignment is None else f"/item/{assignment.token}")
 
     async def item(self, request: Request) -> Response:
         """The blind page; once answered, on to the truth."""
-        seat, slot = self._place(request)
-        if seat.line(slot, "answer") is not None:
-            return _see(f"/item/{slot.token}/truth")
-        seat.opened(slot, "answer")
-        return self._page("answer", **views.answer_page(seat, slot), message="")
+        session, assignment = self._place(request)
+        if session.line(assignment, "answer") is not None:
+            return _see(f"/item/{assignment.token}/truth")
+        session.opened(assignment, "answer")
+        return self._page("answer", **views.make_answer_page(session, assignment), message="")
 
     async def answer(self, request: Request) -> Response:
         """Save the blind answer."""
-        seat, slot = self._place(request)
+        session, assignment = self._place(request)
         form = await _form(request)
         text = form.get("answer", [""])[0]
-        if slot.entry.form == "open-ended" and not text:
+        if assignment.entry.form == "open-ended" and not text:
             text = form.get("number", [""])[0]
         try:
-            seat.answer(slot, text, form.get("confidence", [""])[0])
+            session.answer(assignment, text, form.get("confidence", [""])[0])
         except ReviewError as error:
-            return self._page("answer", 400, **views.answer_page(seat, slot), message=str(error))
-        return _see(f"/item/{slot.token}/truth")
+            return self._page("answer", 400, **views.make_answer_page(session, assignment), message=str(error))
+        return _see(f"/item/{assignment.token}/truth")
 
     async def truth(self, request: Request) -> Response:
         """The right answer and the form of the verdict; refused before the answer is saved."""
-        seat, slot = self._place(request)
-        seat.require_answer(slot)
-        seat.opened(slot, "verdict")
-        return self._page("truth", **views.reveal_page(seat, slot), message="")
+        session, assignment = self._place(request)
+        session.require_answer(assignment)
+        session.opened(assignment, "verdict")
+        return self._page("truth", **views.make_reveal_page(session, assignment), message="")
 
     async def verdict(self, request: Request) -> Response:
         """Save the verdict."""
-        seat, slot = self._place(request)
+        session, assignment = self._place(request)
         form = await _form(request)
         verdict, flags, note = form.get("verdict", [""])[0], form.get("flag", []), form.get("note", [""])[0]
-        batch = seat.batch, seat.round
-        seat.require_answer(slot)
+        batch = session.batch, session.round
+        session.require_answer(assignment)
         try:
-            seat.judge(slot, verdict, flags, note)
+            session.judge(assignment, verdict, flags, note)
         except ReviewError as error:
             kept = {"chosen": verdict, "chosen_flags": set(flags), "note": note}
-            return self._page("truth", 400, **{**views.reveal_page(seat, slot), **kept}, message=str(error))
-        following = seat.next()
-        same = following is not None and (seat.batch, seat.round) == batch
+            return self._page(
+                "truth", 400, **{**views.make_reveal_page(session, assignment), **kept}, message=str(error)
+            )
+        following = session.next()
+        same = following is not None and (session.batch, session.round) == batch
         return _see(f"/item/{following.token}" if following and same else "/")
 
     async def image(self, request: Request) -> Response:
         """An image of a place in the reviewer's batch."""
-        seat, slot = self._place(request)
-        data = seat.image(slot, request.path_params["k"])
+        session, assignment = self._place(request)
+        data = session.image(assignment, request.path_params["k"])
         kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
         if kind is None:
             raise HTTPException(415, "The image is neither JPEG nor PNG.")
@@ -202,26 +204,26 @@ class _Pages:
             raise HTTPException(404, "There is no such page.")
         return Response(Path(PAGES, "review", file).read_bytes(), media_type=_STATIC[file])
 
-    def _seat(self, request: Request) -> Seat | None:
+    def _find_session(self, request: Request) -> ReviewSession | None:
         name = request.cookies.get(COOKIE_NAME, "")
         try:
-            return self.desk.seat(checked_name(name))
+            return self.queue.session(normalise_name(name))
         except ReviewError:
             if not name:
                 return None
             raise
 
-    def _place(self, request: Request) -> tuple[Seat, Slot]:
-        seat = self._seat(request)
-        if seat is None:
+    def _place(self, request: Request) -> tuple[ReviewSession, Assignment]:
+        session = self._find_session(request)
+        if session is None:
             raise ReviewError("Say who you are first, on the start page.")
-        return seat, seat.slot(request.path_params["token"])
+        return session, session.assignment(request.path_params["token"])
 
-    def _sent_back(self, seat: Seat) -> list[str]:
-        return [views.MISSED_LABELS[kind] for kind in seat.sent_back]
+    def _sent_back(self, session: ReviewSession) -> list[str]:
+        return [views.MISSED_LABELS[kind] for kind in session.sent_back]
 
     def _page(self, name: str, status: int = 200, **values: Any) -> Response:
-        template = environment().get_template(f"review/{name}.html.j2")
+        template = make_environment().get_template(f"review/{name}.html.j2")
         return HTMLResponse(template.render(dataset=self.name, **values), status)
 
     async def _refused(self, request: Request, error: Exception) -> Response:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from vgbench_gen.core.types import LETTERS, Item
-from vgbench_gen.quality.review.desk import Seat, Slot
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
-from vgbench_gen.quality.review.queue import entries_of
-from vgbench_gen.quality.review.shown import evidence_rows
+from vgbench_gen.quality.review.queue import list_items
+from vgbench_gen.quality.review.session import Assignment, ReviewSession
+from vgbench_gen.quality.review.shown import list_evidence
 from vgbench_gen.store.pictures import image_size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
@@ -65,16 +65,16 @@ class Shape:
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
 
 
-def images(seat: Seat, slot: Slot, with_marks: bool) -> list[dict[str, Any]]:
+def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool) -> list[dict[str, Any]]:
     """Address, size in pixels, words and (after the answer) marks of each image."""
-    item = seat.shown(slot).item
+    item = session.shown(assignment).item
     marks = _marks(item) if with_marks else [[] for _ in item.images]
     found = []
     for k in range(len(item.images)):
-        width, height = image_size(seat.image(slot, k), f"item {item.id}, image {k + 1}")
+        width, height = image_size(session.image(assignment, k), f"item {item.id}, image {k + 1}")
         found.append(
             {
-                "url": f"/image/{slot.token}/{k}",
+                "url": f"/image/{assignment.token}/{k}",
                 "number": k + 1,
                 "width": width,
                 "height": height,
@@ -86,26 +86,31 @@ def images(seat: Seat, slot: Slot, with_marks: bool) -> list[dict[str, Any]]:
     return found
 
 
-def answer_page(seat: Seat, slot: Slot) -> dict[str, Any]:
+def make_answer_page(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
     """What the page of the blind answer shows; nothing in it depends on the right answer."""
-    item = seat.shown(slot).item
-    return {**_frame(seat, slot), **_question(item), "images": images(seat, slot, False), "choices": _choices(item)}
-
-
-def reveal_page(seat: Seat, slot: Slot) -> dict[str, Any]:
-    """What the page of the verdict shows."""
-    item = seat.shown(slot).item
-    given = seat.require_answer(slot)
-    line = seat.line(slot, "verdict")
+    item = session.shown(assignment).item
     return {
-        **_frame(seat, slot),
+        **_frame(session, assignment),
         **_question(item),
-        "images": images(seat, slot, True),
+        "images": list_images(session, assignment, False),
+        "choices": _choices(item),
+    }
+
+
+def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
+    """What the page of the verdict shows."""
+    item = session.shown(assignment).item
+    given = session.require_answer(assignment)
+    line = session.line(assignment, "verdict")
+    return {
+        **_frame(session, assignment),
+        **_question(item),
+        "images": list_images(session, assignment, True),
         "options": [(letter, text, letter == item.answer) for letter, text in zip(LETTERS, item.options, strict=False)],
         "right_answer": item.answer,
         "given": "" if given.answer == CANNOT_TELL else given.answer,
-        "same": entries_of([item])[0].right(given.answer),  # with the stated answer, also where that is planted
-        "evidence": evidence_rows(item),
+        "same": list_items([item])[0].right(given.answer),  # with the stated answer, also where that is planted
+        "evidence": list_evidence(item),
         "verdicts": [(v, *VERDICT_LABELS[v]) for v in VERDICTS],
         "flags": [(f, *FLAG_LABELS[f]) for f in FLAGS],
         "chosen": line.verdict if line else "",
@@ -114,14 +119,14 @@ def reveal_page(seat: Seat, slot: Slot) -> dict[str, Any]:
     }
 
 
-def _frame(seat: Seat, slot: Slot) -> dict[str, Any]:
-    before = seat.before(slot)
+def _frame(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
+    before = session.before(assignment)
     return {
-        "reviewer": seat.name,
-        "token": slot.token,
-        "number": seat.slots.index(slot) + 1,
-        "total": len(seat.slots),
-        "done": seat.done,
+        "reviewer": session.name,
+        "token": assignment.token,
+        "number": session.assignments.index(assignment) + 1,
+        "total": len(session.assignments),
+        "done": session.done,
         "before": before.token if before else "",
     }
 

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from vgbench_gen.evaluation.cells import Cell
-from vgbench_gen.evaluation.tables import Column, Comparison, ModelPair, Row, Table
-from vgbench_gen.report.site import finite
+from vgbench_gen.evaluation.tables import ColumnHead, Comparison, ModelPair, Row, Table
+from vgbench_gen.report.site import replace_non_finite
 
 NONE = "\N{EN DASH}"  # where there is no number
 BESIDE = "baselines and controls"  # heading of what stands below groups of models
@@ -29,19 +29,19 @@ _LATEX = {
 }  # fmt: skip
 
 
-def value_text(cell: Cell, head: Column) -> str:
+def value_text(cell: Cell, head: ColumnHead) -> str:
     """The number alone; shares in per cent."""
     return _number(cell.value, head)
 
 
-def interval_text(cell: Cell, head: Column) -> str:
+def interval_text(cell: Cell, head: ColumnHead) -> str:
     """Its interval, or nothing."""
     if math.isnan(cell.low) or math.isnan(cell.high):
         return ""
     return f"[{_number(cell.low, head)}, {_number(cell.high, head)}]"
 
 
-def partial_text(cell: Cell, head: Column) -> str:
+def partial_text(cell: Cell, head: ColumnHead) -> str:
     """Both denominators where they differ, or how many of the questions were asked; else nothing."""
     if head.unit == "usd" or not cell.asked:
         return ""
@@ -55,7 +55,7 @@ def partial_text(cell: Cell, head: Column) -> str:
     return "; ".join(told)
 
 
-def _number(value: float, head: Column) -> str:
+def _number(value: float, head: ColumnHead) -> str:
     if math.isnan(value):
         return NONE
     if math.isinf(value):
@@ -73,7 +73,7 @@ def grouped(lines: Sequence[Row]) -> Iterator[tuple[Row, str]]:
         before = line.group
 
 
-def head_text(head: Column) -> str:
+def head_text(head: ColumnHead) -> str:
     """The column's head with the number of its questions."""
     return f"{head.name} (n = {head.total:,})" if head.total else head.name
 
@@ -99,7 +99,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
     pairs = [
         {"first": pair.first, "second": pair.second, "n": pair.n, **asdict(pair.difference)} for pair in found.pairs
     ]
-    plain: dict[str, Any] = finite({"schema": 1, "tables": tables, "pairs": pairs})
+    plain: dict[str, Any] = replace_non_finite({"schema": 1, "tables": tables, "pairs": pairs})
     return plain
 
 
@@ -157,7 +157,7 @@ def _markdown_table(table: Table) -> str:
     return f"## {_markdown(table.title)}{told}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _markdown_cell(cell: Cell, head: Column, kind: str) -> str:
+def _markdown_cell(cell: Cell, head: ColumnHead, kind: str) -> str:
     value = value_text(cell, head)
     value = f"**{value}**" if cell.mark == "best" else f"*{value}*" if cell.mark == "second" else value
     partial = partial_text(cell, head)
@@ -233,7 +233,7 @@ def _latex_table(table: Table) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _latex_cell(cell: Cell, head: Column) -> str:
+def _latex_cell(cell: Cell, head: ColumnHead) -> str:
     value = latex(value_text(cell, head)).replace("∞", r"$\infty$")
     value = rf"\textbf{{{value}}}" if cell.mark == "best" else rf"\underline{{{value}}}" if cell.mark else value
     if head.unit == "usd" or math.isnan(cell.low) or math.isinf(cell.low) or math.isinf(cell.high):
@@ -246,7 +246,7 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
-def _own_n(cell: Cell, head: Column) -> str:
+def _own_n(cell: Cell, head: ColumnHead) -> str:
     """What a number is over, where its column's head says something else."""
     return f" (n {cell.n:,})" if head.total and cell.n and cell.n != head.total else ""
 

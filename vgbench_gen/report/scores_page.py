@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.base import benchmarks
-from vgbench_gen.evaluation.board import Board, Run
+from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.evaluation.tables import BASELINE, Column, Comparison, Row, Table, split_runs
+from vgbench_gen.evaluation.tables import BASELINE, ColumnHead, Comparison, Row, Table, split_runs
 from vgbench_gen.report import scores_plots
 from vgbench_gen.report.gallery_images import address_from
 from vgbench_gen.report.scores_files import (
@@ -33,7 +33,7 @@ from vgbench_gen.report.scores_files import (
     value_text,
 )
 from vgbench_gen.report.scores_wrong import WrongAnswerPages, inline_style, write_wrong
-from vgbench_gen.report.site import environment
+from vgbench_gen.report.site import make_environment
 from vgbench_gen.store.files import write_bytes
 
 _LINKED = 60  # ids that one link carries; addresses must stay short enough for every browser
@@ -113,7 +113,7 @@ def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPa
     folded = {table.key for table in found.parts}
     sections = [_table(table, table.key in folded) for table in found.tables]
     return (
-        environment()
+        make_environment()
         .get_template("scores.html.j2")
         .render(
             csp=csp,
@@ -139,7 +139,7 @@ def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPa
     )
 
 
-def _told(report: ScoresReport, models: Sequence[Run]) -> str:
+def _told(report: ScoresReport, models: Sequence[BoardRun]) -> str:
     questions = len(report.board.questions)
     scenes = len(set(report.board.scenes))
     plural = "s" if len(models) != 1 else ""
@@ -167,7 +167,7 @@ def _table(table: Table, folded: bool) -> dict[str, Any]:
     }
 
 
-def _line(line: Row, heads: Sequence[Column]) -> dict[str, Any]:
+def _line(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
     cells = [
         {
             "label": head.name,
@@ -183,7 +183,7 @@ def _line(line: Row, heads: Sequence[Column]) -> dict[str, Any]:
 
 
 def _wrong(
-    report: ScoresReport, folder: Path, models: Sequence[Run], answers: Mapping[str, WrongAnswerPages]
+    report: ScoresReport, folder: Path, models: Sequence[BoardRun], answers: Mapping[str, WrongAnswerPages]
 ) -> dict[str, Any]:
     """Per model and task how many answers were not right, with a way to see them."""
     galleries = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.evaluation.board import Board, Run, confusion
+from vgbench_gen.evaluation.board import Board, BoardRun, confusion
 from vgbench_gen.evaluation.reference_scores import CONSTANT
 from vgbench_gen.evaluation.tables import BASELINE, Row, Table
 from vgbench_gen.report.scores_files import interval_text, value_text
@@ -96,7 +96,7 @@ def _x(value: float) -> float | None:
     return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
 
 
-def costs(runs: Sequence[Run], summary: Table, keys: Sequence[PlotStyle]) -> dict[str, Any] | None:
+def costs(runs: Sequence[BoardRun], summary: Table, keys: Sequence[PlotStyle]) -> dict[str, Any] | None:
     """Accuracy over the logarithm of what a thousand replies cost; None unless two runs have a price above 0.
 
     keys: whom the legend shows; others are left out.
@@ -140,7 +140,7 @@ def _y(value: float) -> float | None:
     return round(250 - 240 * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
 
 
-def confusions(board: Board, runs: Sequence[Run]) -> list[dict[str, Any]]:
+def confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, Any]]:
     """For each run and kind of answer: how often each truth was answered by what; level: shade by share of the row."""
     found = []
     for kind, title in (("letter", "Letters"), ("yes_no", "Yes and no")):

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from vgbench_gen.core.rng import stable_hash
-from vgbench_gen.evaluation.board import Board, Entry, Run, ScoreRow
+from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, address_from
-from vgbench_gen.report.site import PAGES, environment
+from vgbench_gen.report.site import PAGES, make_environment
 from vgbench_gen.store.files import sync_all, write_bytes
 from vgbench_gen.store.media import NAME
 
@@ -55,7 +55,7 @@ class _Miss(NamedTuple):
 
 def write_wrong(
     board: Board,
-    runs: Sequence[Run],
+    runs: Sequence[BoardRun],
     saved: Mapping[str, Sequence[SavedScores]],
     homes: Mapping[str, Path],
     folder: Path,
@@ -94,7 +94,10 @@ def write_wrong(
 
 
 def _misses(
-    run: Run, files: Sequence[tuple[str, SavedScores]], homes: Mapping[str, Path], places: Mapping[tuple[str, str], int]
+    run: BoardRun,
+    files: Sequence[tuple[str, SavedScores]],
+    homes: Mapping[str, Path],
+    places: Mapping[tuple[str, str], int],
 ) -> list[_Miss]:
     found = []
     for dataset, one in files:
@@ -113,7 +116,7 @@ def _part(entry: Entry) -> tuple[str, str]:
 
 
 def _write(
-    board: Board, run: Run, misses: Sequence[_Miss], views: Mapping[str, _View], folder: Path, title: str
+    board: Board, run: BoardRun, misses: Sequence[_Miss], views: Mapping[str, _View], folder: Path, title: str
 ) -> tuple[list[Path], WrongAnswerPages]:
     name = _file_name(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
@@ -137,7 +140,7 @@ def _write(
     written = []
     for k, page in enumerate(pages):
         html = (
-            environment()
+            make_environment()
             .get_template("scores_wrong.html.j2")
             .render(
                 csp=csp,

@@ -28,7 +28,7 @@ _MARKED: dict[str, Any] = {"kind": "vgbench gallery", "version": 1}
 
 
 @cache
-def environment() -> jinja2.Environment:
+def make_environment() -> jinja2.Environment:
     """Templates of the folder `pages/`: everything is escaped, a missing name is an error."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(PAGES),
@@ -48,20 +48,20 @@ def data_script(name: str, value: Any) -> bytes:
     key), in ASCII, without the characters that could end a script element or open a comment. Numbers that JSON does
     not have become null.
     """
-    text = json.dumps(finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(replace_non_finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return f"(self.VGBENCH_GALLERY=self.VGBENCH_GALLERY||[]).push([{_literal(name)},{_literal(text)}]);\n".encode(
         "ascii"
     )
 
 
-def finite(value: Any) -> Any:
+def replace_non_finite(value: Any) -> Any:
     """The value with NaN and infinities, which JSON does not have, replaced by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): finite(member) for key, member in value.items()}
+        return {str(key): replace_non_finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(member) for member in value]
+        return [replace_non_finite(member) for member in value]
     return value
 
 
@@ -119,7 +119,7 @@ class Site:
     def page(self, name: str, template: str, **values: Any) -> None:
         """Render a template of `pages/` into a page; `root` leads from the page back to the folder."""
         root = "../" * name.count("/")
-        self.write(name, environment().get_template(template).render(root=root, **values).encode("utf-8"))
+        self.write(name, make_environment().get_template(template).render(root=root, **values).encode("utf-8"))
 
     def data(self, name: str, value: Any) -> None:
         """Write `data/<name>.js` (see `data_script`)."""

@@ -8,12 +8,12 @@ from typing import Any
 _PAIRS = 3  # most alike, and least
 
 
-def vote_lines(report: Mapping[str, Any]) -> list[str]:
+def format_votes(report: Mapping[str, Any]) -> list[str]:
     """Models, agreement, rates and truths of a report of `evaluation.hard`, at most 110 characters wide."""
-    return [line.rstrip() for line in _lines(report)]
+    return [line.rstrip() for line in _list_lines(report)]
 
 
-def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+def _list_lines(report: Mapping[str, Any]) -> Iterator[str]:
     rule = report["rule"]
     yield (
         f"hard: at least {rule['wrong']} of {rule['models']} models wrong, {rule['large']} of them with "
@@ -28,14 +28,14 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     for one in report["models"]:
         size = "?" if one["billions"] is None else f"{one['billions']:g}B"
         states = f"{one['unreadable']:>8}{one['refused']:>9}{one['failed']:>8}{one['missing']:>9}"
-        yield f"{_short(one['model'], 48):<50}{size:>7}{_percent(one['right_share']):>8}{states}"
+        yield f"{_shorten(one['model'], 48):<50}{size:>7}{_format_percent(one['right_share']):>8}{states}"
     yield ""
-    yield from _agreement(report["agreement"])
+    yield from _list_agreement(report["agreement"])
     yield ""
-    yield from _rates("category", report["categories"])
+    yield from _list_rates("category", report["categories"])
     if report["over"] == "task" or len(report["categories"]) < 2:
         yield ""
-        yield from _rates("task", report["tasks"])
+        yield from _list_rates("task", report["tasks"])
     yield ""
     over = {"category": "balanced over categories", "task": "balanced over tasks"}[report["over"]]
     yield f"{over:<36}{'wanted':>8}{'hard':>8}{'even':>8}{'chosen':>8}"
@@ -43,65 +43,67 @@ def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     figures = ("wanted", "candidates", "even", "chosen")
     sums = {"name": "sum"} | {key: sum(part[key] for part in parts) for key in figures}
     for part in [*parts, sums]:
-        yield f"{_short(part['name'], 34):<36}" + "".join(f"{part[key]:>8}" for key in figures)
+        yield f"{_shorten(part['name'], 34):<36}" + "".join(f"{part[key]:>8}" for key in figures)
     yield ""
-    yield from _truths(report["truths"])
+    yield from _list_truths(report["truths"])
     for note in report["notes"]:
         yield f"note: {note}"
 
 
-def _agreement(found: Mapping[str, Any]) -> Iterator[str]:
-    alpha = "not computed" if "missing" in found else _two(found["alpha"])
+def _list_agreement(found: Mapping[str, Any]) -> Iterator[str]:
+    alpha = "not computed" if "missing" in found else _format_decimals(found["alpha"])
     yield (
-        f"agreement of models on {found['n']:,} questions: raw {_percent(found['raw'])}, AC1 {_two(found['ac1'])}, "
-        f"Krippendorff's alpha {alpha}"
+        f"agreement of models on {found['n']:,} questions: raw {_format_percent(found['raw'])}, "
+        f"AC1 {_format_decimals(found['ac1'])}, Krippendorff's alpha {alpha}"
     )
     if "missing" in found:
         yield f"  {found['missing']}"
     pairs = found["pairs"]
     for told, some in (("most alike", pairs[:_PAIRS]), ("least", pairs[_PAIRS:][-_PAIRS:])):
         for pair in some:
-            a, b = (_short(name, 40) for name in pair["models"])
+            a, b = (_shorten(name, 40) for name in pair["models"])
             yield f"  {told}: {a} and {b}, kappa {pair['kappa']:.2f}"
 
 
-def _rates(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _list_rates(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield f"{name:<36}{'questions':>10}{'hard':>8}{'':>8}{'undecided':>11}{'wrong votes':>13}"
     for row in rows:
-        share = _percent(row["hard"] / row["n"])
-        figures = f"{row['n']:>10}{row['hard']:>8}{share:>8}{row['undecided']:>11}{_percent(row['wrong_share']):>13}"
-        yield f"{_short(row['name'], 34):<36}{figures}"
+        share = _format_percent(row["hard"] / row["n"])
+        figures = (
+            f"{row['n']:>10}{row['hard']:>8}{share:>8}{row['undecided']:>11}{_format_percent(row['wrong_share']):>13}"
+        )
+        yield f"{_shorten(row['name'], 34):<36}{figures}"
 
 
-def _truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _list_truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     sets = ("dataset", "hard", "chosen")
     yield f"{'where the truth stands, %':<36}" + "".join(f"{name:>24}" for name in sets)
     for kind, told in (("letters", "letters of {} options"), ("ranks", "by size among {}")):
         for options in sorted({key for name in sets for key in found[name][kind]}, key=int):
-            cells = (_shares(found[name][kind].get(options, ())) for name in sets)
+            cells = (_format_shares(found[name][kind].get(options, ())) for name in sets)
             yield f"{told.format(options):<36}" + "".join(f"{cell:>24}" for cell in cells)
-    yield f"{'yes and no':<36}" + "".join(f"{_shares(found[name]['yes_no']):>24}" for name in sets)
+    yield f"{'yes and no':<36}" + "".join(f"{_format_shares(found[name]['yes_no']):>24}" for name in sets)
     for kind, told in (("letter", "best constant letter (chance)"), ("yes_no", "best constant yes or no (chance)")):
-        cells = (_constant(found[name]["constant"].get(kind)) for name in sets)
+        cells = (_describe_constant(found[name]["constant"].get(kind)) for name in sets)
         yield f"{told:<36}" + "".join(f"{cell:>24}" for cell in cells)
 
 
-def _constant(one: Mapping[str, float] | None) -> str:
-    return "-" if one is None else f"{_percent(one['best'])} ({_percent(one['chance'])})"
+def _describe_constant(one: Mapping[str, float] | None) -> str:
+    return "-" if one is None else f"{_format_percent(one['best'])} ({_format_percent(one['chance'])})"
 
 
-def _shares(counts: Sequence[int]) -> str:
+def _format_shares(counts: Sequence[int]) -> str:
     total = sum(counts)
     return " ".join(f"{100 * n / total:.0f}" for n in counts) if total else "-"
 
 
-def _percent(value: float | None) -> str:
+def _format_percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f}"
 
 
-def _two(value: float | None) -> str:
+def _format_decimals(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _short(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else "…" + text[-(most - 1) :]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray, OrientedBox
-from vgbench_gen.samples.parts import Model, Part, Shelf
+from vgbench_gen.samples.parts import Model, Shelf, SolidPart
 
 _WALL_YAW = (180.0, -90.0, 0.0, 90.0)
 _GAP_M = 0.015  # free space kept between things
@@ -69,12 +69,14 @@ class Placed:
         middle = (self.low_m + self.high_m) / 2
         return OrientedBox(self.to_room(middle), self.high_m - self.low_m, self.rotation)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[SolidPart]:
         """Its parts in room coordinates."""
         turn = self.rotation
         moved = []
         for part in self.model.parts:
-            new = Part(part.vertices_m @ turn.T + self.at_m, part.normals @ turn.T, part.uv, part.faces, part.texture)
+            new = SolidPart(
+                part.vertices_m @ turn.T + self.at_m, part.normals @ turn.T, part.uv, part.faces, part.texture
+            )
             new.solid, new.coarse = part.solid, part.coarse
             moved.append(new)
         return moved

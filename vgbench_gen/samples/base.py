@@ -27,7 +27,7 @@ class SampleObject:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surface:
+class WorldSurface:
     """The world as one triangle mesh.
 
     vertices_m: (N, 3) float64, world frame. faces: (M, 3) int64. color: (N, 3) uint8 RGB, light baked in.
@@ -67,7 +67,7 @@ class World(Protocol):
         """Geometry alone, cheaper than `look`: (depth_m (H, W) float32, instance (H, W) int32, cosine (H, W) of the
         angle between the ray and the surface normal, 0 where nothing is hit). For sensor models."""
 
-    def surface(self, edge_m: float = 0.05) -> Surface:
+    def surface(self, edge_m: float = 0.05) -> WorldSurface:
         """The mesh as a scanner fuses it: edges of about `edge_m` at most, so that vertex colours mean something."""
 
 

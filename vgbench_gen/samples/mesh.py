@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
-from vgbench_gen.samples.parts import Part
+from vgbench_gen.samples.parts import SolidPart
 from vgbench_gen.samples.textures import Texture
 
 _COARSE_M = 50.0
@@ -41,7 +41,7 @@ class Mesh:
         return self.texture[self.faces[:, 0]]
 
 
-def join_parts(parts: Sequence[tuple[int, Part, float]]) -> Mesh:
+def join_parts(parts: Sequence[tuple[int, SolidPart, float]]) -> Mesh:
     """One mesh of (instance, part in world coordinates, longest edge in metres)."""
     textures: list[Texture] = []
     number: dict[int, int] = {}

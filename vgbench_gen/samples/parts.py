@@ -22,7 +22,7 @@ _SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from t
 
 
 @dataclass(eq=False)
-class Part:
+class SolidPart:
     """One closed solid, or one side of it where sides differ in texture.
 
     vertices_m (N, 3), normals (N, 3) unit, uv (N, 2) in repeats of the texture, faces (M, 3). Vertices are split
@@ -57,7 +57,7 @@ class Model:
     """
 
     label: str
-    parts: list[Part] = field(default_factory=list)
+    parts: list[SolidPart] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)
     hollow: tuple[float, float, float] | None = None
     lamp: tuple[Vec3, float, float] | None = None
@@ -182,7 +182,7 @@ class Model:
         """Make another model's parts (a book, a cushion) parts of this one."""
         turn = _make_yaw_rotation((0, 0, yaw_deg))
         for part in other.parts:
-            moved = Part(
+            moved = SolidPart(
                 part.vertices_m @ turn.T + np.array(at), part.normals @ turn.T, part.uv, part.faces, part.texture
             )
             moved.solid = self.solids + part.solid
@@ -204,7 +204,7 @@ def map_texture(
     axis_xy: tuple[float, float] = (0.0, 0.0),
     along: int | None = None,
     region: tuple[float, float, float, float] | None = None,
-) -> Part:
+) -> SolidPart:
     """A mesh with texture coordinates: by the side its faces look to, or round the z axis through `axis_xy`.
 
     Tiling textures keep their size in metres; others are stretched over each side, or show `region` of the image.
@@ -229,7 +229,7 @@ def map_texture(
     _, first, inverse = np.unique(np.round(rows, 6), axis=0, return_index=True, return_inverse=True)
     kept = rows[first]
     welded = np.asarray(inverse).reshape(-1, 3)
-    return Part(kept[:, :3], kept[:, 3:6], kept[:, 6:], welded.astype(np.int64), texture)
+    return SolidPart(kept[:, :3], kept[:, 3:6], kept[:, 6:], welded.astype(np.int64), texture)
 
 
 _UNIT_BOX = trimesh.creation.box(extents=(1, 1, 1))
@@ -242,7 +242,7 @@ def _make_side(
     texture: Texture,
     along: int,
     region: tuple[float, float, float, float] | None,
-) -> Part:
+) -> SolidPart:
     """One side of a cuboid centred at the origin: four vertices, two triangles."""
     faces = _UNIT_BOX.faces[_UNIT_BOX.face_normals[:, axis] * sign > 0.5]
     used, local = np.unique(faces, return_inverse=True)
@@ -251,7 +251,7 @@ def _make_side(
     normals[:, axis] = sign
     bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
     uv = _map_by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
-    return Part(vertices, normals, uv, local.reshape(-1, 3).astype(np.int64), texture)
+    return SolidPart(vertices, normals, uv, local.reshape(-1, 3).astype(np.int64), texture)
 
 
 def _map_by_side(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vgbench_gen.core.rng import bytes_digest, rng_for
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
 from vgbench_gen.samples.atlas import Atlas, linear_from_srgb
-from vgbench_gen.samples.base import RenderedView, SampleObject, Surface
+from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.mesh import Mesh, refine_mesh
 
@@ -124,7 +124,7 @@ class RoomWorld:
         depth = np.where(face >= 0, t, 0).astype(np.float32)
         return RenderedView(self._developed(camera, world_from_camera, color), depth, self._instances(face))
 
-    def surface(self, edge_m: float = 0.05) -> Surface:
+    def surface(self, edge_m: float = 0.05) -> WorldSurface:
         """See `World`."""
         mesh = self._mesh
         seen = mesh.edge_m[mesh.faces[:, 0]] < 10  # sides that nobody can see were never scanned
@@ -143,7 +143,7 @@ class RoomWorld:
             pieces.append((fine.vertices_m, fine.faces + start, shown, np.full(len(fine.faces), item.instance_id)))
             start += len(fine.vertices_m)
         vertices, faces, colors, instance = (np.concatenate(column) for column in zip(*pieces, strict=True))
-        return Surface(vertices, faces, colors, instance.astype(np.int64))
+        return WorldSurface(vertices, faces, colors, instance.astype(np.int64))
 
     def clearance_m(self, points: FloatArray) -> FloatArray:
         """(N,) distance of points (N, 3) from the nearest surface."""

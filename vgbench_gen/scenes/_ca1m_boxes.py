@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import FrameError
-from vgbench_gen.core.types import Camera, FloatArray, OrientedBox
+from vgbench_gen.core.types import Camera, OrientedBox
 from vgbench_gen.geometry.boxes import project_rect
 from vgbench_gen.geometry.poses import nearest_rotation, orthonormality_deviation
 from vgbench_gen.scenes._values import parse_matrix
@@ -153,28 +153,3 @@ def _read_rect(entry: dict[str, Any], key: str, camera: Camera, made_for: tuple[
         return x1, y1, x2, y2
     sx, sy = camera.width / made_for[0], camera.height / made_for[1]
     return (x1 + 0.5) * sx - 0.5, (y1 + 0.5) * sy - 0.5, (x2 + 0.5) * sx - 0.5, (y2 + 0.5) * sy - 0.5
-
-
-def mirrored_principal_point_px(camera: Camera, objects: list[FrameObject]) -> tuple[float, float] | None:
-    """Optional check of a known doubt: the published helper that turns K upright swaps the principal point without
-    mirroring it (`apple/ml-cubifyanything: cubifyanything/orientation.py`, marked unfinished).
-
-    Projects the boxes with K as stored and with its principal point mirrored, cx -> W - 1 - cx and cy -> H - 1 - cy,
-    and returns the median distance of the corners from the stored `box_2d_proj`, pixels, for both; None where no
-    rectangle lies inside the image. It finds an error only if the rectangles were made before K was turned; the
-    cross-view check of `scenes.health` between frames of different orientation is the stronger test.
-    """
-    K = camera.K.copy()
-    K[0, 2], K[1, 2] = camera.width - 1 - camera.cx, camera.height - 1 - camera.cy
-    mirrored = Camera(K, camera.width, camera.height)
-    limit = np.array([camera.width, camera.height, camera.width, camera.height]) - 2
-    errors: list[FloatArray] = []
-    for item in objects:
-        rect = np.array(item.projected_px if item.projected_px is not None else (-1.0,) * 4)
-        guesses = project_rect(camera, item.box), project_rect(mirrored, item.box)
-        if (rect >= 1).all() and (rect <= limit).all() and guesses[0] is not None and guesses[1] is not None:
-            errors.append(np.abs(np.array(guesses) - rect).mean(axis=1))
-    if not errors:
-        return None
-    stored, turned = np.median(errors, axis=0)
-    return float(stored), float(turned)

@@ -216,7 +216,7 @@ def read_file_mask(path: Path) -> Mask:
     return decode_mask_u8(read_bytes(path, path, MAX_PICTURE_BYTES, FrameError), path)
 
 
-class Mesh:
+class ScanMesh:
     """`scans/mesh_aligned_0.05.ply` of a scene, read at most once."""
 
     def __init__(self, scans: Path, where: str) -> None:

@@ -15,7 +15,7 @@ from vgbench_gen.core.types import Camera, DepthArray
 from vgbench_gen.geometry.cameras import resized
 from vgbench_gen.scenes._colmap import ColmapModel, Lens, read_model
 from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
-from vgbench_gen.scenes._scannetpp_frames import Mesh, PictureFolder, ScanNetPPScene, check_aspect, digest
+from vgbench_gen.scenes._scannetpp_frames import PictureFolder, ScanMesh, ScanNetPPScene, check_aspect, digest
 from vgbench_gen.scenes._scannetpp_poses import CheckedPose, Nerfstudio, frame_stem, read_nerfstudio
 from vgbench_gen.scenes._undistort import Undistorter
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, SceneObject, SceneRef
@@ -40,7 +40,7 @@ class CaptureOpener(abc.ABC):
         self.ref, self.resources, self.where = ref, resources, ref.scene_id
         self.root, self.folder = ref.path.parent, ref.path
         self.issues: list[Issue] = []
-        self.mesh = Mesh(self.root / "scans", self.where)
+        self.mesh = ScanMesh(self.root / "scans", self.where)
         self._undistorters: dict[Lens, Undistorter] = {}
         self.was_rescaled = False
         inside(self.root, self.folder)

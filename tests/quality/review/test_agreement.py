@@ -6,7 +6,7 @@ import krippendorff
 import numpy as np
 import pytest
 
-from vgbench_gen.quality.review.agreement import ac1, agreement, alpha, rate_bound, raw
+from vgbench_gen.quality.review.agreement import agreement, gwet_ac1, krippendorff_alpha, rate_bound, raw_agreement
 
 # 125 items, two reviewers: 118 both fine, 5 and 2 differ, none both bad.
 PARADOX = [["y", "y"]] * 118 + [["y", "n"]] * 5 + [["n", "y"]] * 2
@@ -28,17 +28,17 @@ def test_nearly_all_fine_is_agreement_for_ac1_and_none_for_alpha() -> None:
 def test_three_raters_with_gaps_by_hand() -> None:
     units = [["a", "a", "b"], ["b", "b"], ["a"], ["c", "a", "c"]]
     # Pairs agree 1/3, 1, 1/3. Shares over all four units: a (2/3 + 0 + 1 + 1/3) / 4, b (1/3 + 1) / 4, c (2/3) / 4.
-    assert raw(units) == pytest.approx(5 / 9)
+    assert raw_agreement(units) == pytest.approx(5 / 9)
     shares = [0.5, 1 / 3, 1 / 6]
     chance = sum(p * (1 - p) for p in shares) / 2
-    assert ac1(units, ("a", "b", "c")) == pytest.approx((5 / 9 - chance) / (1 - chance))
+    assert gwet_ac1(units, ("a", "b", "c")) == pytest.approx((5 / 9 - chance) / (1 - chance))
 
 
 def test_two_categories_of_four_count_as_four() -> None:
     units = [["A", "A"], ["B", "B"], ["A", "B"], ["A", "A"]]
     p, q = 5 / 8, 3 / 8
     chance = (p * (1 - p) + q * (1 - q)) / 3
-    assert ac1(units, "ABCD") == pytest.approx((0.75 - chance) / (1 - chance))
+    assert gwet_ac1(units, "ABCD") == pytest.approx((0.75 - chance) / (1 - chance))
 
 
 def test_alpha_is_the_library_s_on_its_own_example() -> None:
@@ -52,19 +52,19 @@ def test_alpha_is_the_library_s_on_its_own_example() -> None:
         ]
     )
     units = [[str(value) for value in column if not np.isnan(value)] for column in table.T]
-    assert alpha(units) == pytest.approx(0.743, abs=5e-4)
+    assert krippendorff_alpha(units) == pytest.approx(0.743, abs=5e-4)
     numbers = [[float(value) for value in column if not np.isnan(value)] for column in table.T]
     ratio = krippendorff.alpha(reliability_data=table, level_of_measurement="ratio")
-    assert alpha(numbers, "ratio") == pytest.approx(ratio)
+    assert krippendorff_alpha(numbers, "ratio") == pytest.approx(ratio)
 
 
 def test_what_cannot_be_measured_is_nan() -> None:
-    assert math.isnan(alpha([["y", "y"]] * 9))
-    assert math.isnan(raw([["y"]]))
-    assert math.isnan(ac1([["y"]], "yn"))
-    assert ac1([["y", "y"]] * 9, "yn") == 1
+    assert math.isnan(krippendorff_alpha([["y", "y"]] * 9))
+    assert math.isnan(raw_agreement([["y"]]))
+    assert math.isnan(gwet_ac1([["y"]], "yn"))
+    assert gwet_ac1([["y", "y"]] * 9, "yn") == 1
     with pytest.raises(ValueError, match="two categories"):
-        ac1([["y", "y"]], "y")
+        gwet_ac1([["y", "y"]], "y")
 
 
 def test_no_defect_in_99_bounds_the_rate_at_3_percent() -> None:

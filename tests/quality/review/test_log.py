@@ -10,7 +10,7 @@ import pytest
 
 from tests.quality.review.people import lines
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.quality.review.lines import ReviewError, last_per_key
+from vgbench_gen.quality.review.lines import ReviewError, keep_last
 from vgbench_gen.quality.review.log import VerdictLog, read_logs
 
 WRITER = """
@@ -126,7 +126,7 @@ def test_a_file_under_another_name_is_refused(tmp_path: Path) -> None:
 
 def test_the_last_line_of_a_key_wins() -> None:
     first, second = lines("ann", "one", "valid"), lines("ann", "one", "invalid", flags=["unclear"])
-    held = last_per_key([*first, *second])
+    held = keep_last([*first, *second])
     assert [line.stage for line in held] == ["answer", "verdict"]
     assert held[1].verdict == "invalid"
-    assert len(last_per_key([*first, *lines("ann", "one", "valid", planted="flipped")])) == 4
+    assert len(keep_last([*first, *lines("ann", "one", "valid", planted="flipped")])) == 4

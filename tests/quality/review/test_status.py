@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.quality.review.people import entry, lines
-from vgbench_gen.quality.review.export import export, write
+from vgbench_gen.quality.review.export import sort_judged, write_export
 from vgbench_gen.quality.review.lines import ReviewLine
-from vgbench_gen.quality.review.report import review, table
-from vgbench_gen.quality.review.status import ReviewRecord, gather, standing, wants
+from vgbench_gen.quality.review.report import format_report, make_report
+from vgbench_gen.quality.review.status import ReviewRecord, count_verdicts, find_status, needs_verdict
 
 ITEMS = [entry(name) for name in "abcdefg"]
 
@@ -18,7 +18,7 @@ def counted(*found: Sequence[ReviewLine]) -> ReviewRecord:
     logs: dict[str, list[ReviewLine]] = {}
     for line in (line for some in found for line in some):
         logs.setdefault(line.reviewer, []).append(line)
-    return gather(logs, ITEMS)
+    return count_verdicts(logs, ITEMS)
 
 
 def test_planted_items_and_batches_sent_back_do_not_count() -> None:
@@ -77,9 +77,9 @@ def test_verdicts_on_changed_items_are_stale() -> None:
 def test_where_verdicts_leave_an_item(verdicts: list[str], state: str, third: bool) -> None:
     record = counted(*(lines(f"r{n}", "a", verdict, minute=n) for n, verdict in enumerate(verdicts)))
     given = record.verdicts.get("a", [])
-    assert standing(given).state == state
-    assert wants(given, "zoe") is third
-    assert not any(wants(given, f"r{n}") for n in range(len(verdicts)))
+    assert find_status(given).state == state
+    assert needs_verdict(given, "zoe") is third
+    assert not any(needs_verdict(given, f"r{n}") for n in range(len(verdicts)))
 
 
 def accepted_and_not() -> ReviewRecord:
@@ -100,25 +100,25 @@ def accepted_and_not() -> ReviewRecord:
 
 def test_export_for_release_and_for_the_hard_subset(tmp_path: Path) -> None:
     record = accepted_and_not()
-    release = export(ITEMS, record)
+    release = sort_judged(ITEMS, record)
     assert release.accepted == ("a", "b", "c")
     assert dict(release.refused) == {
         "d": "rejected: invalid by 2 (ann: invalid wrong_answer, bob: invalid wrong_answer)",
         "f": "disputed: privacy flag by ann",
         "g": "disputed: a third reviewer is needed (ann: valid, bob: unsure)",
     }
-    hard = export(ITEMS, record, "hard")
+    hard = sort_judged(ITEMS, record, "hard")
     assert hard.accepted == ("a",)
     assert dict(hard.refused)["b"] == "not for hard: nobody found the answer blind"
     assert dict(hard.refused)["c"] == "not for hard: bob did not call it valid"
-    beside = write(release, tmp_path / "accepted.txt")
+    beside = write_export(release, tmp_path / "accepted.txt")
     assert (tmp_path / "accepted.txt").read_text() == "a\nb\nc\n"
     assert beside.name == "accepted.refused.tsv"
     assert beside.read_text().splitlines()[2] == "f\tdisputed: privacy flag by ann"
 
 
 def test_the_report_counts_items_once_and_stops_a_cell_at_a_wrong_answer() -> None:
-    found = review(ITEMS, accepted_and_not())
+    found = make_report(ITEMS, accepted_and_not())
     assert found.states == {"accepted": 3, "rejected": 1, "disputed": 2, "open": 1}
     (cell,) = found.cells
     assert (cell.n, cell.accepted, cell.wrong, cell.ambiguous, cell.stopped) == (4, 3, 1, 0, True)
@@ -129,7 +129,7 @@ def test_the_report_counts_items_once_and_stops_a_cell_at_a_wrong_answer() -> No
     assert task.human == pytest.approx(3 / 4)  # d is invalid and left out, b was answered wrong twice
     assert (task.verdict, task.grade) == ("few", "")
     assert found.fell
-    text = table(found)
+    text = format_report(found)
     assert "STOP" in text
     assert max(map(len, text.splitlines())) <= 120
     assert found.to_json()["tasks"][0]["answer_alpha"] == pytest.approx(1.0)
@@ -142,11 +142,11 @@ def test_bars_are_judged_from_thirty_items_and_grade_the_task() -> None:
         for reviewer in logs:
             wrong = n >= 35 or (reviewer == "bob" and n == 34)
             logs[reviewer] += lines(reviewer, e.id, "valid", answer="C" if wrong else e.answer)
-    found = review(items, gather(logs, items))
+    found = make_report(items, count_verdicts(logs, items))
     (task,) = found.tasks
     assert task.human == pytest.approx((35 - 0.5) / 40)
     assert task.low < task.human < task.high
     assert (task.verdict, task.grade) == ("green", "instrument")
     assert not found.fell
     logs["bob"] = [line for e in items for line in lines("bob", e.id, "invalid", e.answer, ["unclear"])]
-    assert review(items, gather(logs, items)).tasks[0].verdict == "red"
+    assert make_report(items, count_verdicts(logs, items)).tasks[0].verdict == "red"

@@ -12,7 +12,7 @@ from tests.quality.solvers.drawn_rooms import shot
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.quality.questions import Question, question_of
+from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.quality.solvers import jobs
 from vgbench_gen.quality.solvers.jobs import SolverJob, SolverOutcome, plan, run, shared_credit
 from vgbench_gen.quality.solvers.report import findings, solve
@@ -148,7 +148,7 @@ def written(folder: Path, make: Callable[[MediaStore], list[Item]]) -> tuple[str
     media = MediaStore(folder / "media")
     items = make(media)
     write_items(folder / "items", items, media)
-    return str(folder), [question_of(item) for item in items]
+    return str(folder), [read_question(item) for item in items]
 
 
 def line_of(lines: list[Finding], audit: str, name: str) -> Finding:
@@ -185,9 +185,9 @@ def test_from_files_to_lines(tmp_path: Path) -> None:
 
 def test_the_plan_is_a_fixed_sample_with_whole_groups() -> None:
     questions = [
-        replace(question_of(make_item(n, task="point_tracking")), group=f"g{n // 2}", form="judgment")
+        replace(read_question(make_item(n, task="point_tracking")), group=f"g{n // 2}", form="judgment")
         for n in range(90)
-    ] + [replace(question_of(make_item(n, task="metric_depth"))) for n in range(9)]
+    ] + [replace(read_question(make_item(n, task="metric_depth"))) for n in range(9)]
     work = plan(questions, "d", per_cell=21, rules_per_cell=0)
     assert {q.task for job in work for q in job.questions} == {"point_tracking"}  # depth has no solver
     solved = [q for job in work if job.kind == "solve" for q in job.questions]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.examples import make_item
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.quality.questions import question_of
+from vgbench_gen.quality.questions import read_question
 from vgbench_gen.quality.solvers.jobs import look
 from vgbench_gen.tasks.solving import Image, Unread, seen
 from vgbench_gen.text.render import phrasings, render, word
@@ -73,11 +73,11 @@ def test_the_key_never_gets_in() -> None:
         for k, letter in enumerate("ABCD")
     ]
     shown = [Image(b"", "a"), Image(b"", "b")]
-    given = [look(question_of(make_item(**key, images=["a", "b"])), shown) for key in keys]
+    given = [look(read_question(make_item(**key, images=["a", "b"])), shown) for key in keys]
     for other in given[1:]:
         assert all(getattr(other, f.name) == getattr(given[0], f.name) for f in fields(other))
     assert {f.name for f in fields(given[0])} == {"task", "form", "ask", "question", "context", "options", "images"}
-    question = question_of(make_item())
+    question = read_question(make_item())
     assert look(replace(question, truth=3, value=7.0, id="x", group="y", pair="z"), shown).options == question.options
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vgbench_gen.quality.voting.choice import Subject, choose, scaled, shares
-from vgbench_gen.quality.voting.figures import truths
+from vgbench_gen.quality.voting.choice import Subject, choose_balanced, scale_balance, split_total
+from vgbench_gen.quality.voting.figures import truth_positions
 from vgbench_gen.quality.voting.rule import Balance, load_rule
 
 PAPER = load_rule("paper").balance
@@ -47,7 +47,7 @@ def test_the_published_counts_come_out_even() -> None:
         candidates += letters(400, f"task{k}", [1, 2, 3, 2], category, seed=k)
         candidates += claims(20, f"claim{k}", yes_alone=60, category=category)
         candidates += [Subject(f"open{k}/{j}", category, "open", "open-ended", "open") for j in range(40)]
-    found = choose(candidates, candidates, PAPER, seed=3)
+    found = choose_balanced(candidates, candidates, PAPER, seed=3)
     assert found.over == "category"
     assert {part.name: part.chosen for part in found.parts} == dict(PAPER.counts)
     chosen = [one for one in candidates if one.id in set(found.ids)]
@@ -59,15 +59,19 @@ def test_the_published_counts_come_out_even() -> None:
             # Rounding, and the points that a letter or rank may stand off.
             assert np.abs(counts - len(mine) / 4).max() <= 0.75 + points / 100 * len(mine)
     assert {one.kind for one in chosen} == {"letter", "yes_no", "open"}
-    assert truths(chosen)["constant"]["letter"]["best"] < 0.27 < truths(candidates)["constant"]["letter"]["best"]
-    assert truths(chosen)["yes_no"][0] == truths(chosen)["yes_no"][1] > 50
+    assert (
+        truth_positions(chosen)["constant"]["letter"]["best"]
+        < 0.27
+        < truth_positions(candidates)["constant"]["letter"]["best"]
+    )
+    assert truth_positions(chosen)["yes_no"][0] == truth_positions(chosen)["yes_no"][1] > 50
 
 
 def test_tasks_share_where_categories_are_missing_and_what_one_lacks_others_give() -> None:
     candidates = letters(400, "a", [1, 1, 1, 1]) + letters(300, "b", [1, 1, 1, 1]) + letters(30, "c", [1, 1, 1, 1])
-    found = choose(candidates, [*candidates, Subject("d/0", "c", "d", "open-ended", "open")], PAPER, seed=0)
+    found = choose_balanced(candidates, [*candidates, Subject("d/0", "c", "d", "open-ended", "open")], PAPER, seed=0)
     assert found.over == "task"
-    few = choose(candidates, candidates, Balance(target=300), seed=0)
+    few = choose_balanced(candidates, candidates, Balance(target=300), seed=0)
     parts = {part.name: part.chosen for part in few.parts}
     assert sum(parts.values()) == 300
     assert parts["c"] <= 30
@@ -78,15 +82,15 @@ def test_tasks_share_where_categories_are_missing_and_what_one_lacks_others_give
 def test_seed_order_twins_and_people() -> None:
     candidates = letters(200, "a", [1, 2, 2, 1]) + claims(40, "b", yes_alone=40)
     plan = Balance(target=80)
-    found = choose(candidates, candidates, plan, seed=1)
-    assert set(choose(candidates[::-1], candidates, plan, seed=1).ids) == set(found.ids)
-    assert choose(candidates, candidates, plan, seed=2).ids != found.ids
+    found = choose_balanced(candidates, candidates, plan, seed=1)
+    assert set(choose_balanced(candidates[::-1], candidates, plan, seed=1).ids) == set(found.ids)
+    assert choose_balanced(candidates, candidates, plan, seed=2).ids != found.ids
     twins = Counter(one.twin for one in candidates if one.id in set(found.ids) and one.twin)
     assert set(twins.values()) == {2}
     # More were accepted by people than are chosen of each place, so nothing else is.
     plain = [replace(one, rank=-1) for one in candidates if one.kind == "letter"]
     liked = frozenset(one.id for k, one in enumerate(plain) if k % 2)
-    mine = choose(plain, plain, Balance(target=40), seed=1, accepted=liked).ids
+    mine = choose_balanced(plain, plain, Balance(target=40), seed=1, accepted=liked).ids
     assert len(mine) == 40
     assert set(mine) < liked
 
@@ -100,11 +104,11 @@ def test_no_constant_letter_or_yes_stands_out(data: st.DataObject) -> None:
         candidates += letters(data.draw(st.integers(1, 40)), f"t{task}", weights, seed=task)
         candidates += claims(data.draw(st.integers(0, 5)), f"c{task}", yes_alone=data.draw(st.integers(0, 5)))
     plan = Balance(target=data.draw(st.integers(1, 150)), letter_points=3.0)
-    found = choose(candidates, candidates, plan, seed=0)
+    found = choose_balanced(candidates, candidates, plan, seed=0)
     chosen = [one for one in candidates if one.id in set(found.ids)]
     assert len(found.ids) == len(set(found.ids)) == len(chosen) <= plan.target
     assert sum(part.chosen for part in found.parts) == len(chosen)
-    for figure in truths(chosen)["constant"].values():
+    for figure in truth_positions(chosen)["constant"].values():
         assert figure["best"] <= figure["chance"] + 0.03 + 1e-9
         assert figure["holds"]
 
@@ -116,7 +120,7 @@ def test_no_constant_letter_or_yes_stands_out(data: st.DataObject) -> None:
 def test_shares_add_up_in_proportion(total: int, given_: list[tuple[float, int]]) -> None:
     weights = {k: weight for k, (weight, _) in enumerate(given_)}
     most = {k: top for k, (_, top) in enumerate(given_)}
-    found = shares(total, weights, most)
+    found = split_total(total, weights, most)
     assert sum(found.values()) == min(total, sum(top for k, top in most.items() if weights[k]))
     assert all(0 <= found[k] <= most[k] for k in most)
     free = [k for k in found if weights[k] and found[k] < most[k]]
@@ -127,16 +131,16 @@ def test_shares_add_up_in_proportion(total: int, given_: list[tuple[float, int]]
 
 
 def test_another_target_keeps_the_proportions() -> None:
-    half = scaled(PAPER, 700)
+    half = scale_balance(PAPER, 700)
     assert sum(half.counts.values()) == half.target == 700
     assert all(abs(half.counts[name] - n / 2) < 1 for name, n in PAPER.counts.items())
-    assert scaled(Balance(target=10), 20).counts == {}
+    assert scale_balance(Balance(target=10), 20).counts == {}
 
 
 def test_truths_tell_where_right_answers_stand() -> None:
     some = [*letters(3, "a", [1, 1]), *claims(1, "b", yes_alone=1)]
     some = [replace(one, place=k % 2, rank=-1) if one.kind == "letter" else one for k, one in enumerate(some)]
-    found = truths(some)
+    found = truth_positions(some)
     assert found["letters"] == {"2": [2, 1]}
     assert found["ranks"] == {}
     assert found["yes_no"] == [2, 1]

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.quality.voting.rule import VOTES, Rule, Vote, Voter, fitted, load_rule
-from vgbench_gen.quality.voting.tally import count
+from vgbench_gen.quality.voting.rule import VOTES, Rule, Vote, Voter, fit_rule, load_rule
+from vgbench_gen.quality.voting.tally import count_by_question
 
 SIZES = (1, 4, 8, 38, 78, 1, 8, 14, 38, 78, 3, 7, 32, 72, 7, 72, 11, 11, 3, 31.9)
 PANEL = [Voter(f"model{k}", size) for k, size in enumerate(SIZES)]
@@ -33,7 +33,7 @@ def test_the_published_rule_on_votes_of_known_truth() -> None:
     ]
     for policy, as_wrong in (("paper", {"wrong", "unreadable", "refused"}), ("robust", {"wrong"})):
         rule = PAPER.model_copy(update={"policy": policy})
-        found = count(codes(rows), PANEL, rule)
+        found = count_by_question(codes(rows), PANEL, rule)
         expected = []
         for row in rows:
             wrong = [SIZES[k] for k, vote in enumerate(row) if vote in as_wrong]
@@ -52,9 +52,9 @@ def test_two_large_models_must_be_wrong_and_their_bound_is_32() -> None:
         wrong = {*small[:13], *large[:many], *large[:0]}
         rows.append(["wrong" if k in wrong else "right" for k in range(20)])
     # 13 + 3 are 16 with three large ones; 15 and 14 are too few whatever their size.
-    assert count(codes(rows), PANEL, PAPER).hard.tolist() == [False, False, True]
+    assert count_by_question(codes(rows), PANEL, PAPER).hard.tolist() == [False, False, True]
     every = PAPER.model_copy(update={"wrong": 14})
-    assert count(codes(rows), PANEL, every).hard.tolist() == [False, True, True]
+    assert count_by_question(codes(rows), PANEL, every).hard.tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_two_large_models_must_be_wrong_and_their_bound_is_32() -> None:
 def test_what_a_reply_that_is_no_answer_votes(vote: Vote, paper: str, robust: str) -> None:
     row: list[Vote] = ["right", "wrong", "wrong", vote]
     for policy, expected in (("paper", paper), ("robust", robust)):
-        found = count(codes([row]), FOUR, SMALL.model_copy(update={"policy": policy}))
+        found = count_by_question(codes([row]), FOUR, SMALL.model_copy(update={"policy": policy}))
         assert ("hard" if found.hard[0] else "undecided" if found.undecided[0] else "") == expected
 
 
@@ -79,11 +79,11 @@ def test_what_a_reply_that_is_no_answer_votes(vote: Vote, paper: str, robust: st
 def test_undecided_is_what_missing_votes_could_still_make_hard(policy: str) -> None:
     rule = SMALL.model_copy(update={"policy": policy, "large": 2})
     rows = [list(row) for row in itertools.product(VOTES, repeat=4)]
-    found = count(codes(rows), FOUR, rule)
+    found = count_by_question(codes(rows), FOUR, rule)
     without = {"failed", "missing"} | ({"unreadable", "refused"} if policy == "robust" else set())
     for row, hard, undecided in zip(rows, found.hard.tolist(), found.undecided.tolist(), strict=True):
         choices: list[tuple[Vote, ...]] = [("right", "wrong") if vote in without else (vote,) for vote in row]
-        ways = count(codes([list(way) for way in itertools.product(*choices)]), FOUR, rule).hard
+        ways = count_by_question(codes([list(way) for way in itertools.product(*choices)]), FOUR, rule).hard
         assert hard == ways.all()
         assert undecided == (ways.any() and not ways.all())
 
@@ -99,27 +99,27 @@ def test_votes_move_the_verdict_the_way_they_point(row: list[Vote], place: int, 
     row = ["wrong" if k % 3 else vote for k, vote in enumerate(row)]
     right = [*row[:place], "right", *row[place + 1 :]]
     wrong = [*row[:place], "wrong", *row[place + 1 :]]
-    found = count(codes([row, right, wrong]), PANEL, rule)
+    found = count_by_question(codes([row, right, wrong]), PANEL, rule)
     rank = (2 * found.hard + found.undecided).tolist()
     assert rank[1] <= rank[0]
     assert found.hard[2] >= found.hard[0]
     assert found.hard[2] >= found.hard[1]
-    turned = count(codes([[row[k] for k in order]]), [PANEL[k] for k in order], rule)
+    turned = count_by_question(codes([[row[k] for k in order]]), [PANEL[k] for k in order], rule)
     assert (turned.hard[0], turned.undecided[0]) == (found.hard[0], found.undecided[0])
-    assert count(codes([row]), PANEL, PAPER).hard[0] >= found.hard[0]
+    assert count_by_question(codes([row]), PANEL, PAPER).hard[0] >= found.hard[0]
 
 
 def test_another_panel_needs_thresholds_of_its_own() -> None:
     with pytest.raises(ConfigError, match=r"found 4 models; the rule is for 20.*--wrong N and --large N"):
-        fitted(PAPER, FOUR)
+        fit_rule(PAPER, FOUR)
     with pytest.raises(ConfigError, match="found 4 models"):
-        fitted(PAPER, FOUR, wrong=3)
-    assert fitted(PAPER, FOUR, wrong=3, large=2).models == 4
-    assert fitted(PAPER, PANEL) == PAPER
+        fit_rule(PAPER, FOUR, wrong=3)
+    assert fit_rule(PAPER, FOUR, wrong=3, large=2).models == 4
+    assert fit_rule(PAPER, PANEL) == PAPER
     with pytest.raises(ConfigError, match=r"--wrong: found 5; expected 1 to 4"):
-        fitted(PAPER, FOUR, wrong=5, large=1)
+        fit_rule(PAPER, FOUR, wrong=5, large=1)
     with pytest.raises(ConfigError, match=r"found 2 models of 32 billion.*at least 3.*Unknown sizes: b"):
-        fitted(PAPER, FOUR, wrong=3, large=3)
+        fit_rule(PAPER, FOUR, wrong=3, large=3)
 
 
 def test_rules_are_strict(tmp_path: Path) -> None:

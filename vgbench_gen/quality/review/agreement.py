@@ -35,13 +35,13 @@ class Agreement:
     """Krippendorff's alpha; NaN where it is not defined."""
 
 
-def raw(units: Sequence[Sequence[str]]) -> float:
+def raw_agreement(units: Sequence[Sequence[str]]) -> float:
     """Share of agreeing pairs of ratings, averaged over units with at least two; NaN where there is none."""
     shares = [_pairs(unit) for unit in units if len(unit) > 1]
     return float(np.mean(shares)) if shares else float("nan")
 
 
-def ac1(units: Sequence[Sequence[str]], categories: Sequence[str]) -> float:
+def gwet_ac1(units: Sequence[Sequence[str]], categories: Sequence[str]) -> float:
     """Gwet's first-order agreement coefficient for any number of raters.
 
     Source: K. L. Gwet, "Computing inter-rater reliability and its variance in the presence of high agreement", British
@@ -57,7 +57,7 @@ def ac1(units: Sequence[Sequence[str]], categories: Sequence[str]) -> float:
     """
     if len(categories) < 2:
         raise ValueError(f"AC1 needs at least two categories, got {list(categories)}")
-    observed = raw(units)
+    observed = raw_agreement(units)
     rated = [unit for unit in units if unit]
     if not rated or np.isnan(observed):
         return float("nan")
@@ -66,7 +66,7 @@ def ac1(units: Sequence[Sequence[str]], categories: Sequence[str]) -> float:
     return (observed - expected) / (1 - expected)
 
 
-def alpha(units: Sequence[Sequence[str | float]], level: Level = "nominal") -> float:
+def krippendorff_alpha(units: Sequence[Sequence[str | float]], level: Level = "nominal") -> float:
     """Krippendorff's alpha; NaN where it is undefined, that is where all ratings are equal or no unit has two.
 
     Raises:
@@ -87,7 +87,12 @@ def alpha(units: Sequence[Sequence[str | float]], level: Level = "nominal") -> f
 
 def agreement(units: Sequence[Sequence[str]], categories: Sequence[str]) -> Agreement:
     """All three measures for ratings in categories."""
-    return Agreement(sum(len(unit) > 1 for unit in units), raw(units), ac1(units, categories), alpha(units))
+    return Agreement(
+        sum(len(unit) > 1 for unit in units),
+        raw_agreement(units),
+        gwet_ac1(units, categories),
+        krippendorff_alpha(units),
+    )
 
 
 def rate_bound(defects: int, n: int) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from vgbench_gen.quality.review.queue import ReviewItem
-from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, standing
+from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, find_status
 from vgbench_gen.store.files import write_bytes
 
 Purpose = Literal["release", "hard"]
@@ -26,7 +26,7 @@ class ReviewExport:
     """The (id, reason) of judged items that are not accepted."""
 
 
-def export(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Purpose = "release") -> ReviewExport:
+def sort_judged(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Purpose = "release") -> ReviewExport:
     """Sort the judged items.
 
     For release: two agreeing verdicts "valid" (two of three where the first two differed) and no privacy flag. For the
@@ -37,10 +37,10 @@ def export(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Purpose
     refused: list[tuple[str, str]] = []
     for e in entries:
         given = record.verdicts.get(e.id, [])
-        where = standing(given)
+        where = find_status(given)
         reason = where.reason
         if where.state == "accepted" and purpose == "hard":
-            reason = _not_hard(e, given)
+            reason = _reason_against_hard(e, given)
         if where.state == "accepted" and not reason:
             accepted.append(e.id)
         elif where.state != "open":
@@ -48,7 +48,7 @@ def export(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Purpose
     return ReviewExport(tuple(accepted), tuple(refused))
 
 
-def write(found: ReviewExport, path: Path) -> Path:
+def write_export(found: ReviewExport, path: Path) -> Path:
     """Write the accepted ids, one per line, to `path`, and beside it `<stem>.refused.tsv` with id and reason.
 
     Returns:
@@ -61,7 +61,7 @@ def write(found: ReviewExport, path: Path) -> Path:
     return beside
 
 
-def _not_hard(entry: ReviewItem, given: Sequence[ItemVerdict]) -> str:
+def _reason_against_hard(entry: ReviewItem, given: Sequence[ItemVerdict]) -> str:
     against = [j.reviewer for j in given if j.verdict != "valid"]
     if against:
         return f"not for hard: {', '.join(against)} did not call it valid"

@@ -93,7 +93,7 @@ class ReviewLine(BaseModel):
         return canonical_json(self.model_dump(mode="json", by_alias=True)).encode() + b"\n"
 
 
-def last_per_key(lines: Iterable[ReviewLine]) -> list[ReviewLine]:
+def keep_last(lines: Iterable[ReviewLine]) -> list[ReviewLine]:
     """The lines that hold: the last of each key, in the order in which the keys were first used."""
     held: dict[Key, ReviewLine] = {}
     for line in lines:
@@ -107,7 +107,7 @@ def item_digest(item: Item) -> str:
     return stable_hash(canonical_json(shown), size=12)
 
 
-def checked_name(text: str) -> str:
+def normalise_name(text: str) -> str:
     """A reviewer's name as a safe file name.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, checked_name
+from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, normalise_name
 from vgbench_gen.store.files import dataset_error, sync
 
 FOLDER = "review"  # beside items/, in the folder of the dataset
@@ -24,7 +24,7 @@ class VerdictLog:
 
     Args:
         folder: `DATASET/review`; made if need be.
-        reviewer: name; see `checked_name`.
+        reviewer: name; see `normalise_name`.
 
     Raises:
         ReviewError: the name is not allowed, or another process has this reviewer's file open.
@@ -32,7 +32,7 @@ class VerdictLog:
     """
 
     def __init__(self, folder: Path, reviewer: str) -> None:
-        self.reviewer = checked_name(reviewer)
+        self.reviewer = normalise_name(reviewer)
         self.path = folder / f"{self.reviewer}{_SUFFIX}"
         folder.mkdir(parents=True, exist_ok=True)
         # No symbolic link: the folder may have been unpacked from somewhere, and this file is written to.
@@ -97,7 +97,7 @@ def read_logs(folder: Path) -> dict[str, list[ReviewLine]]:
     found: dict[str, list[ReviewLine]] = {}
     for path in sorted(folder.glob(f"[!.]*{_SUFFIX}")):
         try:
-            name = checked_name(path.stem)
+            name = normalise_name(path.stem)
         except ReviewError as error:
             raise dataset_error(path, "a file", "<reviewer>.jsonl", "Rename it or move it away.") from error
         data = path.read_bytes()

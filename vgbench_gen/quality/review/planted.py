@@ -44,17 +44,17 @@ class ReviewedItem:
     """By place, the images that take the place of the item's own."""
 
 
-def count(items: int) -> int:
+def planted_count(items: int) -> int:
     """Planted items of a batch with so many real ones; at least one, so that every batch is checked."""
     return max(1, math.ceil(items * SHARE)) if items else 0
 
 
-def failed(missed: int, judged: int) -> bool:
+def is_failed(missed: int, judged: int) -> bool:
     """Whether so many missed of those judged send the batch back."""
     return judged > 0 and missed / judged > MISSED_MAX
 
 
-def caught(verdict: str, flags: Sequence[str]) -> bool:
+def is_caught(verdict: str, flags: Sequence[str]) -> bool:
     """Whether a verdict on a planted item shows that the reviewer saw something: invalid, or unsure with a flag.
 
     That an item needs an instrument can be said of many without looking; it does not count.
@@ -62,7 +62,7 @@ def caught(verdict: str, flags: Sequence[str]) -> bool:
     return verdict == "invalid" or (verdict == "unsure" and bool(set(flags) - {"needs_instrument"}))
 
 
-def choose(
+def choose_planted(
     pool: Sequence[ReviewItem], batch: Sequence[ReviewItem], number: int, *key: str
 ) -> list[tuple[ReviewItem, Kind]]:
     """Which items of `pool` are planted in a batch, with the defect that is tried first; fixed by `key`.
@@ -79,7 +79,7 @@ def choose(
     return [(e, KINDS[(first + n) % len(KINDS)]) for n, e in enumerate(order[:number])]
 
 
-def make(
+def make_planted(
     item: Item, first: Kind, donors: Sequence[Item], read: ImageBytes, media: MediaStore | None, *key: str
 ) -> ReviewedItem:
     """The item with one defect: of kind `first` if it can have that, else the next kind that it can have.
@@ -92,12 +92,12 @@ def make(
         rng = rng_for(0, "planted", kind, item.id, *key)
         shown = None
         if kind == "exchanged" and item.question_type != "judgment":
-            shown = _exchanged(item, rng)
+            shown = _exchange_answer(item, rng)
         elif kind == "flipped" and item.question_type == "judgment":
             yes, no = word("answer.yes"), word("answer.no")
             shown = replace(item, answer=no if item.answer == yes else yes)
         elif kind == "moved_marker" and media is not None:
-            images = _moved(item, media, read, rng)
+            images = _move_marker(item, media, read, rng)
             if images:
                 return ReviewedItem(item, kind, images)
         elif kind == "other_image" and not _any_image_fits(item):
@@ -114,7 +114,7 @@ def _any_image_fits(item: Item) -> bool:
     return item.task in tasks.names() and tasks[item.task].any_image_fits
 
 
-def _exchanged(item: Item, rng: np.random.Generator) -> Item:
+def _exchange_answer(item: Item, rng: np.random.Generator) -> Item:
     """The item with another option, or another number, as its stated answer."""
     if item.options:
         others = [letter for letter in LETTERS[: len(item.options)] if letter != item.answer]
@@ -128,7 +128,7 @@ def _exchanged(item: Item, rng: np.random.Generator) -> Item:
     return replace(item, answer=answer, answer_value=(item.answer_value[0] * factor, *item.answer_value[1:]))
 
 
-def _moved(item: Item, media: MediaStore, read: ImageBytes, rng: np.random.Generator) -> dict[int, bytes]:
+def _move_marker(item: Item, media: MediaStore, read: ImageBytes, rng: np.random.Generator) -> dict[int, bytes]:
     """{place of the image: JPEG bytes} with one drawn mark far from where it belongs; empty where that cannot be."""
     drawn = [
         (k, n)
@@ -142,7 +142,7 @@ def _moved(item: Item, media: MediaStore, read: ImageBytes, rng: np.random.Gener
         if not media.has(picture.base):
             continue
         width, height = image_size(read(item, k), item.images[k])
-        op = _far(picture.ops[n], width, height, rng)
+        op = _draw_far_point(picture.ops[n], width, height, rng)
         if op is None:
             continue
         changed = Picture(picture.base, (*picture.ops[:n], op, *picture.ops[n + 1 :]))
@@ -152,7 +152,7 @@ def _moved(item: Item, media: MediaStore, read: ImageBytes, rng: np.random.Gener
     return {}
 
 
-def _far(op: Mapping[str, Any], width: int, height: int, rng: np.random.Generator) -> dict[str, Any] | None:
+def _draw_far_point(op: Mapping[str, Any], width: int, height: int, rng: np.random.Generator) -> dict[str, Any] | None:
     """The mark at another place of the image, at least `_SHIFT_MIN` diagonals away, or None where it does not fit."""
     key = "uv" if op["op"] == "point" else "rect"
     numbers = np.array(op[key], dtype=np.int64).reshape(-1, 2)

@@ -14,6 +14,7 @@ from vgbench_gen.quality.review.lines import CANNOT_TELL, item_digest
 
 BATCH = 50  # docs/validity.md#review-by-people
 MAX_IDS_BYTES = 64 << 20
+_LISTED = 12  # known names that a message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ReviewItem:
         """Whether a blind answer is right: the same letter or word, or a number within the tolerance as a ratio."""
         if self.form != "open-ended":
             return answer == self.answer
-        number = as_number(answer)
+        number = parse_number(answer)
         if number is None or number <= 0 or self.value <= 0:
             return False
         return max(number / self.value, self.value / number) <= 1 + self.tolerance
@@ -68,7 +69,7 @@ class ReviewFilter:
     """At most so many items of each task and source, chosen by hash."""
 
 
-def entries_of(items: Iterable[Item]) -> list[ReviewItem]:
+def list_items(items: Iterable[Item]) -> list[ReviewItem]:
     """Entries in the order of the dataset."""
     return [
         ReviewItem(
@@ -87,49 +88,50 @@ def entries_of(items: Iterable[Item]) -> list[ReviewItem]:
     ]
 
 
-def select(entries: Sequence[ReviewItem], wanted: ReviewFilter) -> list[ReviewItem]:
+def select_items(entries: Sequence[ReviewItem], wanted: ReviewFilter) -> list[ReviewItem]:
     """The entries that the filter leaves, in the order of the dataset.
 
     Raises:
         ConfigError: an id, task, type or source that no item has, or nothing is left.
     """
-    for name, asked, known in (
-        ("--task", wanted.tasks, {e.task for e in entries}),
-        ("--type", wanted.forms, {e.form for e in entries}),
-        ("--source", wanted.sources, {e.source for e in entries}),
-        ("--ids", wanted.ids or (), {e.id for e in entries}),
+    left = list(entries)
+    # No ids at all select nothing, no tasks, types or sources select everything.
+    for option, field, asked in (
+        ("--task", "task", wanted.tasks or None),
+        ("--type", "form", wanted.forms or None),
+        ("--source", "source", wanted.sources or None),
+        ("--ids", "id", wanted.ids),
     ):
-        missing = sorted(set(asked) - known)
-        if missing:
-            some = "" if len(missing) == 1 else f" and {len(missing) - 1} more"
-            listed = f"one of {', '.join(sorted(known))}" if len(known) <= 12 else "an id of the dataset"
-            raise ConfigError(f"{name}: found {missing[0]!r}{some}; expected {listed}. Mend it or leave it out.")
-    ids = None if wanted.ids is None else set(wanted.ids)
-    left = [
-        e
-        for e in entries
-        if (not wanted.tasks or e.task in wanted.tasks)
-        and (not wanted.forms or e.form in wanted.forms)
-        and (not wanted.sources or e.source in wanted.sources)
-        and (ids is None or e.id in ids)
-    ]
+        if asked is not None:
+            _require_known(option, asked, {getattr(e, field) for e in entries})
+            kept = set(asked)
+            left = [e for e in left if getattr(e, field) in kept]
     if wanted.sample is not None:
-        cells: dict[tuple[str, str], list[ReviewItem]] = defaultdict(list)
-        for e in left:
-            cells[e.task, e.source].append(e)
-        # By hash: a larger sample holds the smaller one, so that work done counts on.
-        kept = {
-            e.id
-            for cell in cells.values()
-            for e in sorted(cell, key=lambda e: stable_hash("review sample", e.id))[: wanted.sample]
-        }
-        left = [e for e in left if e.id in kept]
+        left = _sample_items(left, wanted.sample)
     if not left:
         raise ConfigError("the filters leave no item to review; expected at least one. Leave one of them out.")
     return left
 
 
-def batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tuple[str, list[ReviewItem]]]:
+def _require_known(option: str, asked: Sequence[str], known: set[str]) -> None:
+    missing = sorted(set(asked) - known)
+    if missing:
+        some = "" if len(missing) == 1 else f" and {len(missing) - 1} more"
+        listed = f"one of {', '.join(sorted(known))}" if len(known) <= _LISTED else "an id of the dataset"
+        raise ConfigError(f"{option}: found {missing[0]!r}{some}; expected {listed}. Mend it or leave it out.")
+
+
+def _sample_items(entries: Sequence[ReviewItem], most: int) -> list[ReviewItem]:
+    """At most `most` items of each task and source, by hash: a larger sample holds the smaller one."""
+    cells: dict[tuple[str, str], list[ReviewItem]] = defaultdict(list)
+    for e in entries:
+        cells[e.task, e.source].append(e)
+    by_hash = (sorted(cell, key=lambda e: stable_hash("review sample", e.id)) for cell in cells.values())
+    kept = {e.id for cell in by_hash for e in cell[:most]}
+    return [e for e in entries if e.id in kept]
+
+
+def split_batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tuple[str, list[ReviewItem]]]:
     """(name, entries) of each batch: the same for every reviewer, so that second opinions come early.
 
     Items are spread over the batches by hash; the name is a digest of the batch's ids.
@@ -139,7 +141,7 @@ def batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tuple[str,
     return [(stable_hash("review batch", *(e.id for e in part)), part) for part in parts]
 
 
-def place(reviewer: str, batch: str, turn: int, item_id: str, planted: bool) -> str:
+def place_token(reviewer: str, batch: str, turn: int, item_id: str, planted: bool) -> str:
     """Hash by which a reviewer's items of a batch are ordered; also the name of the place in an address."""
     return stable_hash("review place", reviewer, batch, str(turn), item_id, str(planted))
 
@@ -162,7 +164,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
 
 
-def as_number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """The number that a person typed, or None; a decimal comma is a point."""
     try:
         number = float(text.strip().replace(",", "."))
@@ -171,12 +173,12 @@ def as_number(text: str) -> float | None:
     return number if abs(number) < 1e12 else None
 
 
-def allowed_answer(entry: ReviewItem, options: int, yes_no: tuple[str, str], text: str) -> str | None:
+def normalise_answer(entry: ReviewItem, options: int, yes_no: tuple[str, str], text: str) -> str | None:
     """The blind answer as it is kept, or None where it is none of those that can be given."""
     if text == CANNOT_TELL:
         return text
     if entry.form == "open-ended":
-        number = as_number(text)
+        number = parse_number(text)
         return None if number is None else f"{number:g}"
     known = yes_no if entry.form == "judgment" else tuple("ABCD"[:options])
     return text if text in known else None

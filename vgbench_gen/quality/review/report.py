@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from vgbench_gen.core.types import LETTERS
-from vgbench_gen.quality.intervals import wilson
-from vgbench_gen.quality.review.agreement import Level, agreement, alpha, rate_bound
+from vgbench_gen.quality.intervals import wilson_interval
+from vgbench_gen.quality.review.agreement import Agreement, Level, agreement, krippendorff_alpha, rate_bound
 from vgbench_gen.quality.review.lines import CANNOT_TELL
-from vgbench_gen.quality.review.queue import ReviewItem, as_number
-from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, Standing, standing
+from vgbench_gen.quality.review.queue import ReviewItem, parse_number
+from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, ReviewStatus, find_status
 
 RAW_MIN, AC1_MIN, ALPHA_MIN = 0.95, 0.90, 0.80
 HUMAN_MIN = 0.90  # below: instrument-grade
@@ -80,7 +80,7 @@ class CellRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class ReviewReport:
     """All numbers of a review."""
 
     items: int
@@ -112,39 +112,50 @@ class Review:
         return plain
 
 
-def review(entries: Sequence[ReviewItem], record: ReviewRecord) -> Review:
+def make_report(entries: Sequence[ReviewItem], record: ReviewRecord) -> ReviewReport:
     """Count, compare and judge what the reviewers said about these items."""
-    standings = {e.id: standing(record.verdicts.get(e.id, ())) for e in entries}
+    standings = {e.id: find_status(record.verdicts.get(e.id, ())) for e in entries}
     settled = [e for e in entries if standings[e.id].state in ("accepted", "rejected")]
     wrong = {e.id for e in settled if _named(record.verdicts[e.id], standings[e.id], frozenset({"wrong_answer"}))}
     unclear = {e.id for e in settled if _named(record.verdicts[e.id], standings[e.id], _UNCLEAR)} - wrong
-    reviewers = {}
-    for name, checks in record.checks.items():
-        given = sum(j.reviewer == name for found in record.verdicts.values() for j in found)
-        reviewers[name] = {"verdicts": given, **asdict(checks)}
-    cells = []
-    for task, source in sorted({(e.task, e.source) for e in settled}):
-        ids = [e.id for e in settled if (e.task, e.source) == (task, source)]
-        bad, accepted = sum(i in wrong for i in ids), sum(standings[i].state == "accepted" for i in ids)
-        ambiguous = sum(i in unclear for i in ids)
-        cells.append(CellRow(task, source, len(ids), accepted, bad, ambiguous, rate_bound(bad, len(ids)), bad > 0))
-    return Review(
+    reviewers = {name: _count_given(name, record) | asdict(checks) for name, checks in record.checks.items()}
+    cells = tuple(
+        _make_cell_row(cell, [e.id for e in settled if (e.task, e.source) == cell], standings, wrong, unclear)
+        for cell in sorted({(e.task, e.source) for e in settled})
+    )
+    return ReviewReport(
         items=len(entries),
         states=dict(Counter(s.state for s in standings.values())),
         stale=record.stale,
         reviewers=reviewers,
         tasks=tuple(
-            _task_row(task, [e for e in entries if e.task == task], record, standings)
+            _make_task_row(task, [e for e in entries if e.task == task], record, standings)
             for task in sorted({e.task for e in entries if len(record.verdicts.get(e.id, ())) > 1})
         ),
-        cells=tuple(cells),
+        cells=cells,
         wrong=_rate(len(wrong), len(settled)),
         ambiguous=_rate(len(unclear), len(settled)),
     )
 
 
-def _task_row(
-    task: str, entries: Sequence[ReviewItem], record: ReviewRecord, standings: Mapping[str, Standing]
+def _count_given(reviewer: str, record: ReviewRecord) -> dict[str, int]:
+    return {"verdicts": sum(j.reviewer == reviewer for found in record.verdicts.values() for j in found)}
+
+
+def _make_cell_row(
+    cell: tuple[str, str],
+    ids: Sequence[str],
+    standings: Mapping[str, ReviewStatus],
+    wrong: Set[str],
+    unclear: Set[str],
+) -> CellRow:
+    bad, ambiguous = sum(i in wrong for i in ids), sum(i in unclear for i in ids)
+    accepted = sum(standings[i].state == "accepted" for i in ids)
+    return CellRow(*cell, len(ids), accepted, bad, ambiguous, rate_bound(bad, len(ids)), bad > 0)
+
+
+def _make_task_row(
+    task: str, entries: Sequence[ReviewItem], record: ReviewRecord, standings: Mapping[str, ReviewStatus]
 ) -> TaskRow:
     # The third reviewer comes only where the first two differ: counted in, agreement would depend on that choice.
     pairs = {e.id: record.verdicts[e.id][:2] for e in entries if len(record.verdicts.get(e.id, ())) > 1}
@@ -155,11 +166,8 @@ def _task_row(
     answer_raw, answer_alpha = _answers(shown, pairs)
     counted = [e for e in shown if standings[e.id].state != "rejected"]
     right = sum(sum(e.right(j.answer) for j in pairs[e.id]) / 2 for e in counted)
-    low, high = wilson(right, len(counted))
+    low, high = wilson_interval(right, len(counted))
     human = right / len(counted) if counted else math.nan
-    enough = said.n >= FEW
-    # Alpha has no value where all gave the same answer; that is not disagreement.
-    holds = said.raw >= RAW_MIN and said.ac1 >= AC1_MIN and (math.isnan(answer_alpha) or answer_alpha >= ALPHA_MIN)
     return TaskRow(
         task=task,
         n=said.n,
@@ -172,8 +180,16 @@ def _task_row(
         low=low,
         high=high,
         grade="" if len(counted) < FEW else "human" if human >= HUMAN_MIN else "instrument",
-        verdict="few" if not enough else "green" if holds else "red",
+        verdict=_judge_agreement(said, answer_alpha),
     )
+
+
+def _judge_agreement(said: Agreement, answer_alpha: float) -> Verdict:
+    if said.n < FEW:
+        return "few"
+    # Alpha has no value where all gave the same answer; that is not disagreement.
+    answers_hold = math.isnan(answer_alpha) or answer_alpha >= ALPHA_MIN
+    return "green" if said.raw >= RAW_MIN and said.ac1 >= AC1_MIN and answers_hold else "red"
 
 
 def _answers(shown: Sequence[ReviewItem], pairs: Mapping[str, Sequence[ItemVerdict]]) -> tuple[float, float]:
@@ -183,7 +199,7 @@ def _answers(shown: Sequence[ReviewItem], pairs: Mapping[str, Sequence[ItemVerdi
         units = [[j.answer for j in pairs[e.id]] for e in shown if e.form == form]
         found = agreement(units, (*LETTERS, CANNOT_TELL))
         level: Level = "ratio" if form == "open-ended" else "nominal"
-        value = found.alpha if level == "nominal" else alpha([_numbers(unit) for unit in units], level)
+        value = found.alpha if level == "nominal" else krippendorff_alpha([_numbers(unit) for unit in units], level)
         if level == "nominal":
             raws.append((found.n, found.raw))
         if not math.isnan(value):
@@ -192,11 +208,11 @@ def _answers(shown: Sequence[ReviewItem], pairs: Mapping[str, Sequence[ItemVerdi
 
 
 def _numbers(answers: Sequence[str]) -> list[float]:
-    found = [as_number(answer) for answer in answers]
+    found = [parse_number(answer) for answer in answers]
     return [number for number in found if number is not None and number > 0]
 
 
-def _named(given: Sequence[ItemVerdict], where: Standing, flags: frozenset[str]) -> bool:
+def _named(given: Sequence[ItemVerdict], where: ReviewStatus, flags: frozenset[str]) -> bool:
     return where.state == "rejected" and sum(bool(flags & set(j.flags)) for j in given) >= 2
 
 
@@ -221,7 +237,7 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def table(found: Review) -> str:
+def format_report(found: ReviewReport) -> str:
     """The report as text for a terminal, at most 110 characters wide."""
     states = ", ".join(f"{found.states.get(s, 0)} {s}" for s in ("accepted", "rejected", "disputed", "open"))
     lines = [f"{found.items} items: {states}"]

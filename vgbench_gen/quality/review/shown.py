@@ -12,7 +12,7 @@ _DEPTH = 2  # of nested evidence that is spelled out
 _LONG = 24  # numbers of an array that are spelled out
 
 
-def evidence_rows(item: Item) -> list[tuple[str, str]]:
+def list_evidence(item: Item) -> list[tuple[str, str]]:
     """(name, value) in words and numbers; values may hold line breaks."""
     evidence = item.evidence
     unit = f" {item.unit}" if item.unit else ""

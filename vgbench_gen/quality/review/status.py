@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vgbench_gen.quality.review import planted
-from vgbench_gen.quality.review.lines import ReviewLine, Verdict, last_per_key
+from vgbench_gen.quality.review.lines import ReviewLine, Verdict, keep_last
 from vgbench_gen.quality.review.queue import ReviewItem
 
 State = Literal["open", "accepted", "rejected", "disputed"]
@@ -47,7 +47,7 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ReviewStatus:
     """Where an item stands."""
 
     state: State
@@ -68,7 +68,7 @@ class ReviewRecord:
     """The verdicts on items that the dataset no longer has, or has with other words or images."""
 
 
-def gather(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewItem]) -> ReviewRecord:
+def count_verdicts(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewItem]) -> ReviewRecord:
     """Count the lines.
 
     Left out: planted items, verdicts of batches that were sent back, items whose digest is no longer that of the
@@ -78,8 +78,8 @@ def gather(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewIte
     record = ReviewRecord()
     found: dict[str, list[ItemVerdict]] = defaultdict(list)
     for reviewer in sorted(logs):
-        lines = last_per_key(logs[reviewer])
-        record.checks[reviewer], void = _checks(lines)
+        lines = keep_last(logs[reviewer])
+        record.checks[reviewer], void = _count_checks(lines)
         answers: dict[str, ReviewLine] = {}
         verdicts: dict[str, ReviewLine] = {}
         for line in lines:
@@ -109,36 +109,38 @@ def gather(logs: Mapping[str, Sequence[ReviewLine]], entries: Sequence[ReviewIte
     return record
 
 
-def _checks(lines: Sequence[ReviewLine]) -> tuple[Checks, set[tuple[str, int]]]:
+def _count_checks(lines: Sequence[ReviewLine]) -> tuple[Checks, set[tuple[str, int]]]:
     shown: Counter[tuple[str, int]] = Counter()
     missed: Counter[tuple[str, int]] = Counter()
     for line in lines:
         if line.planted and line.stage == "verdict":
             shown[line.batch, line.round] += 1
-            missed[line.batch, line.round] += not planted.caught(line.verdict, line.flags)
-    void = {batch for batch, number in shown.items() if planted.failed(missed[batch], number)}
+            missed[line.batch, line.round] += not planted.is_caught(line.verdict, line.flags)
+    void = {batch for batch, number in shown.items() if planted.is_failed(missed[batch], number)}
     return Checks(shown.total(), missed.total(), len(void)), void
 
 
-def standing(given: Sequence[ItemVerdict]) -> Standing:
+def find_status(given: Sequence[ItemVerdict]) -> ReviewStatus:
     """Where these verdicts leave an item: two agreeing ones settle it, a third decides between two that differ.
 
     A privacy flag keeps the item out whatever the verdicts: somebody has to look at it.
     """
     private = [j.reviewer for j in given if "privacy" in j.flags]
     if private:
-        return Standing("disputed", f"privacy flag by {', '.join(private)}")
+        return ReviewStatus("disputed", f"privacy flag by {', '.join(private)}")
     if len(given) < 2:
-        return Standing("open")
+        return ReviewStatus("open")
     votes = Counter(j.verdict for j in given)
     (first, most), *rest = votes.most_common()
     said = ", ".join(f"{j.reviewer}: {' '.join([j.verdict, *j.flags])}" for j in given)
     if most < 2 or (rest and rest[0][1] == most):
-        return Standing("disputed", f"{'a third reviewer is needed' if len(given) == 2 else 'no majority'} ({said})")
-    return Standing("accepted") if first == "valid" else Standing("rejected", f"{first} by {most} ({said})")
+        return ReviewStatus(
+            "disputed", f"{'a third reviewer is needed' if len(given) == 2 else 'no majority'} ({said})"
+        )
+    return ReviewStatus("accepted") if first == "valid" else ReviewStatus("rejected", f"{first} by {most} ({said})")
 
 
-def wants(given: Sequence[ItemVerdict], reviewer: str) -> bool:
+def needs_verdict(given: Sequence[ItemVerdict], reviewer: str) -> bool:
     """Whether this reviewer's verdict is still needed: two independent ones, and a third where those two differ."""
     others = [j.verdict for j in given if j.reviewer != reviewer]
     if len(others) != len(given):

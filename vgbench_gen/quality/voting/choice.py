@@ -9,8 +9,8 @@ stays within `ABOVE_CHANCE` of chance, whatever the candidates are.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -26,7 +26,10 @@ Kind = Literal["letter", "yes_no", "open"]
 _LEAN = 1e-4  # small beside 1, which one question beyond rounding costs
 _Bin = tuple[int, int]
 _Place = tuple[int, int]  # (0, letter) or (1, rank)
-_CellKey = tuple[str, str, Kind, int, bool, str]
+# Category or task, then what the questions of a cell have in common: task, form, kind, options, whether the truth has a
+# rank, source.
+_PartKey = tuple[str, str, str, Kind, int, bool, str]
+_Cells = dict[_PartKey, "_ChoiceCell"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class Choice:
     """The questions that were taken out again for the sake of the letters."""
 
 
-def choose(
+def choose_balanced(
     candidates: Sequence[Subject],
     everything: Sequence[Subject],
     balance: Balance,
@@ -111,41 +114,60 @@ def choose(
     def name(one: Subject) -> str:
         return one.category if by_category else one.task
 
-    strata: dict[str, dict[_CellKey, _Cell]] = defaultdict(dict)
-    both = {twin for twin, n in Counter(one.twin for one in candidates if one.twin).items() if n > 1}
-    for one in candidates:
-        cell = strata[name(one)].setdefault(
-            (one.task, one.form, one.kind, one.options, one.rank >= 0, one.source), _Cell(one.kind, one.options)
-        )
-        cell.add(
-            one, (one.id not in accepted, one.twin not in both, stable_hash("hard", str(seed), one.twin or one.id))
-        )
-    cells = {(part, *key): strata[part][key] for part in sorted(strata) for key in sorted(strata[part])}
-    most = {key: cell.deal(cell.size, balance) for key, cell in cells.items()}
-    for cell in cells.values():
-        cell.take = {}
-    held = {part: sum(n for key, n in most.items() if key[0] == part) for part in sorted({*map(name, everything)})}
-    wanted = dict(balance.counts) if by_category else shares(balance.target, dict.fromkeys(held, 1.0), held)
+    cells = _make_cells(candidates, name, seed, accepted)
+    most = _most_per_cell(cells, balance)
+    names = sorted({*map(name, everything)})
+    held = {part: sum(n for key, n in most.items() if key[0] == part) for part in names}
+    evenly = dict.fromkeys(held, 1.0)
+    wanted = dict(balance.counts) if by_category else split_total(balance.target, evenly, held)
     for part, number in wanted.items():
-        mine = {key: float(cells[key].size) for key in cells if key[0] == part}
-        for key, share in shares(min(number, held[part]), mine, {key: most[key] for key in mine}).items():
-            number -= cells[key].deal(share, balance, _ahead(cells, key))
-        for key in mine:  # what the evenness of one cell left over, another may take
-            before = cells[key].taken
-            if number > 0:
-                number -= cells[key].deal(before + number, balance, _ahead(cells, key)) - before
-    dropped = _trim(cells)
+        _deal_part({key: cell for key, cell in cells.items() if key[0] == part}, number, cells, most, balance)
+    dropped = _drop_excess(cells)
     chosen = {taken for cell in cells.values() for taken in cell.chosen()}
     sizes = Counter(name(one) for one in candidates)
     taken = Counter(name(one) for one in candidates if one.id in chosen)
     if not by_category:
-        wanted = shares(balance.target, dict.fromkeys(held, 1.0), dict.fromkeys(held, balance.target))
+        wanted = split_total(balance.target, evenly, dict.fromkeys(held, balance.target))
     parts = tuple(ChoicePart(part, wanted.get(part, 0), sizes[part], held[part], taken[part]) for part in held)
     ids = tuple(one.id for one in candidates if one.id in chosen)
     return Choice(ids, "category" if by_category else "task", parts, dropped)
 
 
-def shares(total: int, weights: Mapping[Key, float], most: Mapping[Key, int]) -> dict[Key, int]:
+def _make_cells(
+    candidates: Sequence[Subject], name: Callable[[Subject], str], seed: int, accepted: frozenset[str]
+) -> _Cells:
+    """The candidates by part and cell, in the order of their keys; accepted ones and whole pairs come first in each."""
+    both = {twin for twin, n in Counter(one.twin for one in candidates if one.twin).items() if n > 1}
+    cells: _Cells = {}
+    for one in candidates:
+        key = (name(one), one.task, one.form, one.kind, one.options, one.rank >= 0, one.source)
+        order = (one.id not in accepted, one.twin not in both, stable_hash("hard", str(seed), one.twin or one.id))
+        cells.setdefault(key, _ChoiceCell(one.kind, one.options)).add(one, order)
+    return {key: cells[key] for key in sorted(cells)}
+
+
+def _most_per_cell(cells: _Cells, balance: Balance) -> dict[_PartKey, int]:
+    """How many of each cell could be taken evenly; nothing is taken."""
+    most = {key: cell.deal(cell.size, balance) for key, cell in cells.items()}
+    for cell in cells.values():
+        cell.take = {}
+    return most
+
+
+def _deal_part(mine: _Cells, wanted: int, cells: _Cells, most: Mapping[_PartKey, int], balance: Balance) -> None:
+    """Take `wanted` questions of the cells of one part, in proportion to their sizes, as far as they are there."""
+    held = sum(most[key] for key in mine)
+    weights = {key: float(cell.size) for key, cell in mine.items()}
+    left = wanted
+    for key, share in split_total(min(wanted, held), weights, {key: most[key] for key in mine}).items():
+        left -= cells[key].deal(share, balance, _count_excess(cells, key))
+    for key in mine:  # what the evenness of one cell left over, another may take
+        before = cells[key].taken
+        if left > 0:
+            left -= cells[key].deal(before + left, balance, _count_excess(cells, key)) - before
+
+
+def split_total(total: int, weights: Mapping[Key, float], most: Mapping[Key, int]) -> dict[Key, int]:
     """Whole numbers in proportion to weights, none above its most, with the sum `total` or all there is.
 
     What one cannot take goes to the others in proportion; remainders by size, then in the order given.
@@ -170,15 +192,15 @@ def shares(total: int, weights: Mapping[Key, float], most: Mapping[Key, int]) ->
     return whole
 
 
-def scaled(balance: Balance, target: int) -> Balance:
+def scale_balance(balance: Balance, target: int) -> Balance:
     """The same for another number of questions; counts of categories in proportion."""
     most = dict.fromkeys(balance.counts, target)
-    counts = shares(target, {name: float(n) for name, n in balance.counts.items()}, most)
+    counts = split_total(target, {name: float(n) for name, n in balance.counts.items()}, most)
     return balance.model_copy(update={"target": target, "counts": counts})
 
 
 @dataclass(slots=True)
-class _Cell:
+class _ChoiceCell:
     """Candidates of one task, form, number of options and source."""
 
     kind: Kind
@@ -210,7 +232,7 @@ class _Cell:
         return filled[0][1] if filled else None
 
     def deal(self, most: int, balance: Balance, ahead: Mapping[_Place, float] = {}) -> int:
-        """Take as many as can be dealt evenly, at most so many; returns how many. `ahead`: see `_flow`."""
+        """Take as many as can be dealt evenly, at most so many; returns how many. `ahead`: see `_solve_flow`."""
         if self.kind == "open":
             self.take = {place: min(most, self.size) for place in self.bins}
         elif self.kind == "yes_no":
@@ -218,11 +240,11 @@ class _Cell:
             half = min(most // 2, *(sum(len(b) for p, b in self.bins.items() if p[0] == truth) for truth in (0, 1)))
             self.take = dict.fromkeys(self.bins, half)
         else:
-            self.take = _dealt(self.bins, self.options, most, balance, ahead)
+            self.take = _deal_evenly(self.bins, self.options, most, balance, ahead)
         return self.taken
 
 
-def _dealt(
+def _deal_evenly(
     bins: Mapping[_Bin, Sequence[object]], options: int, most: int, balance: Balance, ahead: Mapping[_Place, float]
 ) -> dict[_Bin, int]:
     """How many to take of each bin: as many as can be dealt evenly, and then as evenly as possible."""
@@ -230,7 +252,7 @@ def _dealt(
     low, high = 0, min(most, sum(sizes.values()))
     best, total = dict.fromkeys(sizes, 0), high  # all of them, more often than not
     while low < high:
-        found = _flow(sizes, options, total, balance, ahead)
+        found = _solve_flow(sizes, options, total, balance, ahead)
         if found is None:
             high = total - 1
         else:
@@ -239,7 +261,7 @@ def _dealt(
     return best
 
 
-def _flow(
+def _solve_flow(
     sizes: Mapping[_Bin, int], options: int, total: int, balance: Balance, ahead: Mapping[_Place, float]
 ) -> dict[_Bin, int] | None:
     """`total` questions of these bins with letters and ranks within their bounds, or None where there are none such.
@@ -283,7 +305,7 @@ def _flow(
     return {key: round(x) for key, x in zip(keys, found.x[:n].tolist(), strict=True)}
 
 
-def _ahead(cells: Mapping[tuple[str, *_CellKey], _Cell], key: tuple[str, *_CellKey]) -> dict[_Place, float]:
+def _count_excess(cells: _Cells, key: _PartKey) -> dict[_Place, float]:
     """How many more than even the other sources of a task and form take of each letter and rank."""
     counts: Counter[_Place] = Counter()
     for other, cell in cells.items():
@@ -296,7 +318,7 @@ def _ahead(cells: Mapping[tuple[str, *_CellKey], _Cell], key: tuple[str, *_CellK
     return {place: n - sums[place[0]] / options for place, n in counts.items()}
 
 
-def _trim(cells: Mapping[tuple[str, *_CellKey], _Cell]) -> int:
+def _drop_excess(cells: _Cells) -> int:
     """Take out questions until no constant letter stands above its bar over all of them; how many went.
 
     Rounding in many small cells can favour one letter; of the cell where that letter is most ahead, one goes.

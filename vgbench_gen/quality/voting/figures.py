@@ -12,21 +12,21 @@ import numpy as np
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import IntArray
-from vgbench_gen.quality.review.agreement import ac1, alpha, raw
+from vgbench_gen.quality.review.agreement import gwet_ac1, krippendorff_alpha, raw_agreement
 from vgbench_gen.quality.voting.choice import ABOVE_CHANCE, Subject
 from vgbench_gen.quality.voting.rule import COUNTED_WRONG, VOTES, Rule, Voter
-from vgbench_gen.quality.voting.tally import Ballots, VoteCounts
+from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix
 
 _FEWEST = 2  # questions that two models both voted on, below which their agreement says nothing
 
 
-def votes_cast(ballots: Ballots, rule: Rule) -> IntArray:
+def cast_votes(ballots: VoteMatrix, rule: Rule) -> IntArray:
     """(n, m): 1 right, 0 wrong, -1 no vote."""
     wrong = np.isin(ballots, [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]])
     return np.asarray(np.where(ballots == VOTES.index("right"), 1, np.where(wrong, 0, -1)), dtype=np.int64)
 
 
-def models(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> list[dict[str, Any]]:
+def count_by_model(ballots: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> list[dict[str, Any]]:
     """One record per model: its size, how often it was what, and its share of right votes (None without votes)."""
     found = []
     for voter, column in zip(panel, ballots.T, strict=True):
@@ -38,11 +38,11 @@ def models(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> list[dict[st
     return found
 
 
-def agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
+def measure_agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     """How far models agree on what they get right, beyond chance, together and two by two.
 
     Args:
-        cast: as `votes_cast` gives it.
+        cast: as `cast_votes` gives it.
         names: of the models.
 
     Returns:
@@ -54,10 +54,10 @@ def agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     words = {1: "right", 0: "wrong"}
     units = [[words[v] for v in row if v >= 0] for row in cast.tolist()]
     units = [unit for unit in units if len(unit) > 1]
-    found: dict[str, Any] = {"n": len(units), "raw": _known(raw(units)), "alpha": None}
-    found["ac1"] = _known(ac1(units, ("right", "wrong")))
+    found: dict[str, Any] = {"n": len(units), "raw": _known(raw_agreement(units)), "alpha": None}
+    found["ac1"] = _known(gwet_ac1(units, ("right", "wrong")))
     try:
-        found["alpha"] = _known(alpha(units))
+        found["alpha"] = _known(krippendorff_alpha(units))
     except ConfigError as error:
         found["missing"] = str(error)
     pairs = []
@@ -71,7 +71,7 @@ def agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def rates(subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Subject], str]) -> list[dict[str, Any]]:
+def hard_rates(subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Subject], str]) -> list[dict[str, Any]]:
     """Per category (or whatever `of` says): questions, hard, undecided, and the share of wrong votes."""
     places: dict[str, list[int]] = defaultdict(list)
     for k, one in enumerate(subjects):
@@ -85,7 +85,7 @@ def rates(subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Subject]
     return found
 
 
-def truths(subjects: Sequence[Subject]) -> dict[str, Any]:
+def truth_positions(subjects: Sequence[Subject]) -> dict[str, Any]:
     """Where right answers stand: letters by number of options, yes and no, ranks by size; and the best constants."""
     letters: dict[str, list[int]] = {}
     ranks: dict[str, list[int]] = {}

@@ -99,7 +99,7 @@ def load_rule(name: str) -> Rule:
     return load_toml(path, Rule)
 
 
-def fitted(rule: Rule, panel: Sequence[Voter], wrong: int | None = None, large: int | None = None) -> Rule:
+def fit_rule(rule: Rule, panel: Sequence[Voter], wrong: int | None = None, large: int | None = None) -> Rule:
     """The rule for this panel, with thresholds given in place of its own.
 
     Args:

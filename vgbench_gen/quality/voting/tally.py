@@ -11,7 +11,7 @@ import numpy.typing as npt
 from vgbench_gen.core.types import BoolArray, IntArray
 from vgbench_gen.quality.voting.rule import COUNTED_WRONG, VOTES, Rule, Voter
 
-Ballots = npt.NDArray[np.int8]
+VoteMatrix = npt.NDArray[np.int8]
 """(questions, models): places in `VOTES`."""
 
 
@@ -33,7 +33,7 @@ class VoteCounts:
     """Whether the question is not hard yet but would be if the models without a vote were wrong."""
 
 
-def count(ballots: Ballots, panel: Sequence[Voter], rule: Rule) -> VoteCounts:
+def count_by_question(ballots: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> VoteCounts:
     """Count votes by a rule.
 
     Args:

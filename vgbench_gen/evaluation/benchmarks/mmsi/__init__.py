@@ -27,7 +27,7 @@ from vgbench_gen.evaluation.benchmarks.mmsi.questions import REPOSITORY, TYPES, 
 from vgbench_gen.evaluation.benchmarks.mmsi.scoring import MMSIRules
 
 if TYPE_CHECKING:
-    from vgbench_gen.evaluation.layouts import Layout
+    from vgbench_gen.evaluation.layouts import TableLayout
 
 
 __all__ = [
@@ -61,7 +61,7 @@ class MMSI(Benchmark):
         return open_questions(path)
 
     @property
-    def layouts(self) -> Sequence[Layout]:
+    def layouts(self) -> Sequence[TableLayout]:
         """See `Benchmark.layouts`."""
         from vgbench_gen.evaluation.benchmarks.mmsi.tables import MMSI as layout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vgbench_gen.evaluation.board import Entry
-from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_source
+from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, of_source
 
 # In the order of its paper's table.
 _COLUMNS = (
@@ -23,7 +23,7 @@ def _of_task(task: str) -> Callable[[Entry], bool]:
     return lambda entry: _is_mmsi(entry) and entry.task == task
 
 
-MMSI = Layout(
+MMSI = TableLayout(
     "mmsi",
     "MMSI-Bench",
     "Overall pools all questions, as MMSI-Bench's own average does.",

@@ -46,7 +46,7 @@ class MetricWords(Config):
     target: str = ""
 
 
-class Words(Config):
+class JudgeWords(Config):
     """The file `templates/judge/rover.toml`."""
 
     version: int
@@ -61,9 +61,9 @@ class Words(Config):
 
 
 @cache
-def words() -> Words:
+def words() -> JudgeWords:
     """The shipped words."""
-    return load_toml(templates_root() / "judge" / "rover.toml", Words)
+    return load_toml(templates_root() / "judge" / "rover.toml", JudgeWords)
 
 
 @dataclass(frozen=True, slots=True)

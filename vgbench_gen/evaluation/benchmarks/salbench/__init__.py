@@ -24,7 +24,7 @@ from vgbench_gen.evaluation.cases import ScoredCase, line_out, read_case, text_o
 from vgbench_gen.evaluation.scoring import score
 
 if TYPE_CHECKING:
-    from vgbench_gen.evaluation.board import Board, Run
+    from vgbench_gen.evaluation.board import Board, BoardRun
     from vgbench_gen.evaluation.tables import Table, TableMaker
 
 
@@ -52,7 +52,7 @@ class SalBench(Benchmark):
 
         return summary_note(board)
 
-    def files(self, board: Board, runs: Sequence[Run]) -> Mapping[str, str]:
+    def files(self, board: Board, runs: Sequence[BoardRun]) -> Mapping[str, str]:
         """See `Benchmark.files`: macro F1 as SalBench's own table has it."""
         from vgbench_gen.evaluation.benchmarks.salbench.tables import macro_csv, splits
 

@@ -33,7 +33,7 @@ _BOX = ("xmin", "ymin", "xmax", "ymax")
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
-class Words(Config):
+class LabelWords(Config):
     """The file `templates/benchmarks/salbench.toml`."""
 
     features: Mapping[str, str]
@@ -41,9 +41,9 @@ class Words(Config):
 
 
 @cache
-def words() -> Words:
+def words() -> LabelWords:
     """The shipped words."""
-    return load_toml(templates_root() / "benchmarks" / "salbench.toml", Words)
+    return load_toml(templates_root() / "benchmarks" / "salbench.toml", LabelWords)
 
 
 def open_questions(path: Path) -> ParquetSource:

@@ -19,10 +19,10 @@ from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.evaluation import stats
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench.scoring import KIND
-from vgbench_gen.evaluation.board import Board, Run
+from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.cells import Cell
 from vgbench_gen.evaluation.options import SHOTS
-from vgbench_gen.evaluation.tables import Column, Table, TableMaker
+from vgbench_gen.evaluation.tables import ColumnHead, Table, TableMaker
 
 TASKS = {"detection": "D", "referring": "R", "visual_referring": "VR"}
 # Columns of a leaderboard after the two overall ones, in its order.
@@ -48,7 +48,7 @@ class Sums:
         self.hits, self.said, self.true = np.split(sums[:, 5:], 3, axis=1)
 
 
-def table(board: Board, run: Run, places: Sequence[int], split: str) -> FloatArray:
+def table(board: Board, run: BoardRun, places: Sequence[int], split: str) -> FloatArray:
     """(n, 5 + 3 L), a row per question as `Sums` adds them up; a request that failed named nothing."""
     known = tuple(labels.SPLITS[split])
     rows = []
@@ -113,7 +113,7 @@ def splits(board: Board) -> list[str]:
     return [split for split in ORDER if any(e.kind == KIND and e.scans == split for e in board.questions)]
 
 
-def cell(board: Board, run: Run, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
+def cell(board: Board, run: BoardRun, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
     """One figure with its interval over images; n counts the failed ones, too."""
     places = np.flatnonzero(mask & run.asked).tolist()
     if not places:
@@ -152,7 +152,7 @@ def leaderboards(maker: TableMaker) -> list[Table]:
 def _table_of(
     maker: TableMaker, key: str, title: str, caption: str, split: str, kinds: Sequence[tuple[str, BoolArray, Figure]]
 ) -> Table:
-    heads = tuple(Column(head, "%", int(mask.sum())) for head, mask, _ in kinds)
+    heads = tuple(ColumnHead(head, "%", int(mask.sum())) for head, mask, _ in kinds)
     lines = [
         maker.line(run, [cell(maker.board, run, mask, split, figure, maker.seed) for _, mask, figure in kinds])
         for run in maker.runs
@@ -186,7 +186,7 @@ def difficulty_mask(board: Board, split: str, difficulty: str) -> BoolArray:
     return board.mask(lambda e: e.kind == KIND and e.scans == split and e.difficulty == difficulty)
 
 
-def macro_csv(board: Board, runs: Sequence[Run]) -> str:
+def macro_csv(board: Board, runs: Sequence[BoardRun]) -> str:
     """Macro F1 in per cent, a line per model and number of examples; sample F1 and exact match beside it."""
     out = io.StringIO()
     kinds: tuple[tuple[str, Figure], ...] = (("", macro_f1), ("_sampleF1", sample_f1), ("_EM", exact_match))

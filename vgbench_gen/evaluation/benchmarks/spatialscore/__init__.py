@@ -12,7 +12,7 @@ from vgbench_gen.evaluation.benchmarks.spatialscore.scoring import SpatialScoreR
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
-    from vgbench_gen.evaluation.layouts import Layout
+    from vgbench_gen.evaluation.layouts import TableLayout
 
 
 @benchmarks.register("spatialscore")
@@ -28,7 +28,7 @@ class SpatialScore(Benchmark):
         return Published(path, images)
 
     @property
-    def layouts(self) -> Sequence[Layout]:
+    def layouts(self) -> Sequence[TableLayout]:
         """See `Benchmark.layouts`."""
         from vgbench_gen.evaluation.benchmarks.spatialscore.tables import SOURCES, SPATIALSCORE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from vgbench_gen.evaluation.board import Entry
-from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_origin, of_source
+from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, of_origin, of_source
 
 _CATEGORIES = (
     ("Count.", "Counting"),
@@ -20,14 +20,15 @@ _CATEGORIES = (
 
 
 def _source_table(order: int, key: str, title: str, told: str, sources: tuple[str, ...],
-                  parts: Mapping[str, tuple[str, ...]], overall: tuple[LayoutColumn, ...] = ()) -> Layout:  # fmt: skip
+                  parts: Mapping[str, tuple[str, ...]],
+                  overall: tuple[LayoutColumn, ...] = ()) -> TableLayout:  # fmt: skip
     """A source by its own parts: {head: beginnings of category_origin}."""
     of = of_source(*sources)
     columns = (
         *(overall or (LayoutColumn("Overall", of),)),
         *(LayoutColumn(h, of_origin(sources, b)) for h, b in parts.items()),
     )
-    return Layout(key, title, told, columns, of, order)
+    return TableLayout(key, title, told, columns, of, order)
 
 
 _VSI = ("VSI-Bench", "VSI-Bench_8")
@@ -55,7 +56,7 @@ def _in_category(name: str) -> Callable[[Entry], bool]:
     return lambda entry: entry.category == name
 
 
-SPATIALSCORE = Layout(
+SPATIALSCORE = TableLayout(
     "spatialscore",
     "SpatialScore categories (layout of Tables 2 and 3)",
     "Overall pools all questions.",
@@ -92,10 +93,10 @@ SOURCES = (
     _source_table(24, "vsi", "VSI-Bench", "Overall averages the eight tasks (direction is one of them); questions of "
                   "VSI-Bench itself by mean relative accuracy, inside SpatialScore by delta = 2, inclusive.", _VSI,
                   _VSI_TASKS, (LayoutColumn("Overall (macro)", of_source(*_VSI), "macro", vsi_task),)),
-    Layout("mmvp", "MMVP", "Pairs: both questions of a pair right, as MMVP itself counts; Samples: as inside "
+    TableLayout("mmvp", "MMVP", "Pairs: both questions of a pair right, as MMVP itself counts; Samples: as inside "
            "SpatialScore.", (LayoutColumn("Pairs", _is_mmvp, "pairs"), LayoutColumn("Samples", _is_mmvp)), _is_mmvp,
            order=26),
-    Layout("others", "Other sources", "Each by its own metric.", tuple(
+    TableLayout("others", "Other sources", "Each by its own metric.", tuple(
         LayoutColumn(head, of_source(*names)) for head, names in {
             "RealWorldQA": ("RealWorldQA",), "VSR ZeroShot": ("VSR-ZeroShot",), "VSR Random": ("VSR-Random",),
             "SpatialSense": ("SpatialSense",), "SpatialBench": ("SpatialBench",),

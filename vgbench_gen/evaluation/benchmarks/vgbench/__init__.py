@@ -12,7 +12,7 @@ from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.benchmarks.vgbench.scoring import VGBenchRules
 
 if TYPE_CHECKING:
-    from vgbench_gen.evaluation.layouts import Layout
+    from vgbench_gen.evaluation.layouts import TableLayout
 
 
 @benchmarks.register("vgbench")
@@ -31,7 +31,7 @@ class VGBench(Benchmark):
         return Built(path)
 
     @property
-    def layouts(self) -> Sequence[Layout]:
+    def layouts(self) -> Sequence[TableLayout]:
         """See `Benchmark.layouts`."""
         from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 

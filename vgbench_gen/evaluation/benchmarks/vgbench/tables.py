@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vgbench_gen.evaluation.board import Entry
-from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_source
+from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, of_source
 from vgbench_gen.tasks.base import tasks
 
 # In the order of the paper's Table 1; a task says in which of these columns it stands.
@@ -28,7 +28,7 @@ def _in_paper_column(head: str) -> Callable[[Entry], bool]:
     return is_of_column
 
 
-VGBENCH = Layout(
+VGBENCH = TableLayout(
     "vgbench",
     "VGBench (layout of Table 1)",
     "Overall pools all questions.",

@@ -25,8 +25,8 @@ from vgbench_gen.quality.review.lines import (
 )
 from vgbench_gen.quality.review.log import VerdictLog, read_logs
 from vgbench_gen.quality.review.planted import ReviewedItem
-from vgbench_gen.quality.review.queue import BATCH, ReviewItem, allowed_answer, batches, place
-from vgbench_gen.quality.review.status import gather, wants
+from vgbench_gen.quality.review.queue import BATCH, ReviewItem, normalise_answer, place_token, split_batches
+from vgbench_gen.quality.review.status import count_verdicts, needs_verdict
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.text.render import word
@@ -35,7 +35,7 @@ Clock = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class Assignment:
     """One place in a reviewer's batch."""
 
     token: str
@@ -60,7 +60,7 @@ class Progress:
     """The real items that are still to be judged."""
 
 
-class Desk:
+class ReviewQueue:
     """A dataset laid out for review.
 
     Args:
@@ -80,146 +80,148 @@ class Desk:
     ) -> None:
         self.dataset, self.entries, self.selected = dataset, entries, selected
         self.folder, self.media, self.clock = folder, media, clock
-        self.batches = batches(selected, batch)
-        self._seats: dict[str, Seat] = {}
+        self.batches = split_batches(selected, batch)
+        self._sessions: dict[str, ReviewSession] = {}
 
-    def seat(self, reviewer: str) -> Seat:
+    def session(self, reviewer: str) -> ReviewSession:
         """The reviewer's place, opened at the first call.
 
         Raises:
             ReviewError: the name is not allowed or in use by another process.
         """
-        if reviewer not in self._seats:
-            self._seats[reviewer] = Seat(self, VerdictLog(self.folder, reviewer))
-        return self._seats[reviewer]
+        if reviewer not in self._sessions:
+            self._sessions[reviewer] = ReviewSession(self, VerdictLog(self.folder, reviewer))
+        return self._sessions[reviewer]
 
     def close(self) -> None:
         """Close all files."""
-        for seat in self._seats.values():
-            seat.log.close()
-        self._seats.clear()
+        for session in self._sessions.values():
+            session.log.close()
+        self._sessions.clear()
 
-    def shown(self, slot: Slot) -> ReviewedItem:
-        """The item of a slot with its planted defect, if it has one."""
-        item = self.dataset.by_id(slot.entry.id)
-        if not slot.defect:
+    def shown(self, assignment: Assignment) -> ReviewedItem:
+        """The item of an assignment with its planted defect, if it has one."""
+        item = self.dataset.by_id(assignment.entry.id)
+        if not assignment.defect:
             return ReviewedItem(item)
-        others = [e for e in self.entries if e.task == item.task and e.scene != slot.entry.scene]
-        drawn = rng_for(0, "donor", slot.token).permutation(len(others))[:1]
+        others = [e for e in self.entries if e.task == item.task and e.scene != assignment.entry.scene]
+        drawn = rng_for(0, "donor", assignment.token).permutation(len(others))[:1]
         donors = [self.dataset.by_id(others[k].id) for k in drawn.tolist()]
-        return planted.make(item, slot.defect, donors, self.dataset.image_bytes, self.media, slot.token)
+        return planted.make_planted(
+            item, assignment.defect, donors, self.dataset.image_bytes, self.media, assignment.token
+        )
 
 
-class Seat:
+class ReviewSession:
     """One reviewer: the batch in hand, what is saved, what may be seen."""
 
-    def __init__(self, desk: Desk, log: VerdictLog) -> None:
-        self.desk, self.log, self.name = desk, log, log.reviewer
-        self.batch, self.round, self.slots = "", 0, list[Slot]()
+    def __init__(self, queue: ReviewQueue, log: VerdictLog) -> None:
+        self.queue, self.log, self.name = queue, log, log.reviewer
+        self.batch, self.round, self.assignments = "", 0, list[Assignment]()
         self.sent_back: list[str] = []  # kinds of the planted items missed in the round that has just been sent back
         self._opened: dict[tuple[str, str], datetime] = {}
-        self._last: tuple[Slot, ReviewedItem] | None = None
+        self._last: tuple[Assignment, ReviewedItem] | None = None
         self._held: dict[Key, ReviewLine] = {line.key: line for line in log.lines}
         self._choose_batch()
 
     # --- what to do next -------------------------------------------------------------------------------------------
 
-    def next(self) -> Slot | None:
+    def next(self) -> Assignment | None:
         """The first place without a verdict; None where nothing is left. Opens the next batch when one is done."""
-        if all(self.line(slot, "verdict") for slot in self.slots):
+        if all(self.line(assignment, "verdict") for assignment in self.assignments):
             self._choose_batch()
-        return next((slot for slot in self.slots if self.line(slot, "verdict") is None), None)
+        return next((assignment for assignment in self.assignments if self.line(assignment, "verdict") is None), None)
 
-    def slot(self, token: str) -> Slot:
+    def assignment(self, token: str) -> Assignment:
         """The place of this name.
 
         Raises:
             ReviewError: it is not in the batch in hand.
         """
-        for slot in self.slots:
-            if slot.token == token:
-                return slot
+        for assignment in self.assignments:
+            if assignment.token == token:
+                return assignment
         raise ReviewError("This item is not in your present batch. Go back to the start page.")
 
-    def before(self, slot: Slot) -> Slot | None:
+    def before(self, assignment: Assignment) -> Assignment | None:
         """The place before this one that has its verdict, for a second thought."""
-        ahead = self.slots[: self.slots.index(slot)]
+        ahead = self.assignments[: self.assignments.index(assignment)]
         return next((s for s in reversed(ahead) if self.line(s, "verdict")), None)
 
     @property
     def done(self) -> int:
         """Places of the batch in hand that have their verdict."""
-        return sum(self.line(slot, "verdict") is not None for slot in self.slots)
+        return sum(self.line(assignment, "verdict") is not None for assignment in self.assignments)
 
     def progress(self) -> Progress:
         """How far this reviewer is."""
-        record = gather(self._logs(), self.desk.entries)
-        mine = sum(any(j.reviewer == self.name for j in record.verdicts.get(e.id, ())) for e in self.desk.selected)
-        left = sum(wants(record.verdicts.get(e.id, ()), self.name) for e in self.desk.selected)
-        return Progress(self.done, len(self.slots), mine, left)
+        record = count_verdicts(self._logs(), self.queue.entries)
+        mine = sum(any(j.reviewer == self.name for j in record.verdicts.get(e.id, ())) for e in self.queue.selected)
+        left = sum(needs_verdict(record.verdicts.get(e.id, ()), self.name) for e in self.queue.selected)
+        return Progress(self.done, len(self.assignments), mine, left)
 
     # --- one item --------------------------------------------------------------------------------------------------
 
-    def shown(self, slot: Slot) -> ReviewedItem:
+    def shown(self, assignment: Assignment) -> ReviewedItem:
         """The item as this reviewer sees it."""
-        if self._last is None or self._last[0] != slot:
-            self._last = slot, self.desk.shown(slot)
+        if self._last is None or self._last[0] != assignment:
+            self._last = assignment, self.queue.shown(assignment)
         return self._last[1]
 
-    def image(self, slot: Slot, k: int) -> bytes:
+    def image(self, assignment: Assignment, k: int) -> bytes:
         """Encoded bytes of the k-th image of a place.
 
         Raises:
             ReviewError: it has fewer images.
         """
-        shown = self.shown(slot)
+        shown = self.shown(assignment)
         if not 0 <= k < len(shown.item.images):
             raise ReviewError(f"image {k + 1} of {len(shown.item.images)}: there is none.")
-        return shown.images[k] if k in shown.images else self.desk.dataset.image_bytes(shown.item.id, k)
+        return shown.images[k] if k in shown.images else self.queue.dataset.image_bytes(shown.item.id, k)
 
-    def line(self, slot: Slot, stage: Stage) -> ReviewLine | None:
+    def line(self, assignment: Assignment, stage: Stage) -> ReviewLine | None:
         """What was saved last for a place, in this round."""
-        return self._held.get((self.batch, self.round, slot.entry.id, bool(slot.defect), stage))
+        return self._held.get((self.batch, self.round, assignment.entry.id, bool(assignment.defect), stage))
 
-    def opened(self, slot: Slot, stage: Stage) -> None:
+    def opened(self, assignment: Assignment, stage: Stage) -> None:
         """Note that the page of this stage is shown now, for the time that it takes."""
-        self._opened.setdefault((slot.token, stage), self.desk.clock())
+        self._opened.setdefault((assignment.token, stage), self.queue.clock())
 
-    def answer(self, slot: Slot, text: str, confidence: str) -> None:
+    def answer(self, assignment: Assignment, text: str, confidence: str) -> None:
         """Save the blind answer; a second one changes nothing, because the right one has been seen.
 
         Raises:
             ReviewError: an answer or confidence that cannot be given.
         """
-        if self.line(slot, "answer") is not None:
+        if self.line(assignment, "answer") is not None:
             return
-        options = len(self.shown(slot).item.options)
-        kept = allowed_answer(slot.entry, options, (word("answer.yes"), word("answer.no")), text)
+        options = len(self.shown(assignment).item.options)
+        kept = normalise_answer(assignment.entry, options, (word("answer.yes"), word("answer.no")), text)
         if kept is None:
-            wanted = "a number" if slot.entry.form == "open-ended" else "one of the options"
+            wanted = "a number" if assignment.entry.form == "open-ended" else "one of the options"
             raise ReviewError(f"Please answer with {wanted}, or say that you cannot tell.")
         if confidence not in CONFIDENCES:
             raise ReviewError("Please say how sure you are.")
-        self._save(slot, "answer", answer=kept, confidence=confidence)
+        self._save(assignment, "answer", answer=kept, confidence=confidence)
 
-    def require_answer(self, slot: Slot) -> ReviewLine:
+    def require_answer(self, assignment: Assignment) -> ReviewLine:
         """The saved blind answer.
 
         Raises:
             ReviewError: there is none yet; the right answer must not be shown.
         """
-        line = self.line(slot, "answer")
+        line = self.line(assignment, "answer")
         if line is None:
             raise ReviewError("Answer first: the right answer is shown after yours is saved.")
         return line
 
-    def judge(self, slot: Slot, verdict: str, flags: Iterable[str], note: str) -> None:
+    def judge(self, assignment: Assignment, verdict: str, flags: Iterable[str], note: str) -> None:
         """Save the verdict; a later one on the same place takes its place.
 
         Raises:
             ReviewError: no blind answer yet, or a verdict that says nothing or contradicts its flags.
         """
-        self.require_answer(slot)
+        self.require_answer(assignment)
         chosen = set(flags)
         note = note.replace("\r\n", "\n").strip()
         if verdict not in VERDICTS or not chosen <= set(FLAGS):
@@ -231,21 +233,21 @@ class Seat:
         if len(note) > MAX_NOTE:
             raise ReviewError(f"The note has {len(note)} characters; at most {MAX_NOTE} are kept.")
         self.sent_back = []
-        self._save(slot, "verdict", verdict=verdict, flags=tuple(f for f in FLAGS if f in chosen), note=note)
+        self._save(assignment, "verdict", verdict=verdict, flags=tuple(f for f in FLAGS if f in chosen), note=note)
         missed = self._missed()
         if self._over(missed):
             self._choose_batch()
-            self.sent_back = [self.desk.shown(slot).kind for slot in missed]
+            self.sent_back = [self.queue.shown(assignment).kind for assignment in missed]
 
-    def _save(self, slot: Slot, stage: Stage, **said: object) -> None:
-        now = self.desk.clock()
-        began = self._opened.pop((slot.token, stage), None)
+    def _save(self, assignment: Assignment, stage: Stage, **said: object) -> None:
+        now = self.queue.clock()
+        began = self._opened.pop((assignment.token, stage), None)
         record = {
             "stage": stage,
             "reviewer": self.name,
-            "item": slot.entry.id,
-            "digest": slot.entry.digest,
-            "planted": self.shown(slot).kind,
+            "item": assignment.entry.id,
+            "digest": assignment.entry.digest,
+            "planted": self.shown(assignment).kind,
             "batch": self.batch,
             "round": self.round,
             "time": now.isoformat(timespec="milliseconds"),
@@ -258,39 +260,41 @@ class Seat:
     # --- batches ---------------------------------------------------------------------------------------------------
 
     def _choose_batch(self) -> None:
-        record = gather(self._logs(), self.desk.entries)
+        record = count_verdicts(self._logs(), self.queue.entries)
         begun: dict[tuple[str, int], set[str]] = defaultdict(set)
         for batch, turn, item, is_planted, _ in self._held:
             if not is_planted:
                 begun[batch, turn].add(item)
-        for name, members in self.desk.batches:
+        for name, members in self.queue.batches:
             self.batch, self.round = name, 0
             while True:
                 mine = begun[name, self.round]
-                wanted = [e for e in members if e.id in mine or wants(record.verdicts.get(e.id, ()), self.name)]
-                self.slots = self._lay(wanted)
+                wanted = [e for e in members if e.id in mine or needs_verdict(record.verdicts.get(e.id, ()), self.name)]
+                self.assignments = self._lay(wanted)
                 if not self._over(self._missed()):
                     break
                 self.round += 1
-            if any(self.line(slot, "verdict") is None for slot in self.slots):
+            if any(self.line(assignment, "verdict") is None for assignment in self.assignments):
                 return
-        self.slots = []
+        self.assignments = []
 
-    def _lay(self, wanted: Sequence[ReviewItem]) -> list[Slot]:
+    def _lay(self, wanted: Sequence[ReviewItem]) -> list[Assignment]:
         """Slots of real items and the planted ones among them, in this reviewer's order."""
         key = (self.name, self.batch, str(self.round))
-        plants = planted.choose(self.desk.entries, wanted, planted.count(len(wanted)), *key)
-        laid = [Slot(place(self.name, self.batch, self.round, e.id, False), e) for e in wanted]
-        laid += [Slot(place(self.name, self.batch, self.round, e.id, True), e, kind) for e, kind in plants]
-        return sorted(laid, key=lambda slot: slot.token)
+        plants = planted.choose_planted(self.queue.entries, wanted, planted.planted_count(len(wanted)), *key)
+        laid = [Assignment(place_token(self.name, self.batch, self.round, e.id, False), e) for e in wanted]
+        laid += [Assignment(place_token(self.name, self.batch, self.round, e.id, True), e, kind) for e, kind in plants]
+        return sorted(laid, key=lambda assignment: assignment.token)
 
-    def _missed(self) -> list[Slot]:
-        plants = [(slot, self.line(slot, "verdict")) for slot in self.slots if slot.defect]
-        return [slot for slot, line in plants if line and not planted.caught(line.verdict, line.flags)]
+    def _missed(self) -> list[Assignment]:
+        plants = [
+            (assignment, self.line(assignment, "verdict")) for assignment in self.assignments if assignment.defect
+        ]
+        return [assignment for assignment, line in plants if line and not planted.is_caught(line.verdict, line.flags)]
 
-    def _over(self, missed: Sequence[Slot]) -> bool:
+    def _over(self, missed: Sequence[Assignment]) -> bool:
         """Whether the round is lost already: what is still to come cannot bring the share down far enough."""
-        return planted.failed(len(missed), sum(bool(slot.defect) for slot in self.slots))
+        return planted.is_failed(len(missed), sum(bool(assignment.defect) for assignment in self.assignments))
 
     def _logs(self) -> dict[str, list[ReviewLine]]:
-        return {**read_logs(self.desk.folder), self.name: self.log.lines}
+        return {**read_logs(self.queue.folder), self.name: self.log.lines}

@@ -19,18 +19,18 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality import _values, features
 from vgbench_gen.quality._learners import (
-    Rows,
-    credit_of,
-    folds,
-    leans_on,
-    out_of_fold,
+    LearnerRows,
+    feature_importances,
+    make_rows,
+    predict_out_of_fold,
     right_belief,
-    rows_of,
+    score_credit,
+    split_folds,
     state_of,
 )
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import Clusters, holm
-from vgbench_gen.quality.questions import Question, clusters
+from vgbench_gen.quality.intervals import Clusters, holm_adjusted
+from vgbench_gen.quality.questions import Question, group_by_scene
 
 FEWEST = 20  # questions below which nothing can be learnt or concluded
 POINT, UPPER, LEVEL = 3.0, 6.0, 0.01
@@ -53,7 +53,7 @@ class TextOnlyResult:
     has not seen the question's scene. Where the text gives nothing away the share is that of chance."""
 
 
-def audit_blind(questions: Sequence[Question], seed: int) -> TextOnlyResult:
+def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
     """Text-only classifiers on the questions of one task and form, with the control on random answers.
 
     Open-ended questions have no options: a forest predicts the number instead, and is reported beside the best
@@ -61,36 +61,42 @@ def audit_blind(questions: Sequence[Question], seed: int) -> TextOnlyResult:
     """
     task, form = questions[0].cell
     base = Finding(audit="blind", name="forest", task=task, form=form, n=len(questions))
-    groups = np.array(clusters(questions), dtype=np.int64)
+    groups = np.array(group_by_scene(questions), dtype=np.int64)
     if len(questions) < FEWEST or len(np.unique(groups)) < 2:
         return TextOnlyResult([replace(base, verdict="skipped", detail="too few questions or scenes to learn from")])
     if form == "open-ended":
-        return TextOnlyResult([_regression(questions, groups, base, seed)])
-    rows = rows_of(questions)
+        return TextOnlyResult([_fit_regression(questions, groups, base, seed)])
+    rows = make_rows(questions)
     chance = np.array([q.chance for q in questions])
     sure = Clusters(groups.tolist(), rng_for(seed, "blind", task, form, "bootstrap"))
     repeats = int(np.clip(_REPEATED_BELOW // len(questions), 1, 2))
-    splits = [folds(questions, groups, state_of(seed, task, form, "folds", str(r))) for r in range(repeats)]
+    splits = [split_folds(questions, groups, state_of(seed, task, form, "folds", str(r))) for r in range(repeats)]
     beliefs = {
-        name: np.mean([out_of_fold(name, rows, split, state_of(seed, task, form, name)) for split in splits], axis=0)
+        name: np.mean(
+            [predict_out_of_fold(name, rows, split, state_of(seed, task, form, name)) for split in splits], axis=0
+        )
         for name in ("forest", "linear")
     }
-    credits = {name: credit_of(belief, rows) for name, belief in beliefs.items()}
-    p_values = holm([sure.p_above(credit, chance) for credit in credits.values()])
+    credits = {name: score_credit(belief, rows) for name, belief in beliefs.items()}
+    p_values = holm_adjusted([sure.p_above(credit, chance) for credit in credits.values()])
     findings = [
-        _judged(replace(base, name=name), credits[name], chance, sure, p, right_belief(beliefs[name], rows), questions)
+        _audit_cell(
+            replace(base, name=name), credits[name], chance, sure, p, right_belief(beliefs[name], rows), questions
+        )
         for name, p in zip(credits, p_values, strict=True)
     ]
     findings = [
-        replace(f, detail=f"{f.detail}; leans on {leans_on(rows, seed)}") if f.name == "forest" and p < LEVEL else f
+        replace(f, detail=f"{f.detail}; leans on {feature_importances(rows, seed)}")
+        if f.name == "forest" and p < LEVEL
+        else f
         for f, p in zip(findings, p_values, strict=True)
     ]
     best = max(credits, key=lambda name: float(credits[name].mean()))
-    findings += _by_source(questions, groups, credits[best], replace(base, name=best), seed)
+    findings += _split_by_source(questions, groups, credits[best], replace(base, name=best), seed)
     if form == "judgment":
         findings.append(_claim_number(questions, groups, splits[0], base, sure, seed))
-        findings += _which_twin(questions, base, seed)
-    findings.append(_control(questions, rows, splits[0], base, seed))
+        findings += _tell_twins_apart(questions, base, seed)
+    findings.append(_run_control(questions, rows, splits[0], base, seed))
     scores = right_belief(beliefs[best], rows)
     return TextOnlyResult(findings, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
 
@@ -101,14 +107,14 @@ def leak_bar(chance: float, points: float = POINT, upper: float | None = UPPER) 
     return f"<= {chance + points:.1f}{bound}, or p >= {LEVEL:g} (Holm)"
 
 
-def leaks(finding: Finding, p: float, points: float = POINT, upper: float | None = UPPER) -> bool:
+def breaks_bar(finding: Finding, p: float, points: float = POINT, upper: float | None = UPPER) -> bool:
     """Whether an accuracy breaks its bar; see the module's docstring. `p` is adjusted already."""
     above = finding.value > finding.chance + points
     above |= upper is not None and finding.high > finding.chance + upper
     return above and p < LEVEL
 
 
-def _judged(
+def _audit_cell(
     base: Finding,
     credit: FloatArray,
     chance: FloatArray,
@@ -129,10 +135,10 @@ def _judged(
         detail=f"p = {p:.3g} (Holm), {sure.count} scenes",
     )
     worst = np.argsort(-np.where(credit > 0, belief, -1), kind="stable")[:MAX_ITEMS]
-    return replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0)).judged(not leaks(line, p))
+    return replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0)).judged(not breaks_bar(line, p))
 
 
-def _by_source(
+def _split_by_source(
     questions: Sequence[Question], groups: IntArray, credit: FloatArray, base: Finding, seed: int
 ) -> list[Finding]:
     """The best classifier on the questions of each source; reported, since one cell is judged once."""
@@ -164,11 +170,11 @@ def _claim_number(
     questions: Sequence[Question], groups: IntArray, fold: IntArray, base: Finding, sure: Clusters, seed: int
 ) -> Finding:
     """A forest that sees the number a judgment claims and nothing else."""
-    table = features.claim_table(questions, number_only=True)
+    table = features.make_claim_table(questions, number_only=True)
     right = np.array([q.truth == 0 for q in questions])
-    rows = Rows(table.X, table.names, sparse.csr_array((len(right), 1)), table.question, right)
-    belief = out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "claim"))
-    credit = credit_of(belief, rows)
+    rows = LearnerRows(table.X, table.names, sparse.csr_array((len(right), 1)), table.question, right)
+    belief = predict_out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "claim"))
+    credit = score_credit(belief, rows)
     low, high = sure.interval(credit)
     p = sure.p_above(credit, 0.5)
     value = 100 * float(credit.mean())
@@ -197,14 +203,14 @@ def twin_questions(questions: Sequence[Question]) -> list[Question]:
     return found
 
 
-def _which_twin(questions: Sequence[Question], base: Finding, seed: int) -> list[Finding]:
+def _tell_twins_apart(questions: Sequence[Question], base: Finding, seed: int) -> list[Finding]:
     pairs = twin_questions(questions)
-    groups = np.array(clusters(pairs), dtype=np.int64)
+    groups = np.array(group_by_scene(pairs), dtype=np.int64)
     if len(pairs) < FEWEST or len(np.unique(groups)) < 2:
         return []
-    rows = rows_of(pairs)
-    fold = folds(pairs, groups, state_of(seed, base.task, base.form, "twin folds"))
-    credit = credit_of(out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "twin")), rows)
+    rows = make_rows(pairs)
+    fold = split_folds(pairs, groups, state_of(seed, base.task, base.form, "twin folds"))
+    credit = score_credit(predict_out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "twin")), rows)
     sure = Clusters(groups.tolist(), rng_for(seed, "blind", base.task, base.form, "twin bootstrap"))
     low, high = sure.interval(credit)
     return [
@@ -221,7 +227,7 @@ def _which_twin(questions: Sequence[Question], base: Finding, seed: int) -> list
     ]
 
 
-def _control(questions: Sequence[Question], rows: Rows, fold: IntArray, base: Finding, seed: int) -> Finding:
+def _run_control(questions: Sequence[Question], rows: LearnerRows, fold: IntArray, base: Finding, seed: int) -> Finding:
     """The forest on answers drawn at random: an audit that beats chance here is broken."""
     rng = rng_for(seed, "blind", base.task, base.form, "control")
     chance = 100 * float(np.mean([q.chance for q in questions]))
@@ -237,7 +243,7 @@ def _control(questions: Sequence[Question], rows: Rows, fold: IntArray, base: Fi
             right = np.zeros(len(rows.right), dtype=bool)
             right[starts + (rng.random(len(counts)) * counts).astype(np.int64)] = True
         drawn = replace(rows, right=right)
-        belief = out_of_fold(
+        belief = predict_out_of_fold(
             "forest",
             drawn,
             fold,
@@ -245,7 +251,7 @@ def _control(questions: Sequence[Question], rows: Rows, fold: IntArray, base: Fi
             _CONTROL_TREES,
             _CONTROL_SHARE,
         )
-        values.append(100 * float(credit_of(belief, drawn).mean()))
+        values.append(100 * float(score_credit(belief, drawn).mean()))
     mean, guessed = float(np.mean(values)), np.sqrt(chance * (100 - chance) / len(questions))
     error = float(max(np.std(values, ddof=1), guessed) / np.sqrt(len(values)))
     line = replace(
@@ -256,17 +262,17 @@ def _control(questions: Sequence[Question], rows: Rows, fold: IntArray, base: Fi
     return line.judged(abs(mean - chance) <= max(CONTROL_POINTS, 2 * error))
 
 
-def _regression(questions: Sequence[Question], groups: IntArray, base: Finding, seed: int) -> Finding:
+def _fit_regression(questions: Sequence[Question], groups: IntArray, base: Finding, seed: int) -> Finding:
     """A forest that predicts an open-ended answer from the text (coordinates, camera)."""
     from sklearn.ensemble import RandomForestRegressor
 
     base = replace(base, name="forest, number")
     value = np.array([q.value for q in questions])
-    table = features.question_table(questions)
+    table = features.make_question_table(questions)
     if not (np.isfinite(value) & (value > 0)).all() or table.X.shape[1] == 0:
         return replace(base, verdict="skipped", detail="answers are not all positive numbers, or the text has none")
     state = state_of(seed, base.task, base.form, "regression")
-    fold = folds(questions, groups, state)
+    fold = split_folds(questions, groups, state)
     guess = np.zeros(len(value))
     for number in np.unique(fold):
         test = fold == number

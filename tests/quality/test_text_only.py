@@ -15,14 +15,14 @@ from tests.quality.text_questions import (
     times_uniform,
 )
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality._learners import credit_of, folds, out_of_fold, rows_of
-from vgbench_gen.quality.blind import audit_blind, leak_bar, leaks, twin_questions
+from vgbench_gen.quality._learners import make_rows, predict_out_of_fold, score_credit, split_folds
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.quality.questions import Question, clusters
+from vgbench_gen.quality.questions import Question, group_by_scene
+from vgbench_gen.quality.text_only import audit_text_only, breaks_bar, leak_bar, twin_questions
 
 
 def lines(questions: list[Question], seed: int = 0) -> dict[str, Finding]:
-    return {f.name: f for f in audit_blind(questions, seed).findings if not f.source or f.source == "s"}
+    return {f.name: f for f in audit_text_only(questions, seed).findings if not f.source or f.source == "s"}
 
 
 def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
@@ -51,7 +51,7 @@ def _claims(pairs: int, factor: float, debris: bool = False) -> list[Question]:
 def test_the_published_camera_rule_is_broken() -> None:
     asked = choices(times_noise(0.05, 0.15), 800, 0)
     asked = [replace(q, source="a" if i % 8 else "b") for i, q in enumerate(asked)]
-    result = audit_blind(asked, 0)
+    result = audit_text_only(asked, 0)
     found = {f.name: f for f in result.findings if not f.source}
     assert found["forest"].value > 88  # 93.7 by the rule that made them
     assert found["forest"].fell
@@ -76,7 +76,7 @@ def test_the_published_distance_rule_leaks_as_published() -> None:
 
 def test_exchangeable_options_stay_at_chance() -> None:
     asked = choices(around_hidden(1), 800, seed=2)
-    result = audit_blind(asked, 0)
+    result = audit_text_only(asked, 0)
     found = {f.name: f for f in result.findings}
     assert {found[name].verdict for name in ("forest", "linear", "random answers")} == {"green"}
     assert found["random answers"].value == pytest.approx(25, abs=2)
@@ -114,8 +114,8 @@ def test_claims_that_end_in_a_telling_digit() -> None:
 
 def test_a_scene_stays_in_one_fold_and_so_do_twins() -> None:
     asked = [replace(q, scene="") for q in _claims(60, 1.5)]
-    groups = np.array(clusters(asked))
-    fold = folds(asked, groups, 3)
+    groups = np.array(group_by_scene(asked))
+    fold = split_folds(asked, groups, 3)
     assert len(np.unique(fold)) == 5
     assert all(len(set(fold[groups == group])) == 1 for group in np.unique(groups))
     assert np.bincount(fold).min() >= 16
@@ -132,9 +132,9 @@ def test_what_is_known_of_one_scene_only_does_not_help() -> None:
         asked.append(question(f"o{number}", [words[i] for i in order], truth, scene=f"s/{number % 24}"))
     known = [replace(q, scene=f"s/{i}") for i, q in enumerate(asked)]
     for questions, low, high in ((asked, 0, 0.4), (known, 0.8, 1)):
-        rows = rows_of(questions)
-        belief = out_of_fold("linear", rows, folds(questions, np.array(clusters(questions)), 1), 1)
-        assert low <= credit_of(belief, rows).mean() <= high
+        rows = make_rows(questions)
+        belief = predict_out_of_fold("linear", rows, split_folds(questions, np.array(group_by_scene(questions)), 1), 1)
+        assert low <= score_credit(belief, rows).mean() <= high
 
 
 def test_open_ended_numbers_are_predicted_from_the_text() -> None:
@@ -154,7 +154,7 @@ def test_too_little_to_learn_from_is_said() -> None:
     few = choices(around_hidden(1), 8)
     one_scene = [replace(q, scene="s/1") for q in choices(around_hidden(1), 40)]
     for asked in (few, one_scene):
-        result = audit_blind(asked, 0)
+        result = audit_text_only(asked, 0)
         assert [f.verdict for f in result.findings] == ["skipped"]
         assert not result.scores
 
@@ -168,16 +168,16 @@ def test_twins_become_one_question() -> None:
 
 def test_a_leak_needs_both_size_and_certainty() -> None:
     line = Finding("blind", "x", value=29.0, high=30.0, chance=25.0)
-    assert leaks(line, 0.001)
-    assert not leaks(line, 0.2)
-    assert not leaks(replace(line, value=27.0), 0.001)
-    assert leaks(replace(line, value=27.0, high=31.5), 0.001)
-    assert not leaks(line, 0.001, points=5.0, upper=None)
+    assert breaks_bar(line, 0.001)
+    assert not breaks_bar(line, 0.2)
+    assert not breaks_bar(replace(line, value=27.0), 0.001)
+    assert breaks_bar(replace(line, value=27.0, high=31.5), 0.001)
+    assert not breaks_bar(line, 0.001, points=5.0, upper=None)
     assert leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.01 (Holm)"
 
 
 def test_same_seed_same_result() -> None:
     asked = choices(times_noise(0.05, 0.15), 24, 0)
-    first, second = audit_blind(asked, 1), audit_blind(asked, 1)
+    first, second = audit_text_only(asked, 1), audit_text_only(asked, 1)
     assert first.findings == second.findings
     assert first.scores == second.scores

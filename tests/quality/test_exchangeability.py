@@ -9,7 +9,7 @@ import pytest
 
 from tests.quality.text_questions import around_hidden, choices, question, times_noise
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.exchange import audit_exchange, exchange_p
+from vgbench_gen.quality.exchangeability import audit_exchangeability, exchangeability_p
 
 
 def test_distance_is_kolmogorovs() -> None:
@@ -20,7 +20,7 @@ def test_distance_is_kolmogorovs() -> None:
     truth = rng.integers(0, 4, 80)
     right = np.zeros_like(values, dtype=bool)
     right[np.arange(80), truth] = True
-    _, distance = exchange_p(values, truth, rng)
+    _, distance = exchangeability_p(values, truth, rng)
     assert distance == pytest.approx(stats.ks_2samp(values[right], values[~right]).statistic)
 
 
@@ -30,7 +30,7 @@ def test_level_holds_although_options_of_a_question_are_alike() -> None:
     p = []
     for _ in range(200):
         values = rng.normal(size=(40, 1)) * 5 + rng.normal(size=(40, 4))
-        p.append(exchange_p(values, rng.integers(0, 4, 40), rng, 199)[0])
+        p.append(exchangeability_p(values, rng.integers(0, 4, 40), rng, 199)[0])
     assert 0.05 < np.mean(np.array(p) < 0.1) < 0.16
     assert np.mean(p) == pytest.approx(0.5, abs=0.08)
 
@@ -40,16 +40,16 @@ def test_the_smallest_shift_between_questions_is_found_within_them() -> None:
     values = rng.normal(size=(300, 1)) * 2000 + rng.normal(size=(300, 4))
     values[:, 0] += 1
     truth = np.zeros(300, dtype=np.int64)
-    assert exchange_p(values, truth, rng)[0] > 0.01
-    assert exchange_p(values - values.mean(axis=1, keepdims=True), truth, rng)[0] < 0.001
+    assert exchangeability_p(values, truth, rng)[0] > 0.01
+    assert exchangeability_p(values - values.mean(axis=1, keepdims=True), truth, rng)[0] < 0.001
 
 
 def test_published_rule_is_red_and_exchangeable_options_are_not() -> None:
-    found = audit_exchange(choices(times_noise(0.05, 0.15), 200, 0), 0)
+    found = audit_exchangeability(choices(times_noise(0.05, 0.15), 200, 0), 0)
     assert found[0].fell  # at any size
     assert found[0].name == "value, beside the others"
     assert found[0].items
-    fair = audit_exchange(choices(around_hidden(6), 200, 3), 0)
+    fair = audit_exchangeability(choices(around_hidden(6), 200, 3), 0)
     assert fair
     assert {line.verdict for line in fair} == {"few"}
     assert all(line.value >= 0.01 for line in fair)
@@ -61,7 +61,9 @@ def test_rounder_truths_are_seen() -> None:
         replace(q, options=tuple(f"{float(o):.1f}00" if i == q.truth else o for i, o in enumerate(q.options)))
         for q in asked
     ]
-    assert any(line.fell and line.name.startswith(("significant", "trailing")) for line in audit_exchange(told, 0))
+    assert any(
+        line.fell and line.name.startswith(("significant", "trailing")) for line in audit_exchangeability(told, 0)
+    )
 
 
 def test_twins_are_compared_and_kinds_of_question_kept_apart() -> None:
@@ -74,9 +76,9 @@ def test_twins_are_compared_and_kinds_of_question_kept_apart() -> None:
             asked.append(
                 question(f"j{number}{half}", ["Yes", "No"], half, form="judgment", twin=f"w{number}", question=text)
             )
-    found = audit_exchange(asked, 0)
+    found = audit_exchangeability(asked, 0)
     assert found[0].fell
     assert found[0].n == 60
     two = [replace(q, ask="far" if int(q.id[1:-1]) % 2 else "near") for q in asked]
-    assert {line.name.partition(":")[0] for line in audit_exchange(two, 0)} == {"far", "near"}
-    assert audit_exchange([question("o", value=2.0)], 0) == []
+    assert {line.name.partition(":")[0] for line in audit_exchangeability(two, 0)} == {"far", "near"}
+    assert audit_exchangeability([question("o", value=2.0)], 0) == []

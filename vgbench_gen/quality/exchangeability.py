@@ -9,18 +9,18 @@ Twins of a judgment are a question with two options here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.quality._blocks import PRINTED, Block, blocks, option_sets
-from vgbench_gen.quality.blind import twin_questions
+from vgbench_gen.quality._blocks import PRINTED, Block, list_option_sets, make_blocks
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import holm
+from vgbench_gen.quality.intervals import holm_adjusted
 from vgbench_gen.quality.questions import Question
+from vgbench_gen.quality.text_only import twin_questions
 
 LEVEL = 0.01
 FEWEST = 20
@@ -30,7 +30,7 @@ _CHUNK = 2_000_000  # values of one batch of permutations
 _TESTED_PRINT = frozenset({"significant", "trailing_zeros", "length"})
 
 
-def audit_exchange(questions: Sequence[Question], seed: int) -> list[Finding]:
+def audit_exchangeability(questions: Sequence[Question], seed: int) -> list[Finding]:
     """One line per quantity of the options of one task and form, each kind of question (ask) by itself.
 
     Nothing for open-ended questions. A line's value is its p, Holm-corrected over the lines of the task and form.
@@ -39,24 +39,16 @@ def audit_exchange(questions: Sequence[Question], seed: int) -> list[Finding]:
     if form == "open-ended":
         return []
     asked = twin_questions(questions) if form == "judgment" else list(questions)
-    found: list[tuple[Finding, FloatArray, IntArray]] = []
-    for ask in sorted({q.ask for q in asked}):
-        mine = [q for q in asked if q.ask == ask]
-        for block in blocks(mine, option_sets(mine)):
-            n, k = block.gaps.shape[:2]
-            if n < FEWEST or k < 2:
-                continue
-            truth = np.array([mine[row].truth for row in block.rows], dtype=np.int64)
-            for name, values in _quantities(block).items():
-                line = Finding(audit="exchange", name=f"{ask}: {name}" if ask else name, task=task, form=form, n=n)
-                ids = tuple(mine[block.rows[i]].id for i in _worst(values, truth))
-                found.append((replace(line, unit="p", bar=f">= {LEVEL:g}", items=ids), values, truth))
+    found = [
+        line for ask in sorted({q.ask for q in asked}) for line in _list_quantities([q for q in asked if q.ask == ask])
+    ]
+    found = [(replace(line, task=task, form=form), values, truth) for line, values, truth in found]
     draws = max(_FEWEST_DRAWS, _DRAWS_PER_LINE * len(found))
     lines: list[tuple[Finding, float]] = []
     for line, values, truth in found:
-        p, distance = exchange_p(values, truth, rng_for(seed, "exchange", task, form, line.name), draws)
+        p, distance = exchangeability_p(values, truth, rng_for(seed, "exchange", task, form, line.name), draws)
         lines.append((replace(line, detail=f"KS distance {distance:.3f}"), p))
-    adjusted = holm([p for _, p in lines])
+    adjusted = holm_adjusted([p for _, p in lines])
     # A small p proves unlike options at any size; that they are alike takes many questions.
     judged = [
         replace(line, value=p).judged(p >= LEVEL, conclusive=1 if p < LEVEL else 800)
@@ -65,7 +57,24 @@ def audit_exchange(questions: Sequence[Question], seed: int) -> list[Finding]:
     return sorted(judged, key=lambda f: f.value)
 
 
-def exchange_p(
+def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, FloatArray, IntArray]]:
+    """A line without its value for each quantity of the options of one kind of question (ask).
+
+    With the quantity of every option (n, k) and the places of the truths (n,).
+    """
+    ask = questions[0].ask
+    for block in make_blocks(questions, list_option_sets(questions)):
+        n, k = block.gaps.shape[:2]
+        if n < FEWEST or k < 2:
+            continue
+        truth = np.array([questions[row].truth for row in block.rows], dtype=np.int64)
+        for name, values in _quantities(block).items():
+            line = Finding(audit="exchange", name=f"{ask}: {name}" if ask else name, n=n)
+            ids = tuple(questions[block.rows[i]].id for i in _worst(values, truth))
+            yield replace(line, unit="p", bar=f">= {LEVEL:g}", items=ids), values, truth
+
+
+def exchangeability_p(
     values: FloatArray, truth: IntArray, rng: np.random.Generator, most: int = _FEWEST_DRAWS
 ) -> tuple[float, float]:
     """(p, KS distance) of right against wrong values (n, k) under permutations within questions.
