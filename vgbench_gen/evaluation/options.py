@@ -105,7 +105,7 @@ class AskOptions(Config):
     limit: Annotated[int, Flag("So many questions, drawn evenly; 0 for all.", "N", ("--limit", "--num-samples"))] = (
         Field(default=0, ge=0)
     )
-    """How many questions are asked, drawn evenly; 0 for all (see `base.chosen`)."""
+    """How many questions are asked, drawn evenly; 0 for all (see `base.choose_rows`)."""
 
     @field_validator("temperature")
     @classmethod
