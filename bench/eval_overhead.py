@@ -30,7 +30,7 @@ import numpy as np
 from bench.session import Session
 from bench.table import Row, lines
 from tests.backends.server import Apart, serving_apart
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.media import MediaStore
@@ -163,7 +163,7 @@ def grown(dataset: Dataset, media: MediaStore, number: int, folder: Path) -> Pat
             turn, place = divmod(n, len(places))
             item = dataset[int(places[place])]
             names = [name for name in ("id", "group_id", "twin_id", "pair_id") if getattr(item, name)]
-            new: dict[str, Any] = {name: stable_hash(getattr(item, name), str(turn), size=12) for name in names}
+            new: dict[str, Any] = {name: hash_stably(getattr(item, name), str(turn), size=12) for name in names}
             # Other words, or the client would share the reply of a question that is under way.
             words = f"{item.question} (variant {'i' * (turn + 1)})" if turn else item.question
             yield replace(item, **new, index=n, question=words, images=tuple(map(shrunk, item.images)))

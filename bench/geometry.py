@@ -6,9 +6,9 @@ import numpy as np
 
 from bench.session import Session
 from bench.table import Row, paired, seconds
-from vgbench_gen.geometry.overlap import pairwise_overlap
+from vgbench_gen.geometry.overlap import compute_pairwise_overlap
 from vgbench_gen.geometry.poses import make_pose, transform
-from vgbench_gen.geometry.visibility import seen_states
+from vgbench_gen.geometry.visibility import classify_seen
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 
@@ -35,7 +35,7 @@ def _visibility(view: SceneView) -> Row:
     frame = view.frames[len(view.frames) // 2]
 
     def ours() -> None:
-        seen_states(frame.depth_camera, frame.depth_m, frame.world_from_camera, points, view.tolerance)
+        classify_seen(frame.depth_camera, frame.depth_m, frame.world_from_camera, points, view.tolerance)
 
     ratio, ours_s, moved_s = paired(ours, lambda: transform(frame.camera_from_world, points), rounds=15)
     height, width = frame.depth_m.shape
@@ -59,7 +59,7 @@ def _overlap(view: SceneView) -> Row:
 
     def ours() -> None:
         for points in samples:
-            pairwise_overlap(points, Ks, depths_m, poses, view.tolerance, min_decided=30)
+            compute_pairwise_overlap(points, Ks, depths_m, poses, view.tolerance, min_decided=30)
 
     ours()
     spent = min(seconds(ours) for _ in range(3))

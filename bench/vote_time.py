@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.session import Session
 from bench.table import Row
-from vgbench_gen.core.rng import bytes_digest, rng_for
+from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
@@ -82,7 +82,7 @@ def _model(folder: Path, ids: list[str], k: int) -> None:
             file.write(json.dumps(line | {"response": _REPLY}) + "\n")
     right = (rng_for(0, "bench", "vote", spec).random(len(ids)) < _RIGHT).tolist()
     made = [_row(name, float(good)) for name, good in zip(ids, right, strict=True)]
-    digest = bytes_digest(path.read_bytes())
+    digest = digest_bytes(path.read_bytes())
     write_scores(
         SavedScores(
             folder / SCORES / path.name, ScoreHeader(SCORER_VERSION, fingerprint, digest, spec, spec), tuple(made)

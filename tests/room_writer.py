@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tests.scene_factory import RoomScene
 from vgbench_gen.core.types import Camera, OrientedBox
-from vgbench_gen.geometry.boxes import clip_rect, moved, project_rect
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.boxes import clip_rect, project_rect, transform_box
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.samples.encode import add_tar_member, convert_to_millimetres, encode_png
 from vgbench_gen.samples.write_ca1m import compute_camera_from_level
@@ -27,10 +27,12 @@ def write_ca1m(root: Path, room: RoomScene, video: str = "90000001") -> Path:
         T = frame.world_from_camera
         head = f"{video}/{1_000_000_000 + 100_000_000 * int(frame.id)}"
         camera, depth_camera = frame.camera, frame.depth_camera
-        sensor = resized(camera, camera.width // 4, camera.height // 4)
+        sensor = resize_camera(camera, camera.width // 4, camera.height // 4)
         depth_mm = convert_to_millimetres(frame.depth_m())
         sensor_mm = cv2.resize(depth_mm, sensor.size, interpolation=cv2.INTER_NEAREST)
-        objects = [_instance(o.instance_id, o.label, moved(o.box, invert(T), "camera"), camera) for o in room.objects]
+        objects = [
+            _instance(o.instance_id, o.label, transform_box(o.box, invert(T), "camera"), camera) for o in room.objects
+        ]
         members |= {
             f"{head}.wide/image.png": encode_png(frame.color()),
             f"{head}.wide/image/K.json": _json(camera.K),

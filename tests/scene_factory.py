@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, OrientedBox
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import make_pose, transform
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
 
@@ -85,7 +85,7 @@ def room_scene(
         width,
         height,
     )
-    depth_camera = resized(camera, round(width * depth_scale), round(height * depth_scale))
+    depth_camera = resize_camera(camera, round(width * depth_scale), round(height * depth_scale))
     rendered = []
     target = np.array([3.0, 2.9, 0.7])
     for i, angle in enumerate(np.linspace(-1.0, 1.0, frames)):

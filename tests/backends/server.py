@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vgbench_gen.core.rng import bytes_digest, rng_for
+from vgbench_gen.core.rng import digest_bytes, rng_for
 
 _PHRASES = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests", 500: "Internal Server Error"}
 
@@ -55,7 +55,7 @@ class Seen:
 
     @property
     def digest(self) -> str:
-        return bytes_digest(self.body)
+        return digest_bytes(self.body)
 
     @property
     def text(self) -> str:

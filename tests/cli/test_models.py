@@ -14,7 +14,7 @@ import pytest
 
 from tests.backends.server import Play, Seen, Server, refusal, reply, serving
 from vgbench_gen.cli.main import main
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.text.render import load_words, templates_root
 
 KEY = "sk-cli-0c1d2e3f4a5b6c7d"
@@ -44,7 +44,7 @@ def good(seen: Seen) -> Play:
         WORDS["text.ask"]: lambda: "Harbour.",
         WORDS["image.ask"]: lambda: looked(seen),
         WORDS["json.ask"]: lambda: '{"place": "harbour"}',
-        WORDS["draw.ask"]: lambda: stable_hash(str(asked["seed"] if asked["temperature"] else 0)),
+        WORDS["draw.ask"]: lambda: hash_stably(str(asked["seed"] if asked["temperature"] else 0)),
     }
     return reply(answers[seen.text]())
 
@@ -142,7 +142,7 @@ def test_settings_that_are_not_honoured(server: Server, capsys: pytest.CaptureFi
     def fixed(seen: Seen) -> Play:
         if "temperature" in seen.json:
             return refusal(400, "no", code="unsupported_value", param="temperature")
-        return good(seen) if seen.text != WORDS["draw.ask"] else reply(stable_hash(str(seen.json.get("seed"))))
+        return good(seen) if seen.text != WORDS["draw.ask"] else reply(hash_stably(str(seen.json.get("seed"))))
 
     server.behave = fixed
     assert check(server) == 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.scene_factory import room_scene
 from vgbench_gen.core.types import Camera
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import matrix_to_quaternion
 from vgbench_gen.samples.encode import encode_png
 
@@ -25,7 +25,7 @@ def write_sequence(root: Path, frames: int = 14) -> Path:
         (folder / name).mkdir(parents=True)
     pairs, poses = ["# time image time depth"], ["# time tx ty tz qx qy qz qw"]
     for number, frame in enumerate(room_scene(seed=1, frames=frames).frames):
-        frame.camera = frame.depth_camera = resized(CAMERA, SIZE[0] // 2, SIZE[1] // 2)
+        frame.camera = frame.depth_camera = resize_camera(CAMERA, SIZE[0] // 2, SIZE[1] // 2)
         depth = cv2.resize(np.round(frame.depth_m() * 5000).astype(np.uint16), SIZE, interpolation=cv2.INTER_NEAREST)
         time_s, later_s = f"{100 + 0.1 * number:.6f}", f"{100.004 + 0.1 * number:.6f}"
         (folder / "rgb" / f"{time_s}.png").write_bytes(encode_png(cv2.resize(frame.color(), SIZE)))

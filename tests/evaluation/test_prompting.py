@@ -10,7 +10,7 @@ import pytest
 
 from tests.store.examples import make_item
 from vgbench_gen.core.errors import UnknownNameError
-from vgbench_gen.core.spread import uniform
+from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.options import VISUAL_COT, AskOptions
@@ -78,7 +78,7 @@ def test_room_to_think(model: str, tokens: int) -> None:
      (9, 8, [0, 1, 2, 3, 4, 5, 6, 8]), (3, 8, [0, 1, 2]), (9, 1, [0]), (9, 0, [*range(9)]), (0, 8, [])],
 )  # fmt: skip
 def test_frames_of_a_video(total: int, wanted: int, places: list[int]) -> None:
-    assert uniform(total, wanted) == places
+    assert choose_evenly(total, wanted) == places
     video = make_item(images=tuple(f"{k}.jpg" for k in range(total)), input_modality="video")
     options = AskOptions(video_frames=wanted)
     found = asked(video, options.settings("m"), options)
@@ -96,7 +96,7 @@ def test_frames_count_before_the_limit_on_images_and_are_part_of_the_request() -
     assert [one.problem.partition(":")[0] for one in found] == ["", "too_many_images", ""]
     assert found[0].digest != found[2].digest
     other = asked(make_item(), told[0].settings("m"), told[0].model_copy(update={"wrong_images": True}), other=video)
-    assert [image.k for image in other.images] == uniform(40, 8)
+    assert [image.k for image in other.images] == choose_evenly(40, 8)
 
 
 def test_only_choices_turn() -> None:

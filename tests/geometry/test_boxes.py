@@ -91,7 +91,7 @@ def test_corners_edges_and_contents_agree_with_trimesh(seed: int) -> None:
 @settings(max_examples=25, deadline=None)
 def test_from_corners_there_and_back(seed: int) -> None:
     box = random_box(np.random.default_rng(seed))
-    again = boxes.from_corners(boxes.corners(box), "camera")
+    again = boxes.fit_to_corners(boxes.corners(box), "camera")
     np.testing.assert_allclose(again.center_m, box.center_m, atol=1e-12)
     np.testing.assert_allclose(again.size_m, box.size_m, atol=1e-12)
     np.testing.assert_allclose(again.rotation, box.rotation, atol=1e-12)
@@ -106,15 +106,15 @@ def test_corners_in_another_order_are_no_cuboid() -> None:
         r"^corners are flat or not in the order \(---\)\(\+--\)\(\+\+-\)\(-\+-\)\(--\+\)\(\+-\+\)\(\+\+\+\)\(-\+\+\)$"
     )
     with pytest.raises(GeometryError, match=message):
-        boxes.from_corners(mirrored)
+        boxes.fit_to_corners(mirrored)
     assert boxes.cuboid_residual_m(mirrored) > 0.1
     assert boxes.cuboid_residual_m(corners[[0, 1, 3, 2, 4, 5, 7, 6]]) > 0.1
     flat = corners.copy()
     flat[4:] = flat[:4]
     with pytest.raises(GeometryError, match=message):
-        boxes.from_corners(flat)
+        boxes.fit_to_corners(flat)
     with pytest.raises(GeometryError, match=r"^a box has 8 finite corners, got an array of shape \(7, 3\)$"):
-        boxes.from_corners(corners[:7])
+        boxes.fit_to_corners(corners[:7])
     flat[0] = np.nan
     assert boxes.cuboid_residual_m(flat) == np.inf
 
@@ -132,10 +132,10 @@ def test_moved_carries_the_corners() -> None:
     rng = np.random.default_rng(3)
     box = random_box(rng)
     camera_from_world = poses.make_pose(Rotation.random(rng=rng).as_matrix(), [1.0, 2, 3])
-    there = boxes.moved(box, camera_from_world, "camera")
+    there = boxes.transform_box(box, camera_from_world, "camera")
     np.testing.assert_allclose(boxes.corners(there), poses.transform(camera_from_world, boxes.corners(box)), atol=1e-12)
     assert there.frame == "camera"
-    back = boxes.moved(there, poses.invert(camera_from_world), "world")
+    back = boxes.transform_box(there, poses.invert(camera_from_world), "world")
     np.testing.assert_allclose(boxes.corners(back), boxes.corners(box), atol=1e-12)
 
 
@@ -149,7 +149,7 @@ def test_iou_agrees_with_half_space_intersection(seed: int) -> None:
     assert boxes.iou_3d(a, b) == pytest.approx(expected, abs=1e-7)
     assert boxes.iou_3d(b, a) == pytest.approx(boxes.iou_3d(a, b), abs=1e-9)
     other = poses.make_pose(Rotation.random(rng=rng).as_matrix(), rng.uniform(-5, 5, 3))
-    again = boxes.iou_3d(boxes.moved(a, other, "camera"), boxes.moved(b, other, "camera"))
+    again = boxes.iou_3d(boxes.transform_box(a, other, "camera"), boxes.transform_box(b, other, "camera"))
     assert again == pytest.approx(boxes.iou_3d(a, b), abs=1e-9)
 
 
@@ -202,7 +202,7 @@ def test_iou_of_known_pairs(a: OrientedBox, b: OrientedBox, iou: float) -> None:
     turn = poses.make_pose(Rotation.from_rotvec([0.5, 1.0, -0.7]).as_matrix(), [3.0, -2.0, 5.0])
     for first, second in ((a, b), (b, a)):
         assert boxes.iou_3d(first, second) == pytest.approx(iou, abs=1e-9)
-        moved = boxes.moved(first, turn, "world"), boxes.moved(second, turn, "world")
+        moved = boxes.transform_box(first, turn, "world"), boxes.transform_box(second, turn, "world")
         assert boxes.iou_3d(*moved) == pytest.approx(iou, abs=1e-9)
 
 
@@ -229,7 +229,7 @@ def test_project_rect_agrees_with_opencv_and_ignores_ray_scaling(seed: int) -> N
     pixels, _ = cv2.projectPoints(boxes.corners(box), np.zeros(3), np.zeros(3), CAMERA.K, np.zeros(4))
     expected = [*pixels[:, 0].min(axis=0), *pixels[:, 0].max(axis=0)]
     assert rect == pytest.approx(expected, abs=1e-6)
-    scaled = boxes.scaled_about_camera(box, 1.3)
+    scaled = boxes.scale_about_camera(box, 1.3)
     np.testing.assert_allclose(boxes.corners(scaled), 1.3 * boxes.corners(box), atol=1e-12)
     assert boxes.project_rect(CAMERA, scaled) == pytest.approx(rect, abs=1e-9)
 
@@ -247,7 +247,7 @@ def test_world_boxes_are_not_projected_or_scaled() -> None:
     with pytest.raises(
         ValueError, match=r"^needs a box in the camera frame and a positive scale, got 'world' and 1.3$"
     ):
-        boxes.scaled_about_camera(box_at(0), 1.3)
+        boxes.scale_about_camera(box_at(0), 1.3)
 
 
 @given(SEEDS)
@@ -255,7 +255,7 @@ def test_world_boxes_are_not_projected_or_scaled() -> None:
 def test_gravity_aligned_box_has_trimeshs_smallest_footprint(seed: int) -> None:
     rng = np.random.default_rng(seed)
     points = rng.normal(size=(200, 3)) * (1.0, 0.4, 0.7)
-    box = boxes.gravity_aligned_box(points, (0, 0, 2.0), trim=0.0)
+    box = boxes.fit_gravity_aligned_box(points, (0, 0, 2.0), trim=0.0)
     _, footprint = trimesh.bounds.oriented_bounds_2D(points[:, :2])
     assert box.size_m[0] * box.size_m[1] == pytest.approx(float(np.prod(footprint)), rel=1e-6)
     assert box.size_m[2] == pytest.approx(float(np.ptp(points[:, 2])))
@@ -265,7 +265,7 @@ def test_gravity_aligned_box_has_trimeshs_smallest_footprint(seed: int) -> None:
     assert boxes.contains(box, points, 1e-9).all()
     # another world, another up vector
     other = poses.make_pose(Rotation.random(rng=rng).as_matrix(), rng.uniform(-5, 5, 3))
-    again = boxes.gravity_aligned_box(poses.transform(other, points), other[:3, 2], trim=0.0, frame="camera")
+    again = boxes.fit_gravity_aligned_box(poses.transform(other, points), other[:3, 2], trim=0.0, frame="camera")
     np.testing.assert_allclose(again.size_m, box.size_m, atol=1e-9)
     np.testing.assert_allclose(again.center_m, poses.transform(other, box.center_m[None])[0], atol=1e-9)
     np.testing.assert_allclose(again.rotation[:, 2], other[:3, 2], atol=1e-12)
@@ -278,11 +278,11 @@ def test_gravity_aligned_box_recovers_a_box_despite_stray_points(yaw_deg: float)
     true = OrientedBox(np.array([1.0, 2.0, 0.5]), np.array([1.6, 0.8, 0.75]), R)
     surface, _ = trimesh.sample.sample_surface(as_mesh(true), 8000, seed=1)
     stray = np.random.default_rng(0).uniform(-3, 5, (40, 3))
-    box = boxes.gravity_aligned_box(np.concatenate([surface, stray]), (0, 0, 1))
+    box = boxes.fit_gravity_aligned_box(np.concatenate([surface, stray]), (0, 0, 1))
     np.testing.assert_allclose(box.size_m, true.size_m, atol=0.03)
     np.testing.assert_allclose(box.center_m, true.center_m, atol=0.02)
     assert abs(box.rotation[:, 0] @ R[:, 0]) > np.cos(np.radians(1.5))
-    loose = boxes.gravity_aligned_box(np.concatenate([surface, stray]), (0, 0, 1), trim=0.0)
+    loose = boxes.fit_gravity_aligned_box(np.concatenate([surface, stray]), (0, 0, 1), trim=0.0)
     assert loose.size_m.min() > 4
 
 
@@ -296,7 +296,7 @@ def test_gravity_aligned_box_recovers_a_box_despite_stray_points(yaw_deg: float)
 )
 def test_points_without_a_box(points: Array, message: str) -> None:
     with pytest.raises(GeometryError, match=message):
-        boxes.gravity_aligned_box(points, (0, 0, 1))
+        boxes.fit_gravity_aligned_box(points, (0, 0, 1))
 
 
 def test_rectangles() -> None:

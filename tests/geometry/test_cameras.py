@@ -41,18 +41,20 @@ def looking(yaw_deg: float, pitch_deg: float, roll_deg: float = 0.0) -> Array:
 def test_quarter_turn_agrees_with_rot90_pixel_by_pixel(k: int) -> None:
     pose = looking(30, -10, 5)
     rays = world_rays(CAMERA, pose)
-    turned_camera = cameras.quarter_turned(CAMERA, k)
-    turned = world_rays(turned_camera, cameras.turned_pose(pose, k))
+    turned_camera = cameras.rotate_camera_by_quarters(CAMERA, k)
+    turned = world_rays(turned_camera, cameras.rotate_pose_by_quarters(pose, k))
     np.testing.assert_allclose(turned, np.rot90(rays, k), atol=1e-12)
-    np.testing.assert_array_equal(cameras.turned_pose(pose, k)[:3, 3], pose[:3, 3])
+    np.testing.assert_array_equal(cameras.rotate_pose_by_quarters(pose, k)[:3, 3], pose[:3, 3])
     # pixels: the image of pixel coordinates, turned, says where each went
-    went = cameras.turned_pixels(np.rot90(pixel_grid(CAMERA), k), CAMERA.width, CAMERA.height, k)
+    went = cameras.rotate_pixels_by_quarters(np.rot90(pixel_grid(CAMERA), k), CAMERA.width, CAMERA.height, k)
     np.testing.assert_array_equal(went, pixel_grid(turned_camera))
     # points of the camera frame
     point = np.array([0.2, -0.1, 2.0])
     uv, z = projection.project(turned_camera, cameras.quarter_turn_rotation(k) @ point)
     before, z_before = projection.project(CAMERA, point)
-    np.testing.assert_allclose(uv, cameras.turned_pixels(before, CAMERA.width, CAMERA.height, k), atol=1e-12)
+    np.testing.assert_allclose(
+        uv, cameras.rotate_pixels_by_quarters(before, CAMERA.width, CAMERA.height, k), atol=1e-12
+    )
     assert z == z_before
 
 
@@ -62,15 +64,15 @@ def test_turned_rect_agrees_with_rot90_of_a_mask(k: int) -> None:
     mask[4:9, 11:23] = True
     rows, columns = np.nonzero(np.rot90(mask, k))
     outer = (columns.min() - 0.5, rows.min() - 0.5, columns.max() + 0.5, rows.max() + 0.5)
-    assert cameras.turned_rect((10.5, 3.5, 22.5, 8.5), CAMERA.width, CAMERA.height, k) == outer
+    assert cameras.rotate_rect_by_quarters((10.5, 3.5, 22.5, 8.5), CAMERA.width, CAMERA.height, k) == outer
 
 
 def test_four_quarter_turns_are_the_identity() -> None:
     camera, pose, rect, width, height = CAMERA, looking(70, 20, 40), (1.0, 2.0, 7.5, 9.0), 32, 24
     turned_rect, start = rect, pose
     for _ in range(4):
-        camera, pose = cameras.quarter_turned(camera, 1), cameras.turned_pose(pose, 1)
-        turned_rect = cameras.turned_rect(turned_rect, width, height, 1)
+        camera, pose = cameras.rotate_camera_by_quarters(camera, 1), cameras.rotate_pose_by_quarters(pose, 1)
+        turned_rect = cameras.rotate_rect_by_quarters(turned_rect, width, height, 1)
         width, height = height, width
     np.testing.assert_allclose(camera.K, CAMERA.K, atol=1e-12)
     assert camera.size == CAMERA.size
@@ -81,10 +83,10 @@ def test_four_quarter_turns_are_the_identity() -> None:
 @given(st.integers(0, 3), st.floats(-180, 180), st.floats(-75, 75), st.floats(-40, 40))
 @settings(max_examples=60, deadline=None)
 def test_upright_turns_undo_the_sensors_orientation(k: int, yaw: float, pitch: float, roll: float) -> None:
-    held = cameras.turned_pose(looking(yaw, pitch, roll), k)
-    turns = cameras.upright_turns(held, (0, 0, 1))
+    held = cameras.rotate_pose_by_quarters(looking(yaw, pitch, roll), k)
+    turns = cameras.count_upright_turns(held, (0, 0, 1))
     assert turns == (-k) % 4
-    up = cameras.up_in_camera(cameras.turned_pose(held, turns), (0, 0, 1))
+    up = cameras.up_in_camera(cameras.rotate_pose_by_quarters(held, turns), (0, 0, 1))
     assert up[1] < 0
     assert abs(up[0]) < abs(up[1])
 
@@ -93,13 +95,13 @@ def test_upright_turns_undo_the_sensors_orientation(k: int, yaw: float, pitch: f
 @settings(max_examples=20, deadline=None)
 def test_upright_turns_do_not_depend_on_the_world(k: int, seed: int) -> None:
     other = poses.make_pose(Rotation.random(rng=np.random.default_rng(seed)).as_matrix(), [4.0, 5, 6])
-    held = other @ cameras.turned_pose(looking(10, -20, 15), k)
-    assert cameras.upright_turns(held, other[:3, :3] @ (0, 0, 1)) == (-k) % 4
+    held = other @ cameras.rotate_pose_by_quarters(looking(10, -20, 15), k)
+    assert cameras.count_upright_turns(held, other[:3, :3] @ (0, 0, 1)) == (-k) % 4
 
 
 @pytest.mark.parametrize("pitch", [-90.0, 90.0])
 def test_looking_straight_up_or_down_has_no_upright(pitch: float) -> None:
-    assert cameras.upright_turns(cameras.turned_pose(looking(20, pitch), 1), (0, 0, 1)) == 0
+    assert cameras.count_upright_turns(cameras.rotate_pose_by_quarters(looking(20, pitch), 1), (0, 0, 1)) == 0
 
 
 def test_up_in_a_z_up_world_is_the_third_row_of_the_pose() -> None:
@@ -110,28 +112,28 @@ def test_up_in_a_z_up_world_is_the_third_row_of_the_pose() -> None:
 
 @pytest.mark.parametrize("size", [(64, 48), (16, 12), (48, 24), (40, 33)])
 def test_resized_agrees_with_opencv_resize(size: tuple[int, int]) -> None:
-    resized = cameras.resized(CAMERA, *size)
+    resized = cameras.resize_camera(CAMERA, *size)
     coordinates = cv2.resize(pixel_grid(CAMERA), size, interpolation=cv2.INTER_LINEAR)
     inner = (slice(3, -3), slice(3, -3))
     came_from = projection.back_project(CAMERA, coordinates, np.ones(size[::-1]))[inner]
     rays = projection.back_project(resized, pixel_grid(resized), np.ones(size[::-1]))[inner]
     np.testing.assert_allclose(rays, came_from, atol=1e-6)
     assert resized.size == size
-    back = cameras.resized(resized, *CAMERA.size)
+    back = cameras.resize_camera(resized, *CAMERA.size)
     np.testing.assert_allclose(back.K, CAMERA.K, atol=1e-12)
 
 
 def test_cropped_agrees_with_slicing() -> None:
     rays = world_rays(CAMERA, np.eye(4))
-    crop = cameras.cropped(CAMERA, 5, 3, 20, 11)
+    crop = cameras.crop_camera(CAMERA, 5, 3, 20, 11)
     np.testing.assert_allclose(world_rays(crop, np.eye(4)), rays[3:14, 5:25], atol=1e-12)
-    assert cameras.cropped(CAMERA, 0, 0, 32, 24).size == (32, 24)
+    assert cameras.crop_camera(CAMERA, 0, 0, 32, 24).size == (32, 24)
 
 
 @pytest.mark.parametrize("rect", [(-1, 0, 5, 5), (0, -1, 5, 5), (28, 0, 5, 5), (0, 20, 5, 5), (0, 0, 0, 5)])
 def test_crop_outside_the_image(rect: tuple[int, int, int, int]) -> None:
     with pytest.raises(ValueError, match=r"^crop \d+x\d+\+-?\d+\+-?\d+ is not inside 32x24$"):
-        cameras.cropped(CAMERA, *rect)
+        cameras.crop_camera(CAMERA, *rect)
 
 
 def test_field_of_view_is_the_angle_between_the_edges() -> None:

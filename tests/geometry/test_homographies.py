@@ -21,7 +21,7 @@ def random_homography(rng: np.random.Generator) -> Array:
     """A homography of the sampler's kind."""
     angle, scale = rng.uniform(-40, 40), rng.uniform(0.7, 1.4)
     tx, ty, px, py = *rng.uniform(-80, 80, 2), *rng.uniform(-0.2, 0.2, 2)
-    return homography.similarity_perspective(W, H, angle, scale, tx, ty, px, py)
+    return homography.make_similarity_perspective(W, H, angle, scale, tx, ty, px, py)
 
 
 @given(SEEDS)
@@ -33,14 +33,14 @@ def test_fitting_and_applying_agree_with_opencv(seed: int) -> None:
     mapped = cv2.perspectiveTransform(uv[None], M)[0]
     np.testing.assert_allclose(homography.apply(M, uv), mapped, atol=1e-6)
     np.testing.assert_allclose(homography.apply(-3.0 * M, uv.reshape(5, 6, 2)), mapped.reshape(5, 6, 2), atol=1e-6)
-    np.testing.assert_allclose(homography.from_points(uv, mapped), M, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(homography.fit_to_points(uv, mapped), M, rtol=1e-6, atol=1e-8)
     corners = homography.image_corners(W, H)
     four = homography.apply(M, corners)
     exact = cv2.getPerspectiveTransform(corners.astype(np.float32), four.astype(np.float32))
-    assert homography.corner_error_px(homography.from_points(corners, four), exact, W, H) < 1e-3
+    assert homography.corner_error_px(homography.fit_to_points(corners, four), exact, W, H) < 1e-3
     noisy = mapped + rng.normal(0, 0.5, mapped.shape)
     fitted, _ = cv2.findHomography(uv, noisy, 0)
-    assert homography.corner_error_px(homography.from_points(uv, noisy), fitted, W, H) < 1.0
+    assert homography.corner_error_px(homography.fit_to_points(uv, noisy), fitted, W, H) < 1.0
     back = homography.apply(np.linalg.inv(M), mapped)
     np.testing.assert_allclose(back, uv, atol=1e-6)
 
@@ -75,18 +75,20 @@ def test_kept_fraction_of_known_shifts() -> None:
 def test_similarity_agrees_with_opencv(angle: float, scale: float, tx: float, ty: float) -> None:
     affine = cv2.getRotationMatrix2D(((W - 1) / 2, (H - 1) / 2), -angle, scale)  # OpenCV turns the other way
     affine[:, 2] += np.array([tx, ty])
-    built = homography.similarity_perspective(W, H, angle, scale, tx, ty)
+    built = homography.make_similarity_perspective(W, H, angle, scale, tx, ty)
     np.testing.assert_allclose(built, np.vstack([affine, [0, 0, 1]]), atol=1e-9)
 
 
 def test_builder_at_rest_and_clockwise() -> None:
-    np.testing.assert_array_equal(homography.similarity_perspective(W, H), np.eye(3))
-    turned = homography.apply(homography.similarity_perspective(W, H, angle_deg=90), [(W - 1) / 2 + 10, (H - 1) / 2])
+    np.testing.assert_array_equal(homography.make_similarity_perspective(W, H), np.eye(3))
+    turned = homography.apply(
+        homography.make_similarity_perspective(W, H, angle_deg=90), [(W - 1) / 2 + 10, (H - 1) / 2]
+    )
     np.testing.assert_allclose(turned, [(W - 1) / 2, (H - 1) / 2 + 10], atol=1e-9)
 
 
 def test_perspective_keeps_the_centre_and_sets_the_denominator() -> None:
-    M = homography.similarity_perspective(W, H, px=0.2, py=-0.1)
+    M = homography.make_similarity_perspective(W, H, px=0.2, py=-0.1)
     centre = np.array([(W - 1) / 2, (H - 1) / 2])
     np.testing.assert_allclose(homography.apply(M, centre), centre, atol=1e-9)
     w = homography.denominators(M, W, H)
@@ -109,7 +111,7 @@ def test_pixels_beyond_the_horizon_go_nowhere() -> None:
 
 def test_normalised() -> None:
     M = random_homography(np.random.default_rng(0))
-    np.testing.assert_allclose(homography.normalised(-7 * M), M)
+    np.testing.assert_allclose(homography.normalise_homography(-7 * M), M)
     cases = [
         (np.diag([1.0, 1, 0]), "^homography sends pixel .0, 0. to infinity, so it cannot be scaled to H33 = 1$"),
         (np.diag([1.0, 0, 1]), "^homography cannot be inverted$"),
@@ -118,7 +120,7 @@ def test_normalised() -> None:
     ]
     for matrix, message in cases:
         with pytest.raises(GeometryError, match=message):
-            homography.normalised(matrix)
+            homography.normalise_homography(matrix)
 
 
 SQUARE: list[list[float]] = [[0.0, 0], [9, 0], [9, 9], [0, 9]]
@@ -135,7 +137,7 @@ SQUARE: list[list[float]] = [[0.0, 0], [9, 0], [9, 9], [0, 9]]
 )
 def test_pixels_that_fix_no_homography(src: list[list[float]], message: str) -> None:
     with pytest.raises(GeometryError, match=message):
-        homography.from_points(src, src if len(src) == 4 and src[0] != src[1] else SQUARE)
+        homography.fit_to_points(src, src if len(src) == 4 and src[0] != src[1] else SQUARE)
 
 
 def test_corner_moves_are_errors_against_the_identity() -> None:

@@ -20,13 +20,13 @@ def Ks_of(room: Any) -> Any:
 def test_pairwise_states_agree_with_the_exact_route(room: Any) -> None:
     for a in range(6):
         exact = [
-            visibility.co_visible(room.camera, room.depths[a], room.poses[a], room.camera, depth, pose, LASER)
+            visibility.find_co_visible(room.camera, room.depths[a], room.poses[a], room.camera, depth, pose, LASER)
             for depth, pose in zip(room.depths, room.poses, strict=True)
         ]
         points = exact[0].points_world
-        states = overlap.pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
+        states = overlap.compute_pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
         assert (states == np.stack([e.state for e in exact])).mean() > 0.998
-        shares = overlap.pairwise_overlap(points, Ks_of(room), room.depths, room.poses, LASER)
+        shares = overlap.compute_pairwise_overlap(points, Ks_of(room), room.depths, room.poses, LASER)
         np.testing.assert_allclose(shares, [visibility.overlap_fraction(e.state) for e in exact], atol=0.005)
         assert shares[a] > 0.999
 
@@ -34,41 +34,41 @@ def test_pairwise_states_agree_with_the_exact_route(room: Any) -> None:
 def test_each_view_uses_its_own_k(room: Any) -> None:
     Ks = Ks_of(room)
     Ks[2, 0, 2] += 40
-    points = visibility.co_visible(
+    points = visibility.find_co_visible(
         room.camera, room.depths[0], room.poses[0], room.camera, room.depths[0], room.poses[0], LASER
     ).points_world
-    plain = overlap.pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
-    changed = overlap.pairwise_states(points, Ks, room.depths, room.poses, LASER)
+    plain = overlap.compute_pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
+    changed = overlap.compute_pairwise_states(points, Ks, room.depths, room.poses, LASER)
     np.testing.assert_array_equal((plain != changed).any(axis=1), [False, False, True, False, False, False])
 
 
 def test_states_are_the_same_far_from_the_origin(room: Any) -> None:
-    points = visibility.co_visible(
+    points = visibility.find_co_visible(
         room.camera, room.depths[0], room.poses[0], room.camera, room.depths[0], room.poses[0], LASER
     ).points_world
-    near = overlap.pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
+    near = overlap.compute_pairwise_states(points, Ks_of(room), room.depths, room.poses, LASER)
     shift = np.array([3e5, -2e5, 1e3])
     moved = room.poses.copy()
     moved[:, :3, 3] += shift
-    far = overlap.pairwise_states(points + shift, Ks_of(room), room.depths, moved, LASER)
+    far = overlap.compute_pairwise_states(points + shift, Ks_of(room), room.depths, moved, LASER)
     assert (near == far).mean() > 0.999
-    assert overlap.pairwise_states(points[:0], Ks_of(room), room.depths, room.poses, LASER).shape == (6, 0)
+    assert overlap.compute_pairwise_states(points[:0], Ks_of(room), room.depths, room.poses, LASER).shape == (6, 0)
 
 
 def test_overlap_table_agrees_with_pairs_and_with_any_chunk(room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     depths = room.depths.copy()
     depths[4, :, :60] = 0
-    table = overlap.overlap_table(Ks_of(room), depths, room.poses, SENSOR, samples_per_frame=300)
+    table = overlap.compute_overlap_table(Ks_of(room), depths, room.poses, SENSOR, samples_per_frame=300)
     for a in range(6):
         for b in range(6):
-            pair = visibility.co_visible(
+            pair = visibility.find_co_visible(
                 room.camera, depths[a], room.poses[a], room.camera, depths[b], room.poses[b], SENSOR, stride=8
             )
             assert table[a, b] == pytest.approx(visibility.overlap_fraction(pair.state), abs=0.01), (a, b)
     assert table.shape == (6, 6)
     assert len(np.unique(table.round(3))) > 10
     monkeypatch.setattr(overlap, "_CHUNK", 500)
-    again = overlap.overlap_table(Ks_of(room), depths, room.poses, SENSOR, samples_per_frame=300)
+    again = overlap.compute_overlap_table(Ks_of(room), depths, room.poses, SENSOR, samples_per_frame=300)
     np.testing.assert_array_equal(again, table)
 
 
@@ -76,7 +76,7 @@ def test_too_few_decisions_are_no_overlap(room: Any) -> None:
     depths = np.zeros_like(room.depths)
     depths[0] = room.depths[0]
     depths[1, 60, 80] = room.depths[1, 60, 80]
-    table = overlap.overlap_table(Ks_of(room), depths, room.poses, SENSOR, min_decided=20)
+    table = overlap.compute_overlap_table(Ks_of(room), depths, room.poses, SENSOR, min_decided=20)
     assert table[0, 0] > 0.99
     np.testing.assert_array_equal(table[2:], 0)
     np.testing.assert_array_equal(table[1], 0)

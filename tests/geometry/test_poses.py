@@ -102,8 +102,8 @@ def test_no_quaternion(q: list[float]) -> None:
 def test_nearest_rotation_is_proper_and_beats_others(seed: int) -> None:
     rng = np.random.default_rng(seed)
     M = rng.normal(size=(3, 3))
-    R = poses.nearest_rotation(M)
-    assert float(poses.orthonormality_deviation(R)) < 1e-12
+    R = poses.find_nearest_rotation(M)
+    assert float(poses.measure_orthonormality_deviation(R)) < 1e-12
     assert np.linalg.det(R) > 0
     others = Rotation.random(200, rng=rng).as_matrix()
     assert np.linalg.norm(R - M) <= np.linalg.norm(others - M, axis=(1, 2)).min() + 1e-12

@@ -56,7 +56,7 @@ def test_there_and_back_and_rescaled(seed: int, width: int, height: int) -> None
     _, pose, points = view(seed)
     uv, z = projection.project_world(CAMERA, pose, points)
     np.testing.assert_allclose(poses.transform(pose, projection.back_project(CAMERA, uv, z)), points, atol=1e-9)
-    resized = cameras.resized(CAMERA, width, height)
+    resized = cameras.resize_camera(CAMERA, width, height)
     uv_resized, _ = projection.project_world(resized, pose, points)
     np.testing.assert_allclose(uv_resized, (uv + 0.5) * (width / 640, height / 480) - 0.5, rtol=1e-9, atol=1e-6)
 
@@ -66,10 +66,10 @@ def test_points_behind_the_camera_have_no_pixel() -> None:
     uv, z = projection.project(CAMERA, points)
     np.testing.assert_array_equal(np.isnan(uv).any(axis=-1), [False, True, True, True, True])
     np.testing.assert_array_equal(z, [2, -2, 0, 0, 1])
-    np.testing.assert_array_equal(projection.in_image(CAMERA, uv), [True, False, False, False, False])
+    np.testing.assert_array_equal(projection.is_in_image(CAMERA, uv), [True, False, False, False, False])
     # the mirrored pixel that a plain division would give lies well inside the image
     wrapped, _ = cv2.projectPoints(points[1:2], np.zeros(3), np.zeros(3), CAMERA.K, np.zeros(4))
-    assert projection.in_image(CAMERA, wrapped[0, 0])
+    assert projection.is_in_image(CAMERA, wrapped[0, 0])
 
 
 def test_depth_points_agree_with_open3d() -> None:
@@ -82,7 +82,7 @@ def test_depth_points_agree_with_open3d() -> None:
     cloud = o3d.geometry.PointCloud.create_from_depth_image(
         o3d.geometry.Image(depth), intrinsic, depth_scale=1.0, depth_trunc=100.0
     )
-    points, uv = projection.depth_points(camera, depth)
+    points, uv = projection.back_project_depth(camera, depth)
     np.testing.assert_allclose(points, np.asarray(cloud.points), atol=1e-6)
     assert len(points) == int((depth > 0).sum())
     np.testing.assert_allclose(projection.project(camera, points)[0], uv, atol=1e-9)
@@ -101,7 +101,7 @@ def test_depth_points_with_stride_and_unknown() -> None:
     depth[7, 2] = np.inf
     depth[7, 7] = -1
     camera = Camera(CAMERA.K, 64, 48)
-    points, uv = projection.depth_points(camera, depth, stride=5)
+    points, uv = projection.back_project_depth(camera, depth, stride=5)
     np.testing.assert_array_equal(uv[:2], [[12, 2], [17, 2]])
     np.testing.assert_array_equal(points[:, 2], depth[uv[:, 1].astype(int), uv[:, 0].astype(int)])
     assert len(uv) == 10 * 13 - 4
@@ -109,14 +109,14 @@ def test_depth_points_with_stride_and_unknown() -> None:
 
 def test_depth_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^image is 32x24, its camera 640x480$"):
-        projection.depth_points(CAMERA, np.ones((24, 32), dtype=np.float32))
+        projection.back_project_depth(CAMERA, np.ones((24, 32), dtype=np.float32))
 
 
 def test_in_image_counts_whole_pixels() -> None:
     uv = np.array([[-0.5, -0.5], [-0.51, 0], [639.49, 479.49], [639.5, 0], [0, 479.5], [np.nan, 3]])
-    np.testing.assert_array_equal(projection.in_image(CAMERA, uv), [True, False, True, False, False, False])
+    np.testing.assert_array_equal(projection.is_in_image(CAMERA, uv), [True, False, True, False, False, False])
     near = np.array([[9.4, 200], [9.5, 200], [629.4, 200], [629.6, 200], [50, 470]])
-    border = projection.in_image(CAMERA, near, border_px=10)
+    border = projection.is_in_image(CAMERA, near, border_px=10)
     np.testing.assert_array_equal(border, [False, True, True, False, False])
 
 

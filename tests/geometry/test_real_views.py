@@ -32,7 +32,7 @@ def views(captures: Path) -> tuple[Camera, list[Any], list[Any]]:
 
 def cycle(camera: Camera, depths: list[Any], world_from_camera: list[Any], a: int, b: int) -> tuple[float, float]:
     """Median cycle error in pixels at 640 wide and the share of points visible both ways."""
-    both = visibility.two_way_visible(
+    both = visibility.find_two_way_visible(
         camera, depths[a], world_from_camera[a], camera, depths[b], world_from_camera[b], SENSOR
     )
     error = np.nanmedian(both.cycle_px) * 640 / camera.width
@@ -55,17 +55,17 @@ def test_real_views_close_the_cycle_and_mistakes_do_not(views: Any, a: int, b: i
 
 def test_turning_real_views_changes_nothing(views: Any) -> None:
     camera, depths, world_from_camera = views
-    turned_camera = cameras.quarter_turned(camera, 1)
+    turned_camera = cameras.rotate_camera_by_quarters(camera, 1)
     turned_depths = [np.rot90(depth) for depth in depths]
-    turned_poses = [cameras.turned_pose(pose, 1) for pose in world_from_camera]
+    turned_poses = [cameras.rotate_pose_by_quarters(pose, 1) for pose in world_from_camera]
     rng = np.random.default_rng(0)
     uv = rng.integers(0, camera.size, (3000, 2)).astype(np.float64)
-    plain = visibility.two_way_visible(
+    plain = visibility.find_two_way_visible(
         camera, depths[0], world_from_camera[0], camera, depths[3], world_from_camera[3], SENSOR, uv_a=uv
     )
-    turned = visibility.two_way_visible(
+    turned = visibility.find_two_way_visible(
         turned_camera, turned_depths[0], turned_poses[0], turned_camera, turned_depths[3], turned_poses[3], SENSOR,
-        uv_a=cameras.turned_pixels(uv, camera.width, camera.height, 1),
+        uv_a=cameras.rotate_pixels_by_quarters(uv, camera.width, camera.height, 1),
     )  # fmt: skip
     assert (plain.visible == turned.visible).mean() > 0.998
     assert plain.visible.sum() > 500

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera
 from vgbench_gen.geometry import poses, visibility
-from vgbench_gen.geometry.projection import in_image, project_world, sample_nearest
+from vgbench_gen.geometry.projection import is_in_image, project_world, sample_nearest
 from vgbench_gen.geometry.visibility import LASER, OCCLUDED, OUTSIDE, SENSOR, UNDECIDED, VISIBLE
 
 FLAT = Camera(np.array([[30.0, 0, 15.0], [0, 30.0, 10.0], [0, 0, 1]]), 32, 24)
@@ -59,12 +59,12 @@ def test_tolerances_are_those_of_the_specification() -> None:
 @pytest.mark.parametrize(("a", "b"), [(0, 2), (1, 3), (3, 0), (4, 2)])
 def test_co_visible_agrees_with_ray_casting(room: Any, a: int, b: int) -> None:
     camera, depths, pose = room.camera, room.depths, room.poses
-    pair = visibility.co_visible(camera, depths[a], pose[a], camera, depths[b], pose[b], LASER, stride=3)
+    pair = visibility.find_co_visible(camera, depths[a], pose[a], camera, depths[b], pose[b], LASER, stride=3)
     assert len(pair.state) > 1500
     # nearest-pixel depth says nothing exact beside a silhouette
-    edge = sample_nearest(visibility.depth_edge_mask(depths[b], 2), pair.uv_b, outside=1)
-    edge |= sample_nearest(visibility.depth_edge_mask(depths[a], 0), pair.uv_a)
-    inside = in_image(camera, pair.uv_b)
+    edge = sample_nearest(visibility.find_depth_edges(depths[b], 2), pair.uv_b, outside=1)
+    edge |= sample_nearest(visibility.find_depth_edges(depths[a], 0), pair.uv_a)
+    inside = is_in_image(camera, pair.uv_b)
     seen = room.seen(pair.points_world, pose[b][:3, 3]) & inside
     clear = ~edge.astype(bool) | ~inside
     np.testing.assert_array_equal(seen[clear & (pair.state == VISIBLE)], True)
@@ -79,11 +79,11 @@ def test_co_visible_agrees_with_ray_casting(room: Any, a: int, b: int) -> None:
 def test_two_way_visible_closes_the_cycle_and_notices_a_wrong_pose(room: Any) -> None:
     camera, depths, pose = room.camera, room.depths, room.poses
     args = (camera, depths[0], pose[0], camera, depths[2])
-    both = visibility.two_way_visible(*args, pose[2], LASER, stride=3)
+    both = visibility.find_two_way_visible(*args, pose[2], LASER, stride=3)
     visible = both.visible
     assert visible.sum() > 500
     np.testing.assert_array_equal(both.forward.visible[visible], True)
-    clear = ~sample_nearest(visibility.depth_edge_mask(depths[2], 2), both.forward.uv_b, outside=1).astype(bool)
+    clear = ~sample_nearest(visibility.find_depth_edges(depths[2], 2), both.forward.uv_b, outside=1).astype(bool)
     # nearest-pixel depth would leave half a pixel on the floor
     assert np.quantile(both.cycle_px[visible & clear], 0.95) < 0.01
     assert both.cycle_px[visible & clear].max() < 0.5
@@ -94,7 +94,7 @@ def test_two_way_visible_closes_the_cycle_and_notices_a_wrong_pose(room: Any) ->
     assert (gap > 2 * LASER.of(both.forward.z_b[hidden])).all()
     wrong = pose[2].copy()
     wrong[:3, 3] += wrong[:3, :3] @ (0.0, 0.0, 0.10)
-    off = visibility.two_way_visible(*args, wrong, LASER, stride=3)
+    off = visibility.find_two_way_visible(*args, wrong, LASER, stride=3)
     assert np.nanmedian(off.cycle_px) > 3 * np.nanmedian(both.cycle_px[visible])
     assert off.visible.sum() < 0.2 * visible.sum()
 
@@ -108,7 +108,7 @@ def test_the_way_back_is_needed() -> None:
     uv = np.array([[16.0, 12.0]])
     # at z = 1 the shift of 0.2 m moves the point by 6 px in B
     depth_b[12, 10] = 1.02
-    both = visibility.two_way_visible(FLAT, depth_a, np.eye(4), FLAT, depth_b, shifted, LASER, uv_a=uv)
+    both = visibility.find_two_way_visible(FLAT, depth_a, np.eye(4), FLAT, depth_b, shifted, LASER, uv_a=uv)
     np.testing.assert_allclose(both.forward.uv_b, [[10.0, 12.0]])
     assert both.visible.all()
     # back at 1.02 m: (10 - 15) / 30 * 1.02 + 0.2 = 0.03 m -> 0.03 / 1.02 * 30 + 15 px
@@ -119,14 +119,14 @@ def test_the_way_back_is_needed() -> None:
     depth_b[12, 10] = 0.985  # within 3 cm of 1.01, but A's neighbours at the way back are not
     depth_a[:, :16] = 0.9
     depth_a[:, 17:] = 0.9
-    both = visibility.two_way_visible(FLAT, depth_a, np.eye(4), FLAT, depth_b, shifted, LASER, uv_a=[[16.4, 12.0]])
+    both = visibility.find_two_way_visible(FLAT, depth_a, np.eye(4), FLAT, depth_b, shifted, LASER, uv_a=[[16.4, 12.0]])
     assert both.forward.visible.all()
     assert not both.visible.any()
 
 
 def test_behind_the_other_camera_is_outside(room: Any) -> None:
     camera, depths, pose = room.camera, room.depths, room.poses
-    pair = visibility.co_visible(camera, depths[1], pose[1], camera, depths[5], pose[5], LASER)
+    pair = visibility.find_co_visible(camera, depths[1], pose[1], camera, depths[5], pose[5], LASER)
     behind = pair.z_b <= 0
     assert behind.sum() > 100
     np.testing.assert_array_equal(pair.state[behind], OUTSIDE)
@@ -137,8 +137,10 @@ def test_behind_the_other_camera_is_outside(room: Any) -> None:
 def test_another_world_changes_nothing(room: Any) -> None:
     camera, depths, pose = room.camera, room.depths, room.poses
     other = poses.make_pose(Rotation.from_rotvec([1.0, -2.0, 0.5]).as_matrix(), [7.0, -3.0, 11.0])
-    here = visibility.two_way_visible(camera, depths[0], pose[0], camera, depths[3], pose[3], SENSOR)
-    there = visibility.two_way_visible(camera, depths[0], other @ pose[0], camera, depths[3], other @ pose[3], SENSOR)
+    here = visibility.find_two_way_visible(camera, depths[0], pose[0], camera, depths[3], pose[3], SENSOR)
+    there = visibility.find_two_way_visible(
+        camera, depths[0], other @ pose[0], camera, depths[3], other @ pose[3], SENSOR
+    )
     assert (here.forward.state == there.forward.state).mean() > 0.999
     assert (here.visible == there.visible).mean() > 0.999
     np.testing.assert_allclose(there.forward.uv_b, here.forward.uv_b, atol=1e-6)
@@ -149,11 +151,11 @@ def test_unknown_depth_decides_nothing(room: Any) -> None:
     uv = np.array([[10.0, 10.0], [80.0, 60.0], [200.0, 60.0]])
     holes = depth.copy()
     holes[10, 10] = 0.0
-    pair = visibility.co_visible(camera, holes, pose[0], camera, depth, pose[0], LASER, uv_a=uv)
+    pair = visibility.find_co_visible(camera, holes, pose[0], camera, depth, pose[0], LASER, uv_a=uv)
     np.testing.assert_array_equal(pair.state, [UNDECIDED, VISIBLE, UNDECIDED])
     np.testing.assert_array_equal(np.isnan(pair.points_world).all(axis=1), [True, False, True])
     np.testing.assert_allclose(pair.uv_b[1], uv[1], atol=1e-9)
-    blind = visibility.co_visible(camera, depth, pose[0], camera, np.zeros_like(depth), pose[0], LASER)
+    blind = visibility.find_co_visible(camera, depth, pose[0], camera, np.zeros_like(depth), pose[0], LASER)
     np.testing.assert_array_equal(blind.state, UNDECIDED)
     assert visibility.overlap_fraction(blind.state) == 0.0
 
@@ -169,8 +171,8 @@ def test_overlap_fraction_counts_only_what_decides() -> None:
 def test_pair_overlap_is_the_smaller_and_symmetric(room: Any) -> None:
     camera, depths, pose = room.camera, room.depths, room.poses
     a, b = (camera, depths[0], pose[0]), (camera, depths[4], pose[4])
-    ab = visibility.overlap_fraction(visibility.co_visible(*a, *b, LASER).state)
-    ba = visibility.overlap_fraction(visibility.co_visible(*b, *a, LASER).state)
+    ab = visibility.overlap_fraction(visibility.find_co_visible(*a, *b, LASER).state)
+    ba = visibility.overlap_fraction(visibility.find_co_visible(*b, *a, LASER).state)
     assert ab != ba
     assert visibility.pair_overlap(*a, *b, LASER) == visibility.pair_overlap(*b, *a, LASER) == min(ab, ba)
 
@@ -178,14 +180,14 @@ def test_pair_overlap_is_the_smaller_and_symmetric(room: Any) -> None:
 def test_depth_edge_mask_marks_steps_and_holes_within_the_radius() -> None:
     columns = np.arange(60)
     depth = np.tile(2.0 + 0.03 * columns, (40, 1)).astype(np.float32)  # a slanted wall is no step
-    assert not visibility.depth_edge_mask(depth, 5).any()
+    assert not visibility.find_depth_edges(depth, 5).any()
     depth[:, 30:] += 0.5
     depth[35, 5] = 0.0
-    mask = visibility.depth_edge_mask(depth, 4)
+    mask = visibility.find_depth_edges(depth, 4)
     np.testing.assert_array_equal(np.nonzero(mask[10])[0], np.arange(25, 35))
     rows, cols = np.mgrid[:40, :60]
     np.testing.assert_array_equal(mask[:, :15], (np.hypot(rows - 35, cols - 5) <= 4)[:, :15])
-    np.testing.assert_array_equal(np.nonzero(visibility.depth_edge_mask(depth, 0)[10])[0], [29, 30])
+    np.testing.assert_array_equal(np.nonzero(visibility.find_depth_edges(depth, 0)[10])[0], [29, 30])
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_depth_edge_mask_marks_steps_and_holes_within_the_radius() -> None:
 def test_depth_step_limit(near: float, step: float, edge: bool) -> None:
     depth = np.full((9, 9), near, dtype=np.float32)
     depth[:, 5:] += step
-    assert visibility.depth_edge_mask(depth, 1).any() == edge
+    assert visibility.find_depth_edges(depth, 1).any() == edge
 
 
 def test_parallax() -> None:
@@ -209,9 +211,9 @@ def test_pixels_of_two_resolutions(room: Any) -> None:
     K = camera.K.copy()
     K[:2] /= 2
     half = Camera(K, 80, 60)  # every second pixel: centres at even pixels, so K scales plainly
-    full = visibility.co_visible(camera, depths[0], pose[0], camera, depths[2], pose[2], SENSOR)
-    small = visibility.co_visible(camera, depths[0], pose[0], half, depths[2][::2, ::2], pose[2], SENSOR)
-    clear = ~sample_nearest(visibility.depth_edge_mask(depths[2], 3), full.uv_b, outside=1).astype(bool)
+    full = visibility.find_co_visible(camera, depths[0], pose[0], camera, depths[2], pose[2], SENSOR)
+    small = visibility.find_co_visible(camera, depths[0], pose[0], half, depths[2][::2, ::2], pose[2], SENSOR)
+    clear = ~sample_nearest(visibility.find_depth_edges(depths[2], 3), full.uv_b, outside=1).astype(bool)
     assert (full.state == small.state)[clear].mean() > 0.98
     np.testing.assert_allclose(small.uv_b, full.uv_b / 2, atol=1e-9)
     np.testing.assert_allclose(project_world(half, pose[2], small.points_world)[1], small.z_b)
@@ -228,7 +230,7 @@ def test_edge_mask_is_that_of_filters_and_a_distance_transform() -> None:
         edge = ~good | (high - low > np.maximum(0.28, 0.1 * low))
         for radius in (0.0, 1.0, 1.5, 3.2, 6.4, 90.0):
             grown = ndimage.distance_transform_edt(~edge) <= radius if edge.any() else edge
-            mask = visibility.depth_edge_mask(depth, radius, absolute_m=0.28, relative=0.1)
+            mask = visibility.find_depth_edges(depth, radius, absolute_m=0.28, relative=0.1)
             np.testing.assert_array_equal(mask, grown, err_msg=f"{trial} {radius}")
 
 
@@ -240,5 +242,5 @@ def test_states_of_many_points_are_those_of_all_at_once(room: Any, monkeypatch: 
     assert set(expected.tolist()) == {-1, 0, 1, 2}
     for block in (7, 1 << 14):
         monkeypatch.setattr(visibility, "_BLOCK", block)
-        found = visibility.seen_states(room.camera, room.depths[1], room.poses[1], points, SENSOR)
+        found = visibility.classify_seen(room.camera, room.depths[1], room.poses[1], points, SENSOR)
         np.testing.assert_array_equal(found, expected)

@@ -21,7 +21,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.importers import _alike
 from vgbench_gen.importers._dataset import assemble, find_places
 from vgbench_gen.importers._leakage import find_leaked, read_training_scenes
-from vgbench_gen.importers._reading import item_of
+from vgbench_gen.importers._reading import make_item
 from vgbench_gen.importers._totals import PUBLISHED
 from vgbench_gen.importers._words import lettered_words
 from vgbench_gen.importers.base import ABSOLUTE, SourceRow, importers
@@ -38,7 +38,7 @@ def question(
     words = lettered_words("How deep is it?", OPTIONS)
     row = SourceRow(0, "metric_depth_vqa", ABSOLUTE, "multi-choice", words, answer, (),
                     key=key, scans=scans, scene=scene)  # fmt: skip
-    return item_of(row, name="Q", benchmark=benchmark, source=benchmark, images=images or ("x.jpg",), index=0)
+    return make_item(row, name="Q", benchmark=benchmark, source=benchmark, images=images or ("x.jpg",), index=0)
 
 
 def made_smaller(data: bytes) -> bytes:

@@ -12,9 +12,18 @@ import pytest
 from tests.importers.source_files import photo
 from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
 from vgbench_gen.importers._files import Place, RowError
-from vgbench_gen.importers._reading import SourceReader, item_of
+from vgbench_gen.importers._reading import SourceReader, make_item
 from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, parse_measure, plain_words
-from vgbench_gen.importers.base import COUNTING, Importer, Part, Record, SourceRow, letter_of, origin_index, yes_no
+from vgbench_gen.importers.base import (
+    COUNTING,
+    Importer,
+    Part,
+    Record,
+    SourceRow,
+    read_letter,
+    read_origin_index,
+    read_yes_no,
+)
 from vgbench_gen.store.media import MediaStore
 
 COLOURS = "What colour?\nA: Red\nB: Blue\nPlease answer with the letter."
@@ -51,7 +60,7 @@ def asked(words: QuestionWords, answer: str = "B") -> SourceRow:
 
 @pytest.mark.parametrize("text", [COLOURS, INLINE, MATRICES])
 def test_a_model_is_asked_word_for_word_and_in_turned_order_at_the_same_places(text: str) -> None:
-    item = item_of(asked(find_options(text)), name="X", benchmark="X", source="X", images=("a.jpg",), index=0)
+    item = make_item(asked(find_options(text)), name="X", benchmark="X", source="X", images=("a.jpg",), index=0)
     words = prompt_set("paper")
     assert full_text(item, words) == text
     turned = rotated(item, 1)
@@ -63,8 +72,8 @@ def test_a_model_is_asked_word_for_word_and_in_turned_order_at_the_same_places(t
 
 def test_text_as_index_of_the_source_is_kept() -> None:
     row = replace(asked(plain_words("How many?"), "3"), index="NF7XUVPP-flip", group="NF7XUVPP", pair="NF7XUVPP")
-    item = item_of(row, name="3DSRBench", benchmark="3DSRBench", source="3DSRBench", images=("a.jpg",), index=0)
-    assert (item.index_origin, origin_index(item)) == (-1, "NF7XUVPP-flip")
+    item = make_item(row, name="3DSRBench", benchmark="3DSRBench", source="3DSRBench", images=("a.jpg",), index=0)
+    assert (item.index_origin, read_origin_index(item)) == (-1, "NF7XUVPP-flip")
     assert (item.id, item.group_id) == ("3DSRBench-NF7XUVPP-flip", "3DSRBench-NF7XUVPP")
 
 
@@ -72,19 +81,19 @@ def test_text_as_index_of_the_source_is_kept() -> None:
     ("answer", "letter"), [("(b)", "B"), ("B", "B"), ("b.", "B"), ("Blue", "B"), (" blue ", "B"), ("A", "A")]
 )
 def test_letters_of_keys(answer: str, letter: str) -> None:
-    assert letter_of(answer, ["Red", "Blue"]) == letter
+    assert read_letter(answer, ["Red", "Blue"]) == letter
 
 
 @pytest.mark.parametrize("answer", ["C", "", "Green", "AB"])
 def test_keys_that_are_no_option_are_refused(answer: str) -> None:
     with pytest.raises(RowError):
-        letter_of(answer, ["Red", "Blue"])
+        read_letter(answer, ["Red", "Blue"])
 
 
 def test_yes_and_no_of_keys() -> None:
-    assert [yes_no(key) for key in ("yes.", "True", "1", "NO", "false", "0")] == ["Yes"] * 3 + ["No"] * 3
+    assert [read_yes_no(key) for key in ("yes.", "True", "1", "NO", "false", "0")] == ["Yes"] * 3 + ["No"] * 3
     with pytest.raises(RowError):
-        yes_no("maybe")
+        read_yes_no("maybe")
 
 
 @pytest.mark.parametrize(

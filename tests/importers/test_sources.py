@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place
 from vgbench_gen.importers._reading import ImportReport, read
-from vgbench_gen.importers.base import importers, origin_index
+from vgbench_gen.importers.base import importers, read_origin_index
 from vgbench_gen.store.media import MediaStore
 
 Made = tuple[list[Item], ImportReport]
@@ -25,7 +25,9 @@ def imported(name: str, make: Callable[[Path], Path], folder: Path, published: b
 
 
 def said(items: Sequence[Item]) -> list[tuple[object, ...]]:
-    return [(origin_index(i), i.question_type, i.category, i.subcategory, i.category_origin, i.answer) for i in items]
+    return [
+        (read_origin_index(i), i.question_type, i.category, i.subcategory, i.category_origin, i.answer) for i in items
+    ]
 
 
 def test_mmvp_pairs_and_swapped_keys_are_noted(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_qspatialbench_without_frames_of_scannet_says_which(tmp_path: Path) -> N
 
 def test_cvbench_keeps_the_prompt_word_for_word(tmp_path: Path) -> None:
     items, report = imported("cvbench", source_files.cvbench, tmp_path)
-    assert [(origin_index(i), i.category_origin, i.category, i.answer) for i in items] == [
+    assert [(read_origin_index(i), i.category_origin, i.category, i.answer) for i in items] == [
         (0, "Count", "Counting", "F"), (1, "Relation", "Object Localization", "B"),
         (1438, "Depth", "Depth and Distance", "B"),
     ]  # fmt: skip

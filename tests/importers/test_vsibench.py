@@ -13,7 +13,7 @@ from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import asked, full_text, prompt_set, rotated
 from vgbench_gen.evaluation.scoring import case_of, score
 from vgbench_gen.importers._files import RowError
-from vgbench_gen.importers._video import uniform_frames
+from vgbench_gen.importers._video import read_uniform_frames
 from vgbench_gen.importers.base import ASKED, importers
 
 ORDER = "What will be the first-time appearance order of the following categories in the video: toilet, bed?"
@@ -101,19 +101,19 @@ def test_json_lines_without_ids_and_videos_in_archives(tmp_path: Path) -> None:
 def test_frames_of_short_damaged_and_empty_videos(tmp_path: Path) -> None:
     path = tmp_path / "short.mp4"
     path.write_bytes(video(3))
-    assert len(uniform_frames(path, 8)) == 3
+    assert len(read_uniform_frames(path, 8)) == 3
     whole = video(48)
     cut = tmp_path / "cut.mp4"
     # The index at the end is moved to the front, and the last third of the pictures is lost.
     cut.write_bytes(damaged(whole))
-    frames = uniform_frames(cut, 8)
+    frames = read_uniform_frames(cut, 8)
     assert len(frames) == 8
     for name, data in (("empty.mp4", b""), ("text.mp4", b"hello" * 100)):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(RowError, match=name):
-            uniform_frames(tmp_path / name, 8)
+            read_uniform_frames(tmp_path / name, 8)
     with pytest.raises(RowError, match="absent"):
-        uniform_frames(tmp_path / "absent.mp4", 8)
+        read_uniform_frames(tmp_path / "absent.mp4", 8)
 
 
 def damaged(data: bytes) -> bytes:

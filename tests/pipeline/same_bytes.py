@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.pipeline.build import BuildReport, build
 from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
@@ -28,7 +28,7 @@ def content(out: Path) -> dict[str, str]:
     """Digest by name of every file that is data. The manifest tells times, the picture cache is only a memory."""
     names = ("facts", "rejects", "items", "media")
     files = [path for name in names for path in sorted((out / name).rglob("*")) if path.is_file()]
-    return {str(path.relative_to(out)): bytes_digest(path.read_bytes()) for path in files}
+    return {str(path.relative_to(out)): digest_bytes(path.read_bytes()) for path in files}
 
 
 def leftovers(out: Path) -> list[Path]:

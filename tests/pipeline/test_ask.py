@@ -21,7 +21,7 @@ from tests.backends.server import Play, Seen, refusal, reply, serving, serving_a
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.options import AskOptions
@@ -67,7 +67,7 @@ def sent_images(seen: Seen) -> list[str]:
         part for message in seen.json["messages"] if isinstance(message["content"], list) for part in message["content"]
     ]
     urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
-    return [bytes_digest(base64.b64decode(url.partition(",")[2])) for url in urls]
+    return [digest_bytes(base64.b64decode(url.partition(",")[2])) for url in urls]
 
 
 def test_the_truth_scores_100_percent_under_every_rotation(built: Path, items: dict[str, Item], tmp_path: Path) -> None:

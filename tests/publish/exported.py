@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.store.examples import make_item, textured
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.store.media import MediaStore
@@ -65,4 +65,4 @@ def items_of(source: Source) -> list[Item]:
 
 def scripted(text: str, images: int) -> str:
     """What the played model says to a prompt: fixed by its words and the number of its images."""
-    return REPLIES[int(stable_hash("scripted", text.strip(), str(images)), 16) % len(REPLIES)]
+    return REPLIES[int(hash_stably("scripted", text.strip(), str(images)), 16) % len(REPLIES)]

@@ -11,7 +11,7 @@ import yaml
 from tests.publish.published import publish, write_build
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.pipeline.recipe import load_recipe
 from vgbench_gen.publish import package as packaging
 from vgbench_gen.publish.croissant import FILE as CROISSANT
@@ -66,7 +66,7 @@ def test_pixels_that_may_not_travel_are_in_no_file(build: Path, made: Package) -
         original = built.by_id(row["id"])
         assert [file["name"] for file in row["image_files"]] == list(original.images)
         travels = row["source"] == "wildrgbd"
-        assert [bytes_digest(image["bytes"]) + ".jpg" for image in row["images"]] == list(original.images) * travels
+        assert [digest_bytes(image["bytes"]) + ".jpg" for image in row["images"]] == list(original.images) * travels
     shown = {path.stem for path in (made.folder / "assets" / "examples").iterdir()}
     assert shown == {"metric_depth", "relative_depth"}
     card = (made.folder / "README.md").read_text()

@@ -36,7 +36,7 @@ from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.tasks.base import tasks
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 
 # --- exchanged images and objects ----------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ def test_another_image_size_scales_pixels_and_leaves_metres(name: str, room: Roo
     for fact in room.facts[name]:
         smaller = _resized(fact)
         for frame_id, record in smaller.cameras.items():
-            np.testing.assert_allclose(camera_record(view.frame(frame_id).camera)["K"], record["K"], atol=1e-9)
+            np.testing.assert_allclose(make_camera_record(view.frame(frame_id).camera)["K"], record["K"], atol=1e-9)
         second = task.recheck(smaller, view)
         # Marks are whole pixels, so places move by up to half a smaller one.
         assert task.agreement(second, smaller) <= (3 if name == "camera_parameters" else 1), fact.key
@@ -277,7 +277,7 @@ def _resized(fact: Fact) -> Fact:
         if fact.task == "point_tracking":
             value = np.array(pixel(value), dtype=np.float64)
         if "H" in show:
-            value = homography.normalised(S @ value @ np.linalg.inv(S))
+            value = homography.normalise_homography(S @ value @ np.linalg.inv(S))
             show["H"] = value.ravel().tolist()
         return replace(c, value=value, show=show)
 

@@ -39,6 +39,7 @@ def sign_in(page: Page, name: str) -> None:
     page.get_by_label("Your name").fill(name)
     page.keyboard.press("Enter")
     page.get_by_text("Signed in as").wait_for()
+    page.wait_for_load_state()  # the page hears keys once its script has run
     page.keyboard.press("Enter")
     page.wait_for_url("**/item/*")
 

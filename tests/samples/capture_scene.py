@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.samples.base import Capture, World
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
 
@@ -37,9 +37,9 @@ class CaptureScene(Scene):
     def __init__(self, capture: Capture, dataset: str, scale: float = 1.0) -> None:
         camera = capture.camera
         if scale != 1.0:
-            camera = resized(camera, round(camera.width * scale), round(camera.height * scale))
+            camera = resize_camera(camera, round(camera.width * scale), round(camera.height * scale))
         share = DEPTH_SIZE[dataset]
-        depth_camera = resized(camera, round(camera.width * share), round(camera.height * share))
+        depth_camera = resize_camera(camera, round(camera.width * share), round(camera.height * share))
         self.dataset, self.id, self.split = dataset, "take", "val"
         self.frames = [
             TakeFrame(k, capture.world, camera, depth_camera, pose, RANGE_M[dataset])

@@ -16,7 +16,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.geometry import boxes
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.samples.arrange import Placed
 from vgbench_gen.samples.base import Capture, SampleSpec
@@ -220,7 +220,7 @@ def test_rooms_hold_many_kinds_of_things() -> None:
 
 
 def test_typical_views_have_hundreds_of_features_and_match() -> None:
-    camera = resized(capture().camera, 480, 640)
+    camera = resize_camera(capture().camera, 480, 640)
     sift, matcher = cv2.SIFT.create(nfeatures=1500), cv2.BFMatcher()
     found = []
     for pose in capture().world_from_camera[:3]:
@@ -258,7 +258,7 @@ def test_the_focus_is_seen_from_all_around() -> None:
     center = item.box.center_m
     angles = np.degrees(np.unwrap(np.arctan2(*(capture().world_from_camera[:, k, 3] - center[k] for k in (1, 0)))))
     assert np.ptp(angles) >= 180
-    small = resized(capture().camera, 120, 160)
+    small = resize_camera(capture().camera, 120, 160)
     shares = [(capture().world.depth(small, pose)[1] == capture().focus).mean() for pose in capture().world_from_camera]
     assert min(shares) > 0.01
 

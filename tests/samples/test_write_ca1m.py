@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.samples.conftest import Opened
-from vgbench_gen.geometry.boxes import corners, moved
+from vgbench_gen.geometry.boxes import corners, transform_box
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.samples.encode import convert_to_millimetres
 from vgbench_gen.scenes.ca1m import CA1MFrame
@@ -58,7 +58,7 @@ def test_boxes_labels_and_visible_parts(opened: Open) -> None:
         file_from_world = scene.frames[0].world_from_camera @ invert(capture.world_from_camera[0])
         assert [o.label for o in scene.objects] == [o.label for o in capture.world.objects]
         for item, truth in zip(scene.objects, capture.world.objects, strict=True):
-            expected = corners(moved(truth.box, file_from_world, "world"))
+            expected = corners(transform_box(truth.box, file_from_world, "world"))
             assert np.abs(np.sort(corners(item.box), 0) - np.sort(expected, 0)).max() < 1e-6
         ids = {item.instance_id: truth for item, truth in zip(scene.objects, capture.world.objects, strict=True)}
         frame, pose = scene.frames[2], capture.world_from_camera[2]
@@ -67,7 +67,7 @@ def test_boxes_labels_and_visible_parts(opened: Open) -> None:
         assert {"table", "box", "stool", "wall"} <= {o.label for o in seen}
         for view in seen:
             truth = ids[view.instance_id]
-            expected = corners(moved(truth.box, invert(pose), "camera"))
+            expected = corners(transform_box(truth.box, invert(pose), "camera"))
             assert np.abs(np.sort(corners(view.box), 0) - np.sort(expected, 0)).max() < 1e-6
             assert view.box.size_m[1] == pytest.approx(truth.box.size_m[2])  # the vertical extent stands second
             rows, columns = np.nonzero(instance == truth.instance_id)

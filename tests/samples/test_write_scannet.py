@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.samples.conftest import Opened
 from vgbench_gen.geometry.boxes import corners
-from vgbench_gen.geometry.projection import known
+from vgbench_gen.geometry.projection import valid_mask
 from vgbench_gen.samples.base import Capture
 
 Open = Callable[[str, int], Opened]
@@ -38,9 +38,9 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open) -> None:
             assert np.allclose(frame.camera.K, capture.camera.K, atol=1e-4)
             likeness[int(frame.id)] = psnr(frame.color(), capture.world.look(capture.camera, pose).color)
             read, exact = frame.depth_m(), capture.world.depth(frame.depth_camera, pose)[0]
-            error = (read - exact)[known(read)]
-            assert np.median(np.abs(error / exact[known(read)] ** 2)) < 2e-3
-            assert 0.6 < known(read).mean() < 0.99
+            error = (read - exact)[valid_mask(read)]
+            assert np.median(np.abs(error / exact[valid_mask(read)] ** 2)) < 2e-3
+            assert 0.6 < valid_mask(read).mean() < 0.99
         check_likeness(likeness, capture)
         color, depth = scene.frames[0].camera, scene.frames[0].depth_camera
         assert depth.size == (640, 480)

@@ -8,10 +8,10 @@ import pytest
 
 from tests.samples.conftest import Opened
 from tests.samples.test_write_scannet import check_likeness, psnr
-from vgbench_gen.geometry.boxes import corners, moved
-from vgbench_gen.geometry.cameras import quarter_turned
+from vgbench_gen.geometry.boxes import corners, transform_box
+from vgbench_gen.geometry.cameras import rotate_camera_by_quarters
 from vgbench_gen.geometry.poses import invert
-from vgbench_gen.geometry.projection import known
+from vgbench_gen.geometry.projection import valid_mask
 from vgbench_gen.scenes._scannetpp_poses import read_nerfstudio
 
 Open = Callable[[str, int], Opened]
@@ -34,10 +34,10 @@ def test_iphone_scenes_are_what_the_loader_reads(opened: Open, number: int) -> N
             likeness[index] = psnr(frame.color(), capture.world.look(frame.camera, pose).color)
             assert frame.valid_mask() is None
             read, exact = frame.depth_m(), capture.world.depth(frame.depth_camera, pose)[0]
-            assert np.median(np.abs(read - exact)[known(read)]) < 0.02
-            assert known(read).mean() > 0.7
+            assert np.median(np.abs(read - exact)[valid_mask(read)]) < 0.02
+            assert valid_mask(read).mean() > 0.7
         check_likeness(likeness, capture)
-        stored = capture.camera if number == 0 else quarter_turned(capture.camera, 1)
+        stored = capture.camera if number == 0 else rotate_camera_by_quarters(capture.camera, 1)
         records = json.loads((path / "iphone" / "pose_intrinsic_imu.json").read_text())
         assert len(records) == len(scene.frames)
         assert np.allclose(records["frame_000000"]["intrinsic"], stored.K)
@@ -76,7 +76,7 @@ def test_objects_have_upright_boxes_in_a_positive_frame(opened: Open) -> None:
         things = [o for o in capture.world.objects if not o.structural]
         assert [o.label for o in scene.objects] == [o.label for o in things]
         for item, truth in zip(scene.objects, things, strict=True):
-            expected = corners(moved(truth.box, file_from_world, "world"))
+            expected = corners(transform_box(truth.box, file_from_world, "world"))
             assert np.abs(np.sort(corners(item.box), 0) - np.sort(expected, 0)).max() < 1e-6
             assert item.points_m is not None
             assert (item.points_m > 0).all()

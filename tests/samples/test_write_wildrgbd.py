@@ -8,7 +8,7 @@ import pytest
 
 from tests.samples.conftest import Opened
 from vgbench_gen.geometry.poses import invert
-from vgbench_gen.geometry.projection import known
+from vgbench_gen.geometry.projection import valid_mask
 from vgbench_gen.scenes.wildrgbd import WildRGBDScene
 
 Open = Callable[[str, int], Opened]
@@ -34,7 +34,7 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
             assert np.array_equal(mask, look.instance == capture.focus)
             read = frame.depth_m()
             assert read.shape == look.depth_m.shape
-            assert np.median(np.abs(read - look.depth_m)[known(read)]) < 0.02
+            assert np.median(np.abs(read - look.depth_m)[valid_mask(read)]) < 0.02
     stored = json.loads((path / "metadata").read_text())
     assert stored["K"] == [capture.camera.fx, 0, 0, 0, capture.camera.fy, 0, capture.camera.cx, capture.camera.cy, 1]
     lists = json.loads((path.parents[1] / "nvs_list.json").read_text())

@@ -11,7 +11,7 @@ import pytest
 
 from tests.scenes import ca1m_writer as w
 from vgbench_gen.core.errors import FrameError, SceneError
-from vgbench_gen.geometry.boxes import corners, moved
+from vgbench_gen.geometry.boxes import corners, transform_box
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.ca1m import CA1M, CA1MFrame, CA1MScene
@@ -351,7 +351,7 @@ def test_the_real_capture(captures: Path) -> None:
         compared = 0
         for frame in scene.frames:
             for item in frame.objects():
-                expected = moved(world[item.instance_id].box, invert(frame.world_from_camera), "camera")
+                expected = transform_box(world[item.instance_id].box, invert(frame.world_from_camera), "camera")
                 np.testing.assert_allclose(corners(item.box), corners(expected), atol=2e-4)
                 assert item.label == world[item.instance_id].label
                 compared += 1

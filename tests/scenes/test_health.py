@@ -10,7 +10,7 @@ import pytest
 from tests.scene_factory import RoomScene, room_scene
 from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.types import ColorArray, DepthArray, FloatArray
-from vgbench_gen.geometry.cameras import quarter_turned, turned_pose
+from vgbench_gen.geometry.cameras import rotate_camera_by_quarters, rotate_pose_by_quarters
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import Frame, Issue, loaders
@@ -149,10 +149,10 @@ def test_implausible_depth(make: Make, change: Callable[[DepthArray], DepthArray
 
 @pytest.mark.parametrize(("turns", "up"), [(0, "upright"), (1, "sideways"), (2, "upside down"), (3, "sideways")])
 def test_turned_images(make: Make, turns: int, up: str) -> None:
-    scene = make(pose=lambda T: turned_pose(T, turns), depth=lambda d: np.rot90(d, turns).copy())
+    scene = make(pose=lambda T: rotate_pose_by_quarters(T, turns), depth=lambda d: np.rot90(d, turns).copy())
     for frame in scene.frames:
-        frame.camera = quarter_turned(frame.camera, turns)
-        frame.depth_camera = quarter_turned(frame.depth_camera, turns)
+        frame.camera = rotate_camera_by_quarters(frame.camera, turns)
+        frame.depth_camera = rotate_camera_by_quarters(frame.depth_camera, turns)
     health = summarise_health(scene)
     assert health.up == up
     assert health.pose_depth_error < 0.005

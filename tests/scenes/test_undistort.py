@@ -10,7 +10,7 @@ import pytest
 
 from tests.scenes import scannetpp_writer as writer
 from vgbench_gen.core.errors import SceneError
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes._colmap import Lens
 from vgbench_gen.scenes._undistort import Undistorter
 
@@ -85,7 +85,7 @@ def test_coarse_maps_agree_with_the_fine_one(lens: Lens) -> None:
     width, height = lens.width // 2, lens.height // 2
     x, y = np.meshgrid(np.arange(width), np.arange(height))
     got = np.stack([undistorter.nearest(x), undistorter.nearest(y)], -1)
-    camera, small = resized(undistorter.camera, width, height), lens.resized(width, height)
+    camera, small = resize_camera(undistorter.camera, width, height), lens.resized(width, height)
     expected = opencv_map(small, camera.K, (width, height))
     assert np.abs(got - expected).max() <= 0.5 + 1e-3
     depth = np.arange(width * height, dtype=np.float32).reshape(height, width)

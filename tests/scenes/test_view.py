@@ -11,7 +11,7 @@ from tests.scene_factory import RoomScene, render
 from tests.small_room import as_jpeg, other_world, small_room, small_view, stored
 from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import FrameGates, Gates
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.geometry.visibility import VISIBLE, classify
@@ -207,7 +207,7 @@ def test_jpeg_bytes_pass_through_untouched() -> None:
         data, suffix = frame.base_image()
         assert suffix == "jpg"
         assert source.jpeg is not None
-        assert bytes_digest(data) == bytes_digest(source.jpeg)
+        assert digest_bytes(data) == digest_bytes(source.jpeg)
 
 
 def test_resized_jpeg_is_kept_without_loss() -> None:

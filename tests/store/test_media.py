@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.store import files
 from vgbench_gen.store.media import MediaStore
 
@@ -17,7 +17,7 @@ JPEG = b"\xff\xd8\xff" + b"content"
 
 def test_put_names_by_content(media: MediaStore) -> None:
     name = media.put(JPEG, ".jpg")
-    assert name == f"{bytes_digest(JPEG)}.jpg"
+    assert name == f"{digest_bytes(JPEG)}.jpg"
     assert (media.root / name[:2] / name).read_bytes() == JPEG
     assert media.get(name) == JPEG
     assert media.has(name)
@@ -87,4 +87,4 @@ for k in range(40):
     assert [w.wait(60) for w in workers] == [0] * 4
     names = [p.name for p in media.root.rglob("*") if p.is_file()]
     assert len(names) == 40
-    assert all(bytes_digest(media.get(n)) == n[:32] for n in names)
+    assert all(digest_bytes(media.get(n)) == n[:32] for n in names)

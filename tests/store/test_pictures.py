@@ -16,7 +16,7 @@ from scipy.ndimage import map_coordinates
 
 from tests.store.examples import textured
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Camera, ColorArray
 from vgbench_gen.geometry import cameras, homography, projection
 from vgbench_gen.store import pictures
@@ -57,7 +57,7 @@ def test_a_crop_follows_the_camera_model(size: tuple[int, int]) -> None:
     (uv,), _ = projection.project(camera, point)
     image = blob(640, 480, uv)
     op = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": list(size)}
-    after = cameras.resized(cameras.cropped(camera, 40, 30, 400, 300), *size)
+    after = cameras.resize_camera(cameras.crop_camera(camera, 40, 30, 400, 300), *size)
     expected, _ = projection.project(after, point)
     result = apply(Picture(BASE, (op,)), image)
     assert result.shape == (size[1], size[0], 3)
@@ -335,7 +335,7 @@ def test_hostile_image_bytes(media: MediaStore) -> None:
 def test_the_cache_remembers_and_forgives(media: MediaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = media.put(encode_jpeg(textured(640, 480)), "jpg")
     picture = Picture(base, (POINT,))
-    expected = f"{bytes_digest(render(picture, media))}.jpg"
+    expected = f"{digest_bytes(render(picture, media))}.jpg"
     count = 0
 
     def counted(p: Picture, m: MediaStore, decoded: ColorArray | None) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.store.examples import make_item
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item, Rejected
 from vgbench_gen.store import files
 from vgbench_gen.store.media import MediaStore
@@ -85,7 +85,7 @@ print(json.dumps({
 def test_embedded_bytes_are_the_stored_ones(tmp_path: Path, media: MediaStore, jpegs: list[str]) -> None:
     paths = write_items(tmp_path / "items", items(jpegs, 7), media)
     for row in iter_rows(paths, ["images"], batch=3):
-        assert [f"{bytes_digest(image['bytes'])}.jpg" for image in row["images"]] == [i["path"] for i in row["images"]]
+        assert [f"{digest_bytes(image['bytes'])}.jpg" for image in row["images"]] == [i["path"] for i in row["images"]]
     light = list(iter_rows(paths, ["id", "images.list.element.path"]))
     assert light[2]["images"] == [{"path": jpegs[2]}, {"path": jpegs[3]}]
 

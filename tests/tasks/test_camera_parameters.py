@@ -26,8 +26,8 @@ from vgbench_gen.tasks.camera_parameters import CameraParameters
 from vgbench_gen.tasks.camera_parameters import task as module
 from vgbench_gen.tasks.camera_parameters.crops import crop_camera
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
-from vgbench_gen.tasks.camera_parameters.quantities import parameter
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.camera_parameters.quantities import compute_parameter
+from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -57,7 +57,7 @@ def facts(view: SceneView) -> list[Fact]:
 
 def _stored(fact: Fact, view: SceneView) -> Fact:
     frame = view.frame(fact.frame_ids[0])
-    return replace(fact, pictures={frame.id: NAME}, cameras={frame.id: camera_record(frame.camera)})
+    return replace(fact, pictures={frame.id: NAME}, cameras={frame.id: make_camera_record(frame.camera)})
 
 
 def _evidence(fact: Fact) -> dict[str, Any]:
@@ -92,11 +92,11 @@ def test_hand_worked_crop() -> None:
     }
     evidence = {
         "frame_ids": ["7"],
-        "cameras": {"7": camera_record(BASE)},
+        "cameras": {"7": make_camera_record(BASE)},
         "truth": {"show": {"rect": [100, 50, 320, 240], "size": [640, 480]}},
     }
     for ask, value in expected.items():
-        assert parameter(camera, ask) == pytest.approx(value, abs=1e-9)
+        assert compute_parameter(camera, ask) == pytest.approx(value, abs=1e-9)
         recomputed = TASK.recompute({**evidence, "ask": ask})
         assert recomputed[0] == pytest.approx(round(value, 1 if "fov" in ask else 0), abs=1e-9)
 
@@ -180,7 +180,7 @@ def test_a_break_in_the_first_route_sinks_the_draft(view: SceneView, monkeypatch
         K = np.array([[camera.fx * s, 0, camera.cx * s], [0, camera.fy * s, camera.cy * s], [0, 0, 1]])
         return Camera(K, width, height)
 
-    for name, broken, asks in (("cropped", shifted, ("cx", "cy")), ("resized", stretched, ("fx", "fy"))):
+    for name, broken, asks in (("crop_camera", shifted, ("cx", "cy")), ("resize_camera", stretched, ("fx", "fy"))):
         with monkeypatch.context() as patch:
             patch.setattr(cameras, name, broken)
             for ask in asks:

@@ -16,7 +16,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.homography_to_image import HomographyToImage
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -38,7 +38,7 @@ def facts(view: SceneView) -> list[Fact]:
         replace(
             fact,
             pictures={fact.frame_ids[0]: NAME},
-            cameras={fact.frame_ids[0]: camera_record(view.frame(fact.frame_ids[0]).camera)},
+            cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).camera)},
         )
         for fact in kept
     ]

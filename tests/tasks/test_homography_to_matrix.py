@@ -21,9 +21,14 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks._homographies import task as _homographies
 from vgbench_gen.tasks._homographies.gates import HomographyGates
-from vgbench_gen.tasks._homographies.task import Components, component_moves_d, sample_pool, warped_correspondences
+from vgbench_gen.tasks._homographies.task import (
+    Components,
+    measure_component_moves_d,
+    sample_pool,
+    warp_correspondences,
+)
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
@@ -45,7 +50,7 @@ def facts(view: SceneView) -> list[Fact]:
         replace(
             fact,
             pictures={fact.frame_ids[0]: NAME},
-            cameras={fact.frame_ids[0]: camera_record(view.frame(fact.frame_ids[0]).camera)},
+            cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).camera)},
         )
         for fact in kept
     ]
@@ -111,7 +116,7 @@ def test_every_warp_of_a_pool_passes_the_gates() -> None:
         np.testing.assert_allclose(candidate.evidence["corners_px"], cv_corners(H, width, height), atol=1e-9)
         components = Components(**candidate.evidence["components"])
         assert len(components.parts()) >= 2
-        assert component_moves_d(components, width, height) >= 1.0
+        assert measure_component_moves_d(components, width, height) >= 1.0
         assert np.abs(components.matrix(width, height) - H).max() < 0.06
 
 
@@ -169,8 +174,8 @@ def test_a_break_in_either_route_sinks_the_draft(
         assert isinstance(outcome, Rejected)
         assert outcome.reason == "second_route_disagrees"
         assert outcome.value > 1
-    swapped = lambda H, w, h: warped_correspondences(H, w, h)[::-1]  # noqa: E731
-    monkeypatch.setattr(_homographies, "warped_correspondences", swapped)
+    swapped = lambda H, w, h: warp_correspondences(H, w, h)[::-1]  # noqa: E731
+    monkeypatch.setattr(_homographies, "warp_correspondences", swapped)
     assert isinstance(confirm_draft(TASK, fact, view), Rejected)
 
 
@@ -182,7 +187,7 @@ def test_every_nth_pixel_of_a_warp_is_that_of_the_whole(size: tuple[int, int]) -
     for _ in range(10):
         H = _homographies.sample_components(width, height, rng).matrix(width, height)
         whole = cv2.warpPerspective(np.stack([u, v], axis=-1), H, size, borderValue=(-1e6, -1e6))
-        source, target = warped_correspondences(H, width, height)
+        source, target = warp_correspondences(H, width, height)
         there = target.astype(int)
         # OpenCV rounds source coordinates to 1/32 pixel, and either way of writing them may fall on either side.
         np.testing.assert_allclose(source, whole[there[:, 1], there[:, 0]], atol=1 / 32 + 1e-4)
@@ -239,7 +244,7 @@ def test_features_of_real_pictures_find_the_matrix(captures: Path) -> None:
         for fact in kept:
             frame = view.frame(fact.frame_ids[0])
             image = pictures.decode(frame.base_image()[0])
-            shown = replace(fact, pictures={frame.id: NAME}, cameras={frame.id: camera_record(frame.camera)})
+            shown = replace(fact, pictures={frame.id: NAME}, cameras={frame.id: make_camera_record(frame.camera)})
             options = strategies["set_first"].options(shown, TASK, rng_for(0, "o"))
             warped = pictures.apply(TASK.choice(shown, options, rng_for(0, "c")).pictures[1], image)
             x1, x2 = _matches(image, warped)

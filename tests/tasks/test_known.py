@@ -145,7 +145,7 @@ def test_a_box_scaled_about_the_camera_is_the_box_that_stands_there() -> None:
     assert np.allclose(np.sort(clue.sides), np.array([0.3, 0.5, 0.9]) / 2)
     assert clue.sides[0] == pytest.approx(0.45)  # the upright one
     assert clue.drop == pytest.approx((0.5 + 0.45) / 2)
-    turned = box_clue(mirror.corners(exact), gates)
+    turned = box_clue(mirror.mirror_corners(exact), gates)
     x = np.linspace(*ENDS, 5)
     assert np.allclose(clue.features(x), turned.features(x))
     assert np.array_equal(clue.usual.density(x), turned.usual.density(x))

@@ -18,10 +18,10 @@ from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
-from vgbench_gen.tasks._regions import measure, propose_rects, regions
+from vgbench_gen.tasks._regions import find_regions, measure, propose_rects
 from vgbench_gen.tasks.metric_depth import MetricDepth
-from vgbench_gen.tasks.records import camera_record
-from vgbench_gen.tasks.scalar import evidence_rect
+from vgbench_gen.tasks.records import make_camera_record
+from vgbench_gen.tasks.scalar import read_evidence_rect
 
 TASK = MetricDepth()
 
@@ -41,7 +41,7 @@ def facts() -> list[Fact]:
 
 def shown(fact: Fact) -> Fact:
     """As the pipeline completes it."""
-    camera = camera_record(small_view().frame(fact.frame_ids[0]).camera)
+    camera = make_camera_record(small_view().frame(fact.frame_ids[0]).camera)
     names = dict.fromkeys(fact.frame_ids, "0" * 32 + ".png")
     return replace(fact, pictures=names, cameras=dict.fromkeys(fact.frame_ids, camera))
 
@@ -56,7 +56,7 @@ def test_every_candidate_is_the_mean_depth_of_the_analytic_room(facts: list[Fact
         if frame.id not in rendered:
             rendered[frame.id] = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)[0]
         for candidate in fact.candidates:
-            x1, y1, x2, y2 = evidence_rect(candidate.show)
+            x1, y1, x2, y2 = read_evidence_rect(candidate.show)
             exact = rendered[frame.id][y1 : y2 + 1, x1 : x2 + 1]
             assert candidate.value[0] == pytest.approx(exact.mean(), rel=0.015, abs=0.006)
             assert np.ptp(np.quantile(exact, [0.25, 0.75])) <= 0.12 * np.median(exact)
@@ -67,7 +67,7 @@ def test_every_candidate_is_the_mean_depth_of_the_analytic_room(facts: list[Fact
 
 def test_pool_and_draw(facts: list[Fact]) -> None:
     for fact in facts:
-        rects = [evidence_rect(candidate.show) for candidate in fact.candidates]
+        rects = [read_evidence_rect(candidate.show) for candidate in fact.candidates]
         assert 4 <= len(rects) <= TASK.pool_size
         for i, a in enumerate(rects):
             assert a[2] - a[0] + 1 >= 32
@@ -87,7 +87,7 @@ def test_two_targets_of_a_frame_are_apart_and_keys_are_unique(facts: list[Fact])
     by_frame: dict[str, list[np.ndarray]] = {}
     for fact in facts:
         frame = view.frame(fact.frame_ids[0])
-        x1, y1, x2, y2 = evidence_rect(fact.truth_candidate.show)
+        x1, y1, x2, y2 = read_evidence_rect(fact.truth_candidate.show)
         uv = np.array([[(x1 + x2) / 2, (y1 + y2) / 2]])
         by_frame.setdefault(frame.id, []).append(frame.points_at(uv)[0])
     pairs = [points for points in by_frame.values() if len(points) == 2]
@@ -169,7 +169,7 @@ def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
     offs = []
     for fact in facts_of(noisy):
         frame = quiet.frame(fact.frame_ids[0])
-        exact = measure(frame, quiet, np.array(evidence_rect(fact.truth_candidate.show)))
+        exact = measure(frame, quiet, np.array(read_evidence_rect(fact.truth_candidate.show)))
         assert isinstance(confirm_draft(TASK, fact, noisy), Fact)
         if exact is not None:
             offs.append(fact.truth_candidate.value[0] - exact.mean_m)
@@ -180,7 +180,7 @@ def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
 def test_gates_refuse_what_they_name() -> None:
     view = small_view()
     frame = view.frames[0]
-    flat = next(r for r in regions(frame, view, np.random.default_rng(0))[0])
+    flat = next(r for r in find_regions(frame, view, np.random.default_rng(0))[0])
     rect = np.array(flat.rect_px)
 
     def measured(depth_m: np.ndarray) -> object:
@@ -211,7 +211,7 @@ def test_cheap_statistics_are_the_exact_ones() -> None:
     fake = object.__new__(type(frame))
     fake.__dict__.update(frame.__dict__ | {"depth_m": depth})
     rects = propose_rects(fake, view, np.random.default_rng(0))
-    known, mean, std = _regions._integral_stats(fake, rects)
+    known, mean, std = _regions._compute_integral_stats(fake, rects)
     for k in range(0, len(rects), 20):
         patch = fake.depth_patch(rects[k].tolist()).astype(np.float64)
         values = patch[patch > 0]
@@ -227,21 +227,21 @@ def test_statistics_of_a_region_are_those_of_numpy() -> None:
         patch[rng.random(patch.shape) < 0.2] = 0
         patch[0, 0] = 2.5
         parts = [np.array_split(rows, 4, axis=1) for rows in np.array_split(patch, 4, axis=0)]
-        blocks = _regions._blocks(patch)
+        blocks = _regions._measure_blocks(patch)
         assert [count for _, count in blocks] == [int((part > 0).sum()) for row in parts for part in row]
         means = [part[part > 0].mean(dtype=np.float64) if part.any() else 0.0 for row in parts for part in row]
         np.testing.assert_allclose([mean for mean, _ in blocks], means, rtol=1e-12)
         known = patch[patch > 0].astype(np.float64)
-        np.testing.assert_allclose(_regions._quantiles(known), np.quantile(known, _regions._LEVELS), rtol=1e-12)
+        np.testing.assert_allclose(_regions._compute_quantiles(known), np.quantile(known, _regions._LEVELS), rtol=1e-12)
 
 
 def test_cloud_of_a_region_is_the_projected_cloud() -> None:
     view = small_view()
     frame = view.frames[0]
-    points, _ = projection.depth_points(frame.depth_camera, frame.depth_m)
+    points, _ = projection.back_project_depth(frame.depth_camera, frame.depth_m)
     uv, z = projection.project(frame.camera, points)
     rects = [[20, 30, 61, 72], [0, 0, 319, 239], [100, 7, 100, 7], [400, 10, 420, 20]]
-    for (x1, y1, x2, y2), median in zip(rects, _regions.cloud_medians_m(frame, rects), strict=True):
+    for (x1, y1, x2, y2), median in zip(rects, _regions.measure_cloud_medians_m(frame, rects), strict=True):
         inside = ((uv >= (x1 - 0.5, y1 - 0.5)) & (uv <= (x2 + 0.5, y2 + 0.5))).all(axis=1)
         assert median == pytest.approx(np.median(z[inside]) if inside.any() else np.nan, abs=1e-3, nan_ok=True)
 
@@ -256,8 +256,8 @@ def test_every_flat_proposal_survives_the_cheap_gates() -> None:
     fake.__dict__.update(frame.__dict__ | {"depth_m": depth})
     rng = np.random.default_rng(4)
     rects = propose_rects(fake, view, np.random.default_rng(4))
-    known, mean, std = _regions._integral_stats(fake, rects)
-    found, dropped = regions(fake, view, rng)
+    known, mean, std = _regions._compute_integral_stats(fake, rects)
+    found, dropped = find_regions(fake, view, rng)
     assert dropped["valid"] == (known < 0.9).sum()
     passing = (known >= 0.9) & (mean >= view.near_m) & (mean <= view.far_m) & (std <= 0.12 * mean)
     allowed = {tuple(rect) for rect in rects[passing].tolist()}
@@ -271,9 +271,9 @@ def test_a_surface_that_moves_with_the_viewpoint_is_refused() -> None:
     """Mirrors: depth of one frame that no other frame confirms."""
     view = SceneView(small_room(), Gates())
     frame = view.frames[0]
-    assert regions(frame, view, np.random.default_rng(0))[1]["cross_view"] == 0
+    assert find_regions(frame, view, np.random.default_rng(0))[1]["cross_view"] == 0
     frame.depth_m = (frame.depth_m * 0.8).astype(np.float32)  # floats in front of what the others see
-    found, dropped = regions(frame, view, np.random.default_rng(0))
+    found, dropped = find_regions(frame, view, np.random.default_rng(0))
     assert dropped["cross_view"] > 10
     assert len(found) < 6
 

@@ -23,7 +23,7 @@ from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_distance import ObjectDistance
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -46,7 +46,7 @@ def one_fact(view: SceneView) -> Fact:
     return replace(
         fact,
         pictures={"0": "0" * 32 + ".png"},
-        cameras={"0": camera_record(view.frames[0].camera)},
+        cameras={"0": make_camera_record(view.frames[0].camera)},
     )
 
 
@@ -294,7 +294,7 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
 )
 def test_the_drawn_distance_keeps_clear_of_the_names_of_the_objects(low: list[float], high: list[float]) -> None:
     """Names stand at the ends of the line; a name is wider than many a line, so only height keeps labels apart."""
-    mark = _overlays.span(np.array([low, high]), {"height": 480, "width": 640}, "1.30 m")
+    mark = _overlays.draw_span(np.array([low, high]), {"height": 480, "width": 640}, "1.30 m")
     u, v = mark.points_px[0]
     assert u == pytest.approx((low[0] + high[0]) / 2)
     assert min(abs(v - low[1]), abs(v - high[1])) > 0.07 * 480

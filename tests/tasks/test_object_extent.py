@@ -8,11 +8,11 @@ import pytest
 from tests.scene_factory import RenderedFrame, Solid, looking_at
 from vgbench_gen.core.gates import FrameGates, ObjectGates
 from vgbench_gen.core.types import Camera, OrientedBox
-from vgbench_gen.geometry.boxes import clip_rect, moved, project_rect
+from vgbench_gen.geometry.boxes import clip_rect, project_rect, transform_box
 from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import BoxSource
 from vgbench_gen.scenes.view import ViewFrame
-from vgbench_gen.tasks._object_extent import continuing_share, extent_problem
+from vgbench_gen.tasks._object_extent import find_extent_problem, measure_continuing_share
 from vgbench_gen.tasks.presentation import Margins
 
 GATES = ObjectGates()
@@ -33,17 +33,17 @@ def seen(*boxes: OrientedBox, eye_height_m: float = 1.2) -> ViewFrame:
 
 
 def share(frame: ViewFrame, box: OrientedBox) -> float:
-    camera_box = moved(box, frame.camera_from_world, "camera")
+    camera_box = transform_box(box, frame.camera_from_world, "camera")
     rect = project_rect(frame.camera, camera_box)
     assert rect is not None
-    return continuing_share(frame, camera_box, clip_rect(rect, *frame.camera.size), GATES.continues_step_m)
+    return measure_continuing_share(frame, camera_box, clip_rect(rect, *frame.camera.size), GATES.continues_step_m)
 
 
 def problem(frame: ViewFrame, box: OrientedBox, source: BoxSource) -> str:
-    camera_box = moved(box, frame.camera_from_world, "camera")
+    camera_box = transform_box(box, frame.camera_from_world, "camera")
     rect = project_rect(frame.camera, camera_box)
     assert rect is not None
-    found = extent_problem(frame, camera_box, clip_rect(rect, *frame.camera.size), source, GATES, Margins())
+    found = find_extent_problem(frame, camera_box, clip_rect(rect, *frame.camera.size), source, GATES, Margins())
     return "" if found is None else found[0]
 
 

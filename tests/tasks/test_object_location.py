@@ -24,10 +24,10 @@ from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._box_margins import BoxMargins
-from vgbench_gen.tasks._object_routes import in_order
+from vgbench_gen.tasks._object_routes import order_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_location import ObjectLocation
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -53,7 +53,7 @@ def shown(fact: Fact, view: SceneView) -> Fact:
     return replace(
         fact,
         pictures=dict.fromkeys(fact.frame_ids, "0" * 32 + ".png"),
-        cameras={name: camera_record(view.frame(name).camera) for name in fact.frame_ids},
+        cameras={name: make_camera_record(view.frame(name).camera) for name in fact.frame_ids},
     )
 
 
@@ -63,7 +63,7 @@ def item_evidence(fact: Fact) -> dict[str, object]:
 
 
 def iou(a: Candidate, b: Candidate) -> float:
-    return boxes.iou_3d(boxes.from_corners(a.value), boxes.from_corners(b.value))
+    return boxes.iou_3d(boxes.fit_to_corners(a.value), boxes.fit_to_corners(b.value))
 
 
 def test_the_answer_lists_one_face_and_then_the_opposite_one() -> None:
@@ -171,7 +171,7 @@ def test_the_frames_own_box_counts_whatever_the_order_of_its_corners() -> None:
 def test_corners_are_put_in_the_order_of_the_reference() -> None:
     corners = boxes.corners(cuboid([0, 0, 2], [0.3, 0.5, 0.7]))
     shuffled = corners[np.random.default_rng(0).permutation(8)] + 0.01
-    assert np.array_equal(in_order(shuffled, corners), corners + 0.01)
+    assert np.array_equal(order_corners(shuffled, corners), corners + 0.01)
 
 
 def test_separation_is_one_exactly_at_the_overlap_limit() -> None:
@@ -217,8 +217,8 @@ def test_the_needed_ratio_is_the_smallest_that_keeps_the_boxes_apart() -> None:
     assert needed is not None
     assert 1.2 < needed < 1.3
     limit = 0.15
-    assert boxes.iou_3d(box, boxes.scaled_about_camera(box, needed)) <= limit
-    assert boxes.iou_3d(box, boxes.scaled_about_camera(box, needed - 0.004)) > limit * 0.97
+    assert boxes.iou_3d(box, boxes.scale_about_camera(box, needed)) <= limit
+    assert boxes.iou_3d(box, boxes.scale_about_camera(box, needed - 0.004)) > limit * 0.97
     assert TASK.needed_ratio(cuboid([0, 0, 2.0], [0.1, 0.1, 0.1], "camera")) == 1.2
     assert TASK.needed_ratio(cuboid([0, 0, 2.0], [1.0, 1.0, 1.5], "camera")) is None
 
@@ -365,7 +365,7 @@ def test_the_table_of_all_pairs_says_what_pairs_say() -> None:
         Candidate(f"near:{k}", TASK.rounded(truth.value * float(rng.uniform(0.6, 1.7)) + rng.normal(0, 0.05, 3)))
         for k in range(12)
     ]
-    like = boxes.from_corners(truth.value, "camera")
+    like = boxes.fit_to_corners(truth.value, "camera")
     turned = [replace(like, rotation=quaternion_to_matrix(rng.normal(size=4))) for _ in range(4)]
     members = [truth, *near, *(Candidate(f"turned:{k}", boxes.corners(box)) for k, box in enumerate(turned))]
     members = [member for member in members if TASK.valid(member, fact)]

@@ -14,15 +14,15 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import quaternion_to_matrix
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.tasks import _objects
-from vgbench_gen.tasks._object_targets import in_strata
-from vgbench_gen.tasks._objects import FrameObjects, crossings, gated_objects, sight
+from vgbench_gen.tasks._object_targets import order_in_strata
+from vgbench_gen.tasks._objects import FrameObjects, cross_box, gate_objects, sort_depth_pixels
 
 CRATE = thing("crate", [0, 0, 2.0], [0.6, 0.6, 0.4])  # front face at 1.8 m: 100 x 100 px around the centre
 
 
 def seen(depth: FloatArray, *objects: SceneObject, listed: tuple[FrameObject, ...] = ()) -> FrameObjects:
     view = board_view(depth, objects, listed)
-    return gated_objects(view.frames[0], view)
+    return gate_objects(view.frames[0], view)
 
 
 def reasons(objects: FrameObjects) -> dict[str, str]:
@@ -125,7 +125,7 @@ def test_crossings_agree_with_points_along_the_ray() -> None:
         np.array([0.2, -0.1, 2.0]), np.array([0.8, 0.5, 0.6]), quaternion_to_matrix(rng.normal(size=4)), "camera"
     )
     rays = np.concatenate([rng.uniform(-0.4, 0.4, (200, 2)), np.ones((200, 1))], axis=1)
-    entry, leave = crossings(rays, box)
+    entry, leave = cross_box(rays, box)
     steps = np.linspace(0.5, 3.5, 3001)
     inside = boxes.contains(box, (rays[:, None] * steps[None, :, None]).reshape(-1, 3)).reshape(200, -1)
     hit = np.asarray(inside.any(axis=1))
@@ -140,7 +140,7 @@ def test_drawn_rectangles_hold_the_projected_corners_and_stay_inside() -> None:
     view = room_view()
     rects = 0
     for frame in view.frames:
-        for found in gated_objects(frame, view).found:
+        for found in gate_objects(frame, view).found:
             uv, _ = cv2.projectPoints(boxes.corners(found.box), np.zeros(3), np.zeros(3), frame.camera.K, None)
             low, high = uv[:, 0].min(axis=0), uv[:, 0].max(axis=0)
             x1, y1, x2, y2 = found.rect_px
@@ -155,7 +155,7 @@ def test_drawn_rectangles_hold_the_projected_corners_and_stay_inside() -> None:
 def test_another_world_frame_finds_the_same_objects() -> None:
     here, there = room_view(), room_view(moved=True)
     for a, b in zip(here.frames, there.frames, strict=True):
-        first, second = gated_objects(a, here), gated_objects(b, there)
+        first, second = gate_objects(a, here), gate_objects(b, there)
         assert [item.rect_px for item in first.found] == [item.rect_px for item in second.found]
         assert [entry[:2] for entry in first.dropped] == [entry[:2] for entry in second.dropped]
 
@@ -164,12 +164,12 @@ def test_strata_take_turns_and_new_targets_come_first() -> None:
     values = [1.01] * 6 + [3.0] * 2
     targets = ["a", "a", "a", "a", "b", "c", "d", "d"]
     for seed in range(20):
-        order = in_strata(values, targets, np.random.default_rng(seed)).tolist()
+        order = order_in_strata(values, targets, np.random.default_rng(seed)).tolist()
         assert sorted(order) == list(range(8))
         assert {values[k] for k in order[:2]} == {values[k] for k in order[2:4]} == {1.01, 3.0}
         near = [targets[k] for k in order if values[k] < 2]
         assert sorted(near[:3]) == ["a", "b", "c"]
-    assert len(in_strata([], [], np.random.default_rng(0))) == 0
+    assert len(order_in_strata([], [], np.random.default_rng(0))) == 0
 
 
 def test_objects_are_measured_once_per_frame(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,9 +178,9 @@ def test_objects_are_measured_once_per_frame(monkeypatch: pytest.MonkeyPatch) ->
 
     def counted(*args: object) -> _objects.Sight:
         calls.append(1)
-        return sight(*args)  # type: ignore[arg-type]
+        return sort_depth_pixels(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(_objects, "sight", counted)
-    first = gated_objects(view.frames[0], view)
-    assert gated_objects(view.frames[0], view) is first
+    monkeypatch.setattr(_objects, "sort_depth_pixels", counted)
+    first = gate_objects(view.frames[0], view)
+    assert gate_objects(view.frames[0], view) is first
     assert len(calls) == 1

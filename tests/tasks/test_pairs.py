@@ -14,7 +14,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.geometry.visibility import pair_overlap
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _pairs
-from vgbench_gen.tasks._pairs import PairTable, pair_table, thinned
+from vgbench_gen.tasks._pairs import PairTable, pair_table, thin_rows
 
 PAIR = (1, 3)
 
@@ -113,11 +113,11 @@ def test_the_table_is_shared_and_dies_with_its_view() -> None:
 
 def test_thinned_keeps_ends_and_count() -> None:
     points = np.arange(300.0).reshape(100, 3)
-    kept = thinned(points, 32)
+    kept = thin_rows(points, 32)
     assert len(kept) == 32
     assert np.array_equal(kept[[0, -1]], points[[0, -1]])
-    assert thinned(points[:5], 32) is not None
-    assert len(thinned(points[:5], 32)) == 5
+    assert thin_rows(points[:5], 32) is not None
+    assert len(thin_rows(points[:5], 32)) == 5
 
 
 def test_masks_are_kept_until_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +125,6 @@ def test_masks_are_kept_until_there_are_too_many(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(_pairs, "_MASKS_KEPT", 3)
     monkeypatch.setattr(_pairs, "_EDGES", weakref.WeakKeyDictionary())
     for frame in [*view.frames, view.frames[-2], view.frames[0]]:
-        np.testing.assert_array_equal(_pairs.edges(frame, view), frame.edge_mask(view.gates.depth))
-        assert _pairs.edges(frame, view) is _pairs.edges(frame, view)
+        np.testing.assert_array_equal(_pairs.get_edges(frame, view), frame.edge_mask(view.gates.depth))
+        assert _pairs.get_edges(frame, view) is _pairs.get_edges(frame, view)
         assert len(_pairs._EDGES) <= 3

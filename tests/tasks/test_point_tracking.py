@@ -76,10 +76,10 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
             assert (moves >= 0.08 * b.camera.diagonal_px - 1).all()
             for decoy in pool[1:]:
                 assert set_problem([fact.truth_candidate, decoy], 2, fact, TASK) == ""
-                assert tracked.standing(b, decoy.value[None], view).all()
+                assert tracked.gate_pixels(b, decoy.value[None], view).all()
                 assert decoy.evidence["point_2_m"][2] == pytest.approx(float(b.depth_at(decoy.value)), abs=1e-3)
                 if "uv_1_px" in decoy.evidence:
-                    assert tracked.standing(a, np.array([decoy.evidence["uv_1_px"]], dtype=np.float64), view).all()
+                    assert tracked.gate_pixels(a, np.array([decoy.evidence["uv_1_px"]], dtype=np.float64), view).all()
             total += 1
             with_same += len(pool) < len(fact.candidates)
             options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
@@ -287,11 +287,11 @@ def test_jacobian_is_the_derivative_of_the_way_back() -> None:
     fact = drawn(TASK, view, limit=1)[0][0]
     a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
     uv = fact.truth_candidate.value
-    seen = tracked.seen_from(b, a, uv)
+    seen = tracked.carry_into(b, a, uv)
     assert np.linalg.norm(seen.uv_back - fact.truth_candidate.show["query"]) < 1.5
     for axis in range(2):
         step = np.eye(2)[axis] * 3
-        moved = (tracked.seen_from(b, a, uv + step).uv_back - tracked.seen_from(b, a, uv - step).uv_back) / 6
+        moved = (tracked.carry_into(b, a, uv + step).uv_back - tracked.carry_into(b, a, uv - step).uv_back) / 6
         assert moved == pytest.approx(seen.jacobian[:, axis], abs=0.08)
 
 
@@ -310,7 +310,7 @@ def test_real_captures(captures: Path, dataset: str, least: int) -> None:
 def test_hidden_points_are_no_tracks_whatever_the_cycle_says() -> None:
     view = room_view()
     a, b = view.frames[2], view.frames[5]
-    found = tracked.tracks(a, b, view, TrackGates(cycle_max_px_at_640=1e9, motion_min_d=0.1))
+    found = tracked.find_tracks(a, b, view, TrackGates(cycle_max_px_at_640=1e9, motion_min_d=0.1))
     assert len(found.uv_a) > 20
     surface = b.depth_at(found.uv_b)
     assert (np.abs(surface - found.points_b_m[:, 2]) <= view.tolerance.of(surface)).all()

@@ -17,9 +17,9 @@ from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._depth_margins import DepthMargins
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.relative_depth import RelativeDepth
-from vgbench_gen.tasks.scalar import evidence_rect
+from vgbench_gen.tasks.scalar import read_evidence_rect
 
 TASK = RelativeDepth()
 
@@ -46,7 +46,7 @@ def test_the_truth_is_extreme_in_the_analytic_room(facts: list[Fact]) -> None:
         exact = render(frame.camera, frame.world_from_camera, scene.solids, shade=False)[0]
         medians, lows, highs = [], [], []
         for candidate in fact.candidates:
-            x1, y1, x2, y2 = evidence_rect(candidate.show)
+            x1, y1, x2, y2 = read_evidence_rect(candidate.show)
             low, median, high = np.quantile(exact[y1 : y2 + 1, x1 : x2 + 1], [0.1, 0.5, 0.9])
             medians.append(median)
             lows.append(low)
@@ -67,7 +67,7 @@ def test_nothing_about_its_place_tells_the_truth() -> None:
     for seed in range(8):
         for fact in facts_of(small_view(), seed):
             options = asked(fact, seed)
-            rects = np.array([evidence_rect(option.show) for option in options.options], dtype=np.float64)
+            rects = np.array([read_evidence_rect(option.show) for option in options.options], dtype=np.float64)
             told = standing(rects[np.argsort(np.arange(4) != options.truth, kind="stable")])
             ranks[fact.ask].append(told)
     for of_ask in ranks.values():
@@ -144,7 +144,7 @@ def test_targets_on_one_frame_are_apart(facts: list[Fact]) -> None:
     view = small_view()
     points: dict[str, list[np.ndarray]] = {}
     for fact in facts:
-        x1, y1, x2, y2 = evidence_rect(fact.truth_candidate.show)
+        x1, y1, x2, y2 = read_evidence_rect(fact.truth_candidate.show)
         at = view.frame(fact.frame_ids[0]).points_at(np.array([[(x1 + x2) / 2, (y1 + y2) / 2]]))[0]
         points.setdefault(fact.frame_ids[0], []).append(at)
     pairs = [p for p in points.values() if len(p) == 2]
@@ -193,7 +193,7 @@ def test_numbers_say_nothing_about_letters(facts: list[Fact]) -> None:
     fact = replace(
         fact,
         pictures={fact.frame_ids[0]: "0" * 32 + ".png"},
-        cameras={fact.frame_ids[0]: camera_record(view.frame(fact.frame_ids[0]).camera)},
+        cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).camera)},
     )
     options = asked(fact)
     numbers = Counter[str]()

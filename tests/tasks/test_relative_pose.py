@@ -49,8 +49,8 @@ def test_hand_worked_pose() -> None:
     # ahead of the first at 2 m lies to the left of the second (x = -2), and 0.3 m behind it (z = -0.3).
     first = np.eye(4)
     second = np.array([[0, 0, 1, 0.3], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1.0]])
-    pose = _poses.from_stored(first.ravel().tolist(), second.ravel().tolist())
-    assert _poses.moved(pose, np.array([[0.0, 0.0, 2.0]])) == pytest.approx(np.array([[-2.0, 0.0, -0.3]]))
+    pose = _poses.compute_from_stored(first.ravel().tolist(), second.ravel().tolist())
+    assert _poses.move_points(pose, np.array([[0.0, 0.0, 2.0]])) == pytest.approx(np.array([[-2.0, 0.0, -0.3]]))
 
 
 def test_truth_carries_scene_points_from_the_first_image_to_the_second() -> None:
@@ -100,7 +100,7 @@ def test_separation_takes_the_clearer_difference_but_never_less_than_the_image_s
     fact = drawn(TASK, room_view())[0][0]
     truth = fact.truth_candidate
     by_15 = replace(truth, value=turned(truth.value, 15.0))
-    assert _poses.rotation_between_deg(truth.value, by_15.value) == pytest.approx(15.0, abs=0.1)
+    assert _poses.measure_rotation_between_deg(truth.value, by_15.value) == pytest.approx(15.0, abs=0.1)
     assert TASK.margin_ratio(truth, by_15, fact) == pytest.approx(1.0, abs=0.02)
     # The same turn without anything to see: no margin is left.
     blind = replace(truth, evidence={**truth.evidence, "points_m": []})
@@ -116,12 +116,12 @@ def test_shift_counts_points_behind_a_camera_as_far_away() -> None:
     ahead = np.eye(3, 4)
     behind = turned(ahead, 180.0)
     points = np.array([[0.0, 0.0, 2.0]] * 3)
-    assert _poses.median_shift_d(camera, ahead, behind, points) == _poses.HIDDEN_SHIFT_D
+    assert _poses.measure_median_shift_d(camera, ahead, behind, points) == _poses.HIDDEN_SHIFT_D
     aside = ahead.copy()
     aside[0, 3] = 0.2  # 0.2 m at 2 m and f = 100 px: 10 px of a 141.4 px diagonal
-    assert _poses.median_shift_d(camera, ahead, aside, points) == pytest.approx(10 / 1.41421, abs=1e-3)
+    assert _poses.measure_median_shift_d(camera, ahead, aside, points) == pytest.approx(10 / 1.41421, abs=1e-3)
     far = np.array([[10.0, 0.0, 2.0]])
-    assert _poses.median_shift_d(camera, ahead, aside, far, inside=True) == 0.0
+    assert _poses.measure_median_shift_d(camera, ahead, aside, far, inside=True) == 0.0
 
 
 def test_printed_pose_reads_back_and_is_a_rotation_within_print() -> None:
@@ -143,7 +143,7 @@ def test_both_second_routes_find_the_pose_without_the_pose_files() -> None:
         assert TASK.agreement(TASK.recheck(fact, view), fact) < 0.5
         start = np.eye(4)
         start[:3] = turned(fact.truth_candidate.value, 2.0)  # a start that is off must not stay off
-        assert TASK.agreement(_registration.depth_pose(first, second, start, view), fact) < 0.5
+        assert TASK.agreement(_registration.register_depth(first, second, start, view), fact) < 0.5
 
 
 def test_matches_pass_the_ratio_test_both_ways() -> None:
@@ -159,7 +159,7 @@ def test_matches_pass_the_ratio_test_both_ways() -> None:
         second = min(np.sort(row)[1], np.sort(column)[1])
         if np.argmin(column) == i and row[j] <= 0.8 * second:
             expected.append((i, j))
-    assert _registration._matched(a, b).tolist() == [list(pair) for pair in expected]
+    assert _registration._match_one_way(a, b).tolist() == [list(pair) for pair in expected]
     assert 5 < len(expected) < 40
 
 
@@ -206,9 +206,9 @@ def test_a_broken_second_route_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     view = room_view()
     fact = drawn(TASK, view)[0][0]
     exact = fact.truth_candidate.value
-    monkeypatch.setattr(_registration, "pnp_pose", lambda *_: (np.eye(3, 4), 500, 1.0))
+    monkeypatch.setattr(_registration, "estimate_pnp_pose", lambda *_: (np.eye(3, 4), 500, 1.0))
     assert TASK.agreement(TASK.recheck(fact, view), fact) > 1
-    monkeypatch.setattr(_registration, "pnp_pose", lambda *_: (exact, 500, 1.0))
+    monkeypatch.setattr(_registration, "estimate_pnp_pose", lambda *_: (exact, 500, 1.0))
     assert TASK.agreement(TASK.recheck(fact, view), fact) == 0
 
 
@@ -262,7 +262,7 @@ def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
             continue
         claims = (twins.true, twins.false)
         own = [next(c.value for c in fact.candidates if c.key == claim.key) for claim in claims]
-        deviations.append([poses.orthonormality_deviation(claim.value[:, :3]) for claim in claims])
+        deviations.append([poses.measure_orthonormality_deviation(claim.value[:, :3]) for claim in claims])
         errors.append([TASK.claim_error(value, claim.value) for value, claim in zip(own, claims, strict=True)])
     assert len(errors) > 30
     assert np.max(errors) <= 0.5
@@ -286,7 +286,7 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
 
 def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     view = room_view()
-    monkeypatch.setattr(_registration, "essential_rotation", lambda *_: None)  # slow, and after the draw
+    monkeypatch.setattr(_registration, "estimate_essential_rotation", lambda *_: None)  # slow, and after the draw
     ranks: Counter[int] = Counter()
     for seed in range(36):
         for fact in drawn(TASK, view, seed, limit=3)[0]:

@@ -114,7 +114,7 @@ def test_routes_agree_and_a_break_in_either_is_found(monkeypatch: pytest.MonkeyP
     slightly = fact.truth_candidate.value.copy()
     slightly[:, 3] += (0.0, 0.1, 0.0)
     assert TASK.agreement(TASK.recheck(fact, view), with_truth_value(fact, slightly)) > 1
-    monkeypatch.setattr(_registration, "second_route", lambda *_: invert(inverse)[:3])
+    monkeypatch.setattr(_registration, "estimate_second_route", lambda *_: invert(inverse)[:3])
     assert TASK.agreement(TASK.recheck(fact, view), fact) > 1
 
 

@@ -18,7 +18,7 @@ from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import Task
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 
 MEDIA_NAME = "{:032x}.png"
 
@@ -75,7 +75,7 @@ def drawn(task: Task, view: SceneView, seed: int = 1, limit: int = 12) -> tuple[
 def with_pictures(fact: Fact, view: SceneView) -> Fact:
     """What the pipeline adds to a draft."""
     names = {frame_id: MEDIA_NAME.format(int(frame_id)) for frame_id in fact.shown_frame_ids}
-    cameras = {frame_id: camera_record(view.frame(frame_id).camera) for frame_id in fact.shown_frame_ids}
+    cameras = {frame_id: make_camera_record(view.frame(frame_id).camera) for frame_id in fact.shown_frame_ids}
     return replace(fact, pictures=names, cameras=cameras)
 
 

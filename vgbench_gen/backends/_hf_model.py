@@ -18,7 +18,7 @@ import numpy as np
 
 from vgbench_gen.backends.base import BackendError, FinishReason
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import bytes_digest, rng_for, stable_hash
+from vgbench_gen.core.rng import digest_bytes, hash_stably, rng_for
 
 # Fields of `extra_body` that a model here understands.
 EXTRA_FIELDS = ("chat_template_kwargs", "min_p", "repetition_penalty", "top_k", "top_p")
@@ -72,12 +72,12 @@ def compute_folder_digest(folder: Path) -> str:
             parts += [path.name, str(size)]
             with path.open("rb") as file:
                 if size <= _SMALL_BYTES or path.suffix != ".safetensors":
-                    parts.append(bytes_digest(file.read()))
+                    parts.append(digest_bytes(file.read()))
                     continue
                 for place in np.linspace(0, size - _SAMPLE_BYTES, _SAMPLES, dtype=np.int64).tolist():
                     file.seek(place)
-                    parts.append(bytes_digest(file.read(_SAMPLE_BYTES)))
-    return stable_hash(*parts, size=6)
+                    parts.append(digest_bytes(file.read(_SAMPLE_BYTES)))
+    return hash_stably(*parts, size=6)
 
 
 class LocalModel:

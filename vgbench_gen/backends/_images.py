@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from vgbench_gen.backends.base import BackendError, ImagePart
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 
 MAX_BYTES = 32 << 20  # providers refuse images of 20 MB and more
 MAX_PIXELS = 1 << 27  # 134 megapixels, far above any camera; bounds what resizing allocates
@@ -59,7 +59,7 @@ class ImageCache:
         if part.long_side_px and max(size_px) > part.long_side_px:
             data, size_px = await asyncio.to_thread(_shrink, data, size_px, kind, part.long_side_px, where)
         url = f"data:{_TYPES[kind]};base64,".encode() + base64.b64encode(data)
-        image = SentImage(data, url, bytes_digest(data), size_px, kind.lower())
+        image = SentImage(data, url, digest_bytes(data), size_px, kind.lower())
         self._keep(key, image)
         return image
 
@@ -75,7 +75,7 @@ class ImageCache:
 
 def _make_key(part: ImagePart) -> tuple[object, ...]:
     if isinstance(part.source, bytes):
-        return (bytes_digest(part.source), part.long_side_px)
+        return (digest_bytes(part.source), part.long_side_px)
     try:
         found = part.source.stat()
     except OSError as exc:

@@ -231,10 +231,10 @@ def _one_line(error: object) -> str:
 
 
 def _make_plain(value: Mapping[str, Any] | None) -> dict[str, Any]:
-    from vgbench_gen.core.rng import canonical_json
+    from vgbench_gen.core.rng import format_canonical_json
 
     try:
-        canonical_json(dict(value or {}))
+        format_canonical_json(dict(value or {}))
     except (TypeError, ValueError):
         return {}
     return dict(value or {})

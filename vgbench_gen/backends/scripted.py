@@ -27,7 +27,7 @@ from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.config import Config, parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 
 _MAX_BYTES = 64 << 20
 _AGAIN: dict[str, Literal["later", "slower"]] = {"500": "later", "cut": "later", "bad_reply": "later", "429": "slower"}
@@ -127,7 +127,7 @@ class ScriptedProvider(Provider):
         spec, path = f"{name}:{model}", Path(model)
         raw = _read(path)
         play = _Script(spec, _parse_entries(path, raw)).play
-        return Scripted(spec, path.name, play, options, version=bytes_digest(raw))
+        return Scripted(spec, path.name, play, options, version=digest_bytes(raw))
 
 
 def _read(path: Path) -> bytes:

@@ -29,7 +29,7 @@ from vgbench_gen.backends.base import (
     Usage,
 )
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
+from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 
 __all__ = ["LONGEST_PAUSE_S", "Answer", "Call", "Failed", "Served", "Turn"]
 
@@ -151,7 +151,7 @@ class Served(Backend):
         if edit:
             content.append("edit")
         try:
-            return Call(tuple(turns), settings, stable_hash(canonical_json(content), size=16), edit)
+            return Call(tuple(turns), settings, hash_stably(format_canonical_json(content), size=16), edit)
         except ValueError as exc:
             raise BackendError(
                 "wrong_request",

@@ -23,7 +23,7 @@ from vgbench_gen.backends.base import Backend, BackendError, Usage
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 
 if TYPE_CHECKING:
     from vgbench_gen.backends._hf_model import Chat, LocalModel, Said
@@ -192,7 +192,7 @@ class _Batches:
         """
         outcome: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
         # Processors want equally many images in every row; other fields of the request belong to the whole batch.
-        self._waiting.append(_Waiting(chat, extra, (chat.images, canonical_json(extra)), outcome))
+        self._waiting.append(_Waiting(chat, extra, (chat.images, format_canonical_json(extra)), outcome))
         if self._runner is None or self._runner.done():
             self._runner = asyncio.create_task(self._run())
         return await outcome

@@ -25,7 +25,7 @@ from vgbench_gen.backends.base import Backend, Capabilities
 from vgbench_gen.backends.served import Served
 from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, providers
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 
 _LONGEST_S = 24 * 3600.0  # a thread cannot be stopped, so no attempt is given up
 
@@ -132,5 +132,5 @@ class UnifiedProvider(Provider):
         if not callable(made):
             raise ConfigError(f"{spec}: found no function {factory} in {module}; expected one that makes the model.")
         file = Path(imported.__file__ or "")
-        version = bytes_digest(file.read_bytes()) if file.is_file() else ""
+        version = digest_bytes(file.read_bytes()) if file.is_file() else ""
         return UnifiedLocal(spec, model, made, version, options)

@@ -104,7 +104,7 @@ def describe_problem(model: type[BaseModel], error: Mapping[str, Any], key: str 
     key = key or ".".join(str(part) for part in location) or "(top level)"
     if error["type"] == "extra_forbidden":
         name = str(location[-1])
-        known = _keys_at(model, location[:-1])
+        known = _list_keys_at(model, location[:-1])
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         listing = f" Known keys: {', '.join(known)}" if known else ""
@@ -112,20 +112,20 @@ def describe_problem(model: type[BaseModel], error: Mapping[str, Any], key: str 
     expected = str(error["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
     if error["type"] == "missing":
         return f"{key}: found nothing; expected a value for this key"
-    return f"{key}: found {_shown(error['input'])}; expected {expected}"
+    return f"{key}: found {_show_value(error['input'])}; expected {expected}"
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     text = json.dumps(value, default=str, ensure_ascii=False)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 
-def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
+def _list_keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
     """Keys the model knows at a place in it; empty where that place is no single table."""
     annotation: Any = model
     for part in location:
         inner = _model_in(annotation)
-        if inner is not None and (step := _fields(inner).get(str(part))) is not None:
+        if inner is not None and (step := _list_fields(inner).get(str(part))) is not None:
             annotation = step
         else:
             # An index of a list or a free key of a mapping: what follows is its last type argument.
@@ -134,10 +134,10 @@ def _keys_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]
                 return []
             annotation = arguments[-1]
     inner = _model_in(annotation)
-    return sorted(_fields(inner)) if inner is not None else []
+    return sorted(_list_fields(inner)) if inner is not None else []
 
 
-def _fields(model: type[BaseModel]) -> dict[str, Any]:
+def _list_fields(model: type[BaseModel]) -> dict[str, Any]:
     fields = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
     sections = getattr(model, "sections", None)  # tables that plug-ins bring
     return fields if sections is None else fields | sections()

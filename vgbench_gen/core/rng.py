@@ -17,21 +17,21 @@ _SEPARATOR = b"\x1f"  # ASCII unit separator: no id or name contains it, so join
 
 def rng_for(build_seed: int, *key: str) -> np.random.Generator:
     """Generator for one purpose, fixed by the build seed and a path of names such as (task, scene, frame)."""
-    digest = hashlib.blake2b(_joined(key), digest_size=16).digest()
+    digest = hashlib.blake2b(_join_key(key), digest_size=16).digest()
     return np.random.default_rng([build_seed, *np.frombuffer(digest, "<u4").tolist()])
 
 
-def stable_hash(*key: str, size: int = 8) -> str:
+def hash_stably(*key: str, size: int = 8) -> str:
     """Hexadecimal BLAKE2 digest of a path of names; `size` bytes (two characters each)."""
-    return hashlib.blake2b(_joined(key), digest_size=size).hexdigest()
+    return hashlib.blake2b(_join_key(key), digest_size=size).hexdigest()
 
 
-def bytes_digest(data: bytes | memoryview, size: int = 16) -> str:
+def digest_bytes(data: bytes | memoryview, size: int = 16) -> str:
     """Hexadecimal BLAKE2 digest of raw bytes; `size` bytes (two characters each)."""
     return hashlib.blake2b(data, digest_size=size).hexdigest()
 
 
-def canonical_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
+def format_canonical_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """JSON with sorted keys, no spaces and no NaN, so that equal content gives equal text.
 
     Raises:
@@ -40,5 +40,5 @@ def canonical_json(value: Mapping[str, Any] | Sequence[Any]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
-def _joined(key: Sequence[str]) -> bytes:
+def _join_key(key: Sequence[str]) -> bytes:
     return _SEPARATOR.join(part.encode("utf-8") for part in key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def uniform(total: int, wanted: int) -> list[int]:
+def choose_evenly(total: int, wanted: int) -> list[int]:
     """Places of `wanted` of `total` frames, evenly spread from the first to the last one, none twice; 0 for all.
 
     Rounded down, as `numpy.linspace(0, total - 1, wanted, dtype=int)` does in the harnesses that VSI-Bench runs in.

@@ -20,7 +20,7 @@ import numpy as np
 
 from vgbench_gen.backends.base import Message, Request, Settings
 from vgbench_gen.core.errors import TooFewOptionsError
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, IntArray
 from vgbench_gen.distractors.base import (
     MAX_PROPOSALS,
@@ -101,7 +101,7 @@ def request(fact: Fact, proposal: Proposal, name: str, seed: int, turn: int) -> 
         temperature=1.0,
         max_tokens=REPLY_TOKENS,
         system=phrase(path, "prompts.system", {}),
-        epoch=int(stable_hash("llm", name, str(seed), str(turn), size=6), 16),
+        epoch=int(hash_stably("llm", name, str(seed), str(turn), size=6), 16),
         stage="distractors",
     )
     return Request((Message.of("user", phrase(path, "prompts.ask", slots)),), settings)

@@ -243,7 +243,7 @@ def choose_rows(
     A limit draws whole truths, so that twins stay together, by a hash of their names: a larger limit adds questions and
     drops none, and what was answered stays of use.
     """
-    from vgbench_gen.core.rng import stable_hash
+    from vgbench_gen.core.rng import hash_stably
 
     found = [
         row
@@ -254,5 +254,5 @@ def choose_rows(
     ]
     if not limit or len(found) <= limit:
         return found
-    found.sort(key=lambda row: (stable_hash("limit", row.group), row.row))
+    found.sort(key=lambda row: (hash_stably("limit", row.group), row.row))
     return sorted(found[:limit])

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
 from vgbench_gen.evaluation.scoring import Rule, case_of, rules_of
-from vgbench_gen.importers.base import origin_index
+from vgbench_gen.importers.base import read_origin_index
 
 PAPER = "paper"
 MEASURES = ("score", "official", "headline", "strict")
@@ -80,7 +80,7 @@ def entry_of(item: Item, dataset: str = "") -> Entry:
         truth=key.truth,
         rule=key.rule,
         chance=key.chance(options),
-        origin_id=str(origin_index(item)),
+        origin_id=str(read_origin_index(item)),
         options=options,
         content=content_of(item),
     )
@@ -89,7 +89,7 @@ def entry_of(item: Item, dataset: str = "") -> Entry:
 def content_of(item: Item) -> str:
     """Digest of words, options, pictures and answer of an item, by which copies of one question are known."""
     said = (item.question, item.context, *item.options, item.answer)
-    return stable_hash("content", item.question_type, str(len(said)), *said, *item.images)
+    return hash_stably("content", item.question_type, str(len(said)), *said, *item.images)
 
 
 @dataclass(frozen=True, slots=True)

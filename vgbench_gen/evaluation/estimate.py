@@ -9,7 +9,7 @@ from pathlib import Path
 from vgbench_gen.backends._budget import find_price
 from vgbench_gen.backends.base import Backend, Usage
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER, read_answered, replies_path
@@ -65,7 +65,7 @@ def estimate(
             drawn.add((asked.key.id, asked.key.epoch))
         text_tokens += len((settings.system + asked.text).encode()) // 3 + 16
         if asked.images:
-            sampled.append((stable_hash("estimate", *map(str, asked.key)), asked))
+            sampled.append((hash_stably("estimate", *map(str, asked.key)), asked))
             if len(sampled) > 8 * _SAMPLE:
                 sampled = sorted(sampled, key=lambda one: one[0])[:_SAMPLE]
     seen = [_image_tokens(asked, questions) for _, asked in sorted(sampled, key=lambda one: one[0])[:_SAMPLE]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -34,7 +34,7 @@ class ItemSource:
     ) -> None:
         self.benchmark, self.folder, self.items, self.notes = benchmark, folder, items, tuple(notes)
         self._files = dict(images or {})
-        self.fingerprint = stable_hash(
+        self.fingerprint = hash_stably(
             benchmark, *(f"{item.id}\n{item.question}\n{item.answer}\n{' '.join(item.images)}" for item in items)
         )
 

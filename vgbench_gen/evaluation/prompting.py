@@ -13,8 +13,8 @@ from typing import Any
 from vgbench_gen.backends.base import ImagePart, Message, Part, Request, Settings, TextPart
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError, UnknownNameError
-from vgbench_gen.core.rng import canonical_json, stable_hash
-from vgbench_gen.core.spread import uniform
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
+from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.reply_lines import DRAWING, ReplyKey
@@ -134,7 +134,7 @@ class Asked:
             content.append([[one.text, one.answer, *(image.name for image in one.images)] for one in self.examples])
         if self.added:
             content.append(["added", *(path.name for path in self.added)])
-        return self.question + stable_hash(canonical_json(content))
+        return self.question + hash_stably(format_canonical_json(content))
 
     def request(self, image: Callable[[Item, int], bytes | Path]) -> Request:
         """The request with its images read; examples come first, each answered as if by the model."""
@@ -190,7 +190,7 @@ def asked(
     if other is not None:
         order = [(other, k) for k in range(len(other.images))]
     if (item if other is None else other).input_modality == "video":
-        order = [order[k] for k in uniform(len(order), options.video_frames)]
+        order = [order[k] for k in choose_evenly(len(order), options.video_frames)]
     if options.blind:
         order = []
     problem = ""
@@ -237,7 +237,7 @@ def question_digest(item: Item, rotation: int, name: str, form: str = "") -> str
 
 
 def _question_digest(item: Item, text: str) -> str:
-    return stable_hash("question", text, *item.images)
+    return hash_stably("question", text, *item.images)
 
 
 def _text(item: Item, words: PromptSet, form: str = "") -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from vgbench_gen.backends.base import Settings
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import prompting
 from vgbench_gen.evaluation.base import QuestionRow, Source, choose_rows
@@ -53,7 +53,7 @@ class Questions:
                 self._cells.setdefault((row.task, row.question_type, row.options), []).append(row)
         self._examples: dict[tuple[str, ...], list[QuestionRow]] = {}
         if options.shots:
-            for row in sorted(rows, key=lambda row: stable_hash("shots", str(options.seed), row.id)):
+            for row in sorted(rows, key=lambda row: hash_stably("shots", str(options.seed), row.id)):
                 self._examples.setdefault(_kind(row), []).append(row)
         self.total = sum(len(self._turns(row)) for row in self.rows) * options.epochs
 

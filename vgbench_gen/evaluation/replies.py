@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.reply_index import ReplyIndex
 from vgbench_gen.evaluation.reply_lines import (
     MAX_LINE_BYTES,
@@ -69,7 +69,7 @@ def replies_path(folder: Path, spec: str) -> Path:
     """The file of a model's replies in the folder `replies` of a dataset; the name says the spec as well as it can."""
     name = re.sub(r"[^A-Za-z0-9.-]+", "_", spec)[:_MAX_NAME].strip("._")
     if not _PLAIN_SPEC.fullmatch(spec):
-        name = f"{name}-{stable_hash(spec, size=4)}"
+        name = f"{name}-{hash_stably(spec, size=4)}"
     return folder / f"{name}.jsonl"
 
 

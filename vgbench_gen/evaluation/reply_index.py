@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.reply_lines import DRAWING, REMEDY, Header, ReplyKey, ReplyLine, header_of, line_of, records
 from vgbench_gen.store.files import dataset_error
 
@@ -38,7 +38,7 @@ def _settings_of(header: Header) -> str:
 
 def _digest(content: dict[str, Any]) -> str:
     # A damaged header may hold NaN, which the digests of requests refuse.
-    return stable_hash(json.dumps(content, sort_keys=True))
+    return hash_stably(json.dumps(content, sort_keys=True))
 
 
 def _kind_of(header: Header) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import to_json_value
 from vgbench_gen.evaluation.base import Source, read_questions
@@ -154,7 +154,7 @@ def score_files(
     """As `score_source`, of these files of replies, one after the other: many models need not be in memory at once."""
     items: dict[str, Item] = {}
     for path in paths:
-        digest = bytes_digest(path.read_bytes())
+        digest = digest_bytes(path.read_bytes())
         ours = path.resolve().parent == (source.folder / REPLIES).resolve()
         target = (source.folder if ours else path.parent) / FOLDER / path.name
         known = None if again else _current(target, source.fingerprint, digest)

@@ -13,7 +13,7 @@ from typing import Any
 
 from vgbench_gen import __version__
 from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Keeps
 from vgbench_gen.evaluation.baselines import Baseline
@@ -147,7 +147,7 @@ class Session:
             if self._stages is not None:
                 yield item, asked, asked.digest  # whether it was answered shows once its drawing is there
                 continue
-            digest = asked.question + stable_hash(asked.digest, salt) if salt else asked.digest
+            digest = asked.question + hash_stably(asked.digest, salt) if salt else asked.digest
             if not self._is_kept(asked.key, digest, writer):
                 yield item, asked, digest
 

@@ -19,7 +19,7 @@ from typing import Any
 from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Settings
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
+from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import VISUAL_COT
@@ -195,7 +195,7 @@ class Stages:
         if not suffix:
             self._keep(asked, prompt, writer, reply, error="no_image: the reply holds no JPEG or PNG")
             return Made(None, reply.text, "no_image: the reply holds no JPEG or PNG")
-        path = self._folder / MADE / f"{bytes_digest(data)}.{suffix}"
+        path = self._folder / MADE / f"{digest_bytes(data)}.{suffix}"
         write_bytes(path, data)
         self._keep(asked, prompt, writer, reply, path=path)
         return Made(path, reply.text)
@@ -214,7 +214,7 @@ class Stages:
 
     def _digest(self, asked: Asked, prompt: str) -> str:
         shown = [image.name for image in asked.images]
-        return stable_hash(canonical_json([1, prompt, shown, asked.long_side_px, self._maker.spec]), size=16)
+        return hash_stably(format_canonical_json([1, prompt, shown, asked.long_side_px, self._maker.spec]), size=16)
 
     def _keep(
         self,
@@ -271,7 +271,7 @@ class Stages:
             "stage2_answer": answer,
         }
         turn = "".join(f"-{kind}{n}" for kind, n in (("r", asked.key.rotation), ("e", asked.key.epoch)) if n)
-        name = re.sub(r"[^A-Za-z0-9._-]+", "_", asked.key.id).strip(".") or stable_hash(asked.key.id)
+        name = re.sub(r"[^A-Za-z0-9._-]+", "_", asked.key.id).strip(".") or hash_stably(asked.key.id)
         text = json.dumps(record, indent=2, ensure_ascii=False)
         write_bytes(self._folder / KEPT / f"{name}{turn}.json", text.encode("utf-8", "replace"))
 

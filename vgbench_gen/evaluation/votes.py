@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.saved import SavedScores, score_files
@@ -78,7 +78,7 @@ def votes_of_models(
     """
     for path in paths:
         target = source.folder / FOLDER / MODELS / path.name
-        wanted = (SCORER_VERSION, source.fingerprint, bytes_digest(path.read_bytes()), prompt_set)
+        wanted = (SCORER_VERSION, source.fingerprint, digest_bytes(path.read_bytes()), prompt_set)
         known = _current(target, wanted)
         if known is None:
             (saved,) = score_files(source, [path], progress=progress)

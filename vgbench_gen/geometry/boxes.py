@@ -11,7 +11,7 @@ from scipy.spatial import ConvexHull, QhullError
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import BoolArray, Camera, FloatArray, OrientedBox
 from vgbench_gen.geometry.cameras import Rect
-from vgbench_gen.geometry.poses import nearest_rotation, transform
+from vgbench_gen.geometry.poses import find_nearest_rotation, transform
 from vgbench_gen.geometry.projection import project
 
 CORNER_SIGNS: FloatArray = np.array(
@@ -33,12 +33,12 @@ def corners(box: OrientedBox) -> FloatArray:
 
 def _fit(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Centre, full sizes (possibly negative) and rotation of the cuboid closest to eight ordered corners."""
-    center, size, rotation = _fitted(points.tobytes())
+    center, size, rotation = _fit_cached(points.tobytes())
     return center.copy(), size.copy(), rotation.copy()
 
 
 @lru_cache(maxsize=256)  # options are compared with each other, and every comparison needs both boxes
-def _fitted(points_bytes: bytes) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _fit_cached(points_bytes: bytes) -> tuple[FloatArray, FloatArray, FloatArray]:
     points = np.frombuffer(points_bytes, dtype=np.float64).reshape(8, 3)
     center = points.mean(axis=0)
     # Columns: mean vectors from the centre to the faces +x, +y, +z.
@@ -46,12 +46,12 @@ def _fitted(points_bytes: bytes) -> tuple[FloatArray, FloatArray, FloatArray]:
     size = np.linalg.norm(half, axis=0)
     rotation = np.eye(3)
     for _ in range(4):
-        rotation = nearest_rotation(half * size)
+        rotation = find_nearest_rotation(half * size)
         size = (rotation * half).sum(axis=0)
     return center, 2.0 * size, rotation
 
 
-def from_corners(points: npt.ArrayLike, frame: str = "world") -> OrientedBox:
+def fit_to_corners(points: npt.ArrayLike, frame: str = "world") -> OrientedBox:
     """The box whose corners (8, 3), in the defined order, are closest to `points`.
 
     Raises:
@@ -76,7 +76,7 @@ def cuboid_residual_m(points: npt.ArrayLike) -> float:
     return float(np.linalg.norm(points_ - ideal, axis=1).max())
 
 
-def moved(box: OrientedBox, dst_from_src: FloatArray, frame: str) -> OrientedBox:
+def transform_box(box: OrientedBox, dst_from_src: FloatArray, frame: str) -> OrientedBox:
     """The box in another frame, named `frame`; `dst_from_src` is (4, 4) rigid."""
     center = transform(dst_from_src, box.center_m[None])[0]
     return OrientedBox(center, box.size_m, dst_from_src[:3, :3] @ box.rotation, frame)
@@ -88,7 +88,7 @@ def contains(box: OrientedBox, points: npt.ArrayLike, margin_m: float = 0.0) -> 
     return np.asarray((np.abs(local) <= box.size_m / 2.0 + margin_m).all(axis=-1))
 
 
-def scaled_about_camera(box: OrientedBox, scale: float) -> OrientedBox:
+def scale_about_camera(box: OrientedBox, scale: float) -> OrientedBox:
     """The whole box scaled about the camera centre: another depth, the same projection.
 
     Source: `docs/validity.md#object-location`.
@@ -125,8 +125,8 @@ def intersection_volume(a: OrientedBox, b: OrientedBox) -> float:
     eps = 1e-10 * float(reach)
     in_b = ((CORNER_SIGNS * half_a) - shift) @ a_from_b
     in_a = (CORNER_SIGNS * half_b) @ a_from_b.T + shift
-    from_a = _inside_and_crossings(in_b, half_b, eps) @ a_from_b.T + shift
-    vertices = np.concatenate([from_a, _inside_and_crossings(in_a, half_a, eps)])
+    from_a = _find_inside_and_crossings(in_b, half_b, eps) @ a_from_b.T + shift
+    vertices = np.concatenate([from_a, _find_inside_and_crossings(in_a, half_a, eps)])
     if len(vertices) < 4:
         return 0.0
     try:
@@ -136,7 +136,7 @@ def intersection_volume(a: OrientedBox, b: OrientedBox) -> float:
         return 0.0
 
 
-def _inside_and_crossings(points: FloatArray, half: FloatArray, eps: float) -> FloatArray:
+def _find_inside_and_crossings(points: FloatArray, half: FloatArray, eps: float) -> FloatArray:
     """Corners (8, 3) of a box, and points of its edges on the faces, that lie in the box [-half, half]."""
     start, end = points[EDGES[:, 0]], points[EDGES[:, 1]]
     along = end - start
@@ -179,7 +179,7 @@ def project_rect(camera: Camera, box_in_camera: OrientedBox) -> Rect | None:
     return float(x1), float(y1), float(x2), float(y2)
 
 
-def gravity_aligned_box(
+def fit_gravity_aligned_box(
     points: npt.ArrayLike, up: npt.ArrayLike, trim: float = 0.01, frame: str = "world"
 ) -> OrientedBox:
     """The box around points that stands on gravity and has the smallest footprint.
@@ -206,7 +206,7 @@ def gravity_aligned_box(
     first /= np.linalg.norm(first)
     second = np.cross(up_, first)
     flat = np.stack([xyz @ first, xyz @ second], axis=-1)
-    yaw = _smallest_footprint(flat, trim)
+    yaw = _find_smallest_footprint(flat, trim)
     axis = np.cos(yaw) * first + np.sin(yaw) * second
     rotation = np.stack([axis, np.cross(up_, axis), up_], axis=-1)
     low, high = np.quantile(xyz @ rotation, [trim, 1.0 - trim], axis=0)
@@ -218,7 +218,7 @@ def gravity_aligned_box(
     return OrientedBox(center, size, rotation, frame)
 
 
-def _smallest_footprint(flat: FloatArray, trim: float) -> float:
+def _find_smallest_footprint(flat: FloatArray, trim: float) -> float:
     """Yaw, radians, of the rectangle of smallest area around (N, 2) points after trimming."""
     try:
         hull = flat[ConvexHull(flat).vertices]

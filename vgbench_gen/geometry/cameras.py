@@ -14,18 +14,18 @@ Rect = tuple[float, float, float, float]
 _MIN_ROLL_SINE = 1e-3
 
 
-def _K(fx: float, fy: float, cx: float, cy: float) -> FloatArray:
+def _make_K(fx: float, fy: float, cx: float, cy: float) -> FloatArray:
     return np.array([[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]])
 
 
-def resized(camera: Camera, width: int, height: int) -> Camera:
+def resize_camera(camera: Camera, width: int, height: int) -> Camera:
     """The camera after its image was resized edge to edge (as OpenCV and Pillow do) to width x height pixels."""
     sx, sy = width / camera.width, height / camera.height
-    K = _K(camera.fx * sx, camera.fy * sy, (camera.cx + 0.5) * sx - 0.5, (camera.cy + 0.5) * sy - 0.5)
+    K = _make_K(camera.fx * sx, camera.fy * sy, (camera.cx + 0.5) * sx - 0.5, (camera.cy + 0.5) * sy - 0.5)
     return Camera(K, width, height)
 
 
-def cropped(camera: Camera, x0: int, y0: int, width: int, height: int) -> Camera:
+def crop_camera(camera: Camera, x0: int, y0: int, width: int, height: int) -> Camera:
     """The camera of `image[y0:y0 + height, x0:x0 + width]`.
 
     Raises:
@@ -33,15 +33,15 @@ def cropped(camera: Camera, x0: int, y0: int, width: int, height: int) -> Camera
     """
     if not (x0 >= 0 and 0 < width <= camera.width - x0 and y0 >= 0 and 0 < height <= camera.height - y0):
         raise ValueError(f"crop {width}x{height}+{x0}+{y0} is not inside {camera.width}x{camera.height}")
-    return Camera(_K(camera.fx, camera.fy, camera.cx - x0, camera.cy - y0), width, height)
+    return Camera(_make_K(camera.fx, camera.fy, camera.cx - x0, camera.cy - y0), width, height)
 
 
-def quarter_turned(camera: Camera, k: int) -> Camera:
+def rotate_camera_by_quarters(camera: Camera, k: int) -> Camera:
     """The camera of `np.rot90(image, k)` (k turns counter-clockwise)."""
     fx, fy, cx, cy, width, height = camera.fx, camera.fy, camera.cx, camera.cy, camera.width, camera.height
     for _ in range(k % 4):
         fx, fy, cx, cy, width, height = fy, fx, cy, width - 1 - cx, height, width
-    return Camera(_K(fx, fy, cx, cy), width, height)
+    return Camera(_make_K(fx, fy, cx, cy), width, height)
 
 
 def quarter_turn_rotation(k: int) -> FloatArray:
@@ -50,14 +50,14 @@ def quarter_turn_rotation(k: int) -> FloatArray:
     return np.linalg.matrix_power(turn, k % 4) + 0.0
 
 
-def turned_pose(world_from_camera: FloatArray, k: int) -> FloatArray:
+def rotate_pose_by_quarters(world_from_camera: FloatArray, k: int) -> FloatArray:
     """`world_from_turned` (..., 4, 4) of a camera whose image was turned by `np.rot90(image, k)`."""
     camera_from_turned = make_pose(quarter_turn_rotation(k).T, np.zeros(3))
     turned: FloatArray = world_from_camera @ camera_from_turned
     return turned
 
 
-def turned_pixels(uv: npt.ArrayLike, width: int, height: int, k: int) -> FloatArray:
+def rotate_pixels_by_quarters(uv: npt.ArrayLike, width: int, height: int, k: int) -> FloatArray:
     """Where pixels (..., 2) of a width x height image are after `np.rot90(image, k)`."""
     uv_ = np.asarray(uv, dtype=np.float64)
     for _ in range(k % 4):
@@ -66,7 +66,7 @@ def turned_pixels(uv: npt.ArrayLike, width: int, height: int, k: int) -> FloatAr
     return uv_
 
 
-def turned_rect(rect: Rect, width: int, height: int, k: int) -> Rect:
+def rotate_rect_by_quarters(rect: Rect, width: int, height: int, k: int) -> Rect:
     """Where a continuous rectangle (x1, y1, x2, y2) of a width x height image is after `np.rot90(image, k)`."""
     x1, y1, x2, y2 = rect
     for _ in range(k % 4):
@@ -81,7 +81,7 @@ def up_in_camera(world_from_camera: FloatArray, up_world: npt.ArrayLike) -> Floa
     return up
 
 
-def upright_turns(world_from_camera: FloatArray, up_world: npt.ArrayLike) -> int:
+def count_upright_turns(world_from_camera: FloatArray, up_world: npt.ArrayLike) -> int:
     """Number k in 0..3 of turns `np.rot90(image, k)` that brings the image closest to upright.
 
     0 where the camera looks straight up or down, where no turn is more upright than another.

@@ -11,7 +11,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import FloatArray
 
 
-def normalised(H: npt.ArrayLike) -> FloatArray:
+def normalise_homography(H: npt.ArrayLike) -> FloatArray:
     """H (3, 3) scaled to H33 = 1.
 
     Raises:
@@ -34,15 +34,15 @@ def apply(H: npt.ArrayLike, uv: npt.ArrayLike) -> FloatArray:
     """Where pixels (..., 2) go; `nan` on and beyond the line that H sends to infinity (seen from pixel (0, 0)).
 
     Raises:
-        GeometryError: see `normalised`.
+        GeometryError: see `normalise_homography`.
     """
     uv_ = np.asarray(uv, dtype=np.float64)
-    mapped = np.concatenate([uv_, np.ones((*uv_.shape[:-1], 1))], axis=-1) @ normalised(H).T
+    mapped = np.concatenate([uv_, np.ones((*uv_.shape[:-1], 1))], axis=-1) @ normalise_homography(H).T
     w = mapped[..., 2:]
     return mapped[..., :2] / np.where(w > 0, w, np.nan)
 
 
-def from_points(src: npt.ArrayLike, dst: npt.ArrayLike) -> FloatArray:
+def fit_to_points(src: npt.ArrayLike, dst: npt.ArrayLike) -> FloatArray:
     """The (3, 3) homography that carries src (N, 2) to dst (N, 2) pixels, N >= 4, least squares beyond four.
 
     Normalised direct linear transform (Hartley 1997).
@@ -53,7 +53,7 @@ def from_points(src: npt.ArrayLike, dst: npt.ArrayLike) -> FloatArray:
     src_, dst_ = np.asarray(src, dtype=np.float64), np.asarray(dst, dtype=np.float64)
     if src_.shape != dst_.shape or src_.ndim != 2 or src_.shape[1] != 2 or len(src_) < 4:
         raise GeometryError(f"a homography needs two lists of at least 4 pixels, got {src_.shape} and {dst_.shape}")
-    T_src, T_dst = _conditioning(src_), _conditioning(dst_)
+    T_src, T_dst = _compute_conditioning(src_), _compute_conditioning(dst_)
     x, y = (src_ @ T_src[:2, :2] + T_src[:2, 2]).T
     u, v = (dst_ @ T_dst[:2, :2] + T_dst[:2, 2]).T
     zero, one = np.zeros_like(x), np.ones_like(x)
@@ -66,10 +66,10 @@ def from_points(src: npt.ArrayLike, dst: npt.ArrayLike) -> FloatArray:
     _, singular, Vt = np.linalg.svd(A, full_matrices=len(A) < 9)  # the null vector needs nine rows of Vt, U never
     if singular[7] <= 1e-9 * singular[0]:
         raise GeometryError("the pixels do not fix a homography: too many of them lie on one line")
-    return normalised(np.linalg.inv(T_dst) @ Vt[8].reshape(3, 3) @ T_src)
+    return normalise_homography(np.linalg.inv(T_dst) @ Vt[8].reshape(3, 3) @ T_src)
 
 
-def _conditioning(uv: FloatArray) -> FloatArray:
+def _compute_conditioning(uv: FloatArray) -> FloatArray:
     """(3, 3) that moves the pixels to mean 0 and mean distance sqrt(2)."""
     middle = uv.mean(axis=0)
     spread = float(np.linalg.norm(uv - middle, axis=1).mean())
@@ -108,7 +108,7 @@ def corner_moves_px(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
 
 def denominators(H: npt.ArrayLike, width: int, height: int) -> FloatArray:
     """(4,) third coordinate of H's image of the four corners, H33 = 1; their range bounds the whole image's."""
-    return image_corners(width, height) @ normalised(H)[2, :2] + 1.0
+    return image_corners(width, height) @ normalise_homography(H)[2, :2] + 1.0
 
 
 def source_kept_fraction(H: npt.ArrayLike, width: int, height: int, samples: int = 64) -> float:
@@ -116,13 +116,13 @@ def source_kept_fraction(H: npt.ArrayLike, width: int, height: int, samples: int
 
     samples: points along each side of the regular grid that is counted.
     """
-    x, y, w = normalised(H) @ _grid(width, height, samples)
+    x, y, w = normalise_homography(H) @ _make_pixel_grid(width, height, samples)
     inside = (w > 0) & (x >= -0.5 * w) & (x < (width - 0.5) * w) & (y >= -0.5 * w) & (y < (height - 0.5) * w)
     return float(np.count_nonzero(inside) / inside.size)
 
 
 @lru_cache(maxsize=16)
-def _grid(width: int, height: int, samples: int) -> FloatArray:
+def _make_pixel_grid(width: int, height: int, samples: int) -> FloatArray:
     """(3, samples^2) homogeneous pixels of a regular grid over an image; every warp of a pool is tried on it."""
     u = (np.arange(samples) + 0.5) * (width / samples) - 0.5
     v = (np.arange(samples) + 0.5) * (height / samples) - 0.5
@@ -131,7 +131,7 @@ def _grid(width: int, height: int, samples: int) -> FloatArray:
     return grid
 
 
-def similarity_perspective(
+def make_similarity_perspective(
     width: int,
     height: int,
     angle_deg: float = 0.0,
@@ -163,4 +163,4 @@ def similarity_perspective(
     to_centre = np.array([[1.0, 0.0, -cx], [0.0, 1.0, -cy], [0.0, 0.0, 1.0]])
     perspective = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [2.0 * px / width, 2.0 * py / height, 1.0]])
     similarity = np.array([[c, -s, cx + tx_px], [s, c, cy + ty_px], [0.0, 0.0, 1.0]])
-    return normalised(similarity @ perspective @ to_centre)
+    return normalise_homography(similarity @ perspective @ to_centre)

@@ -15,7 +15,7 @@ from vgbench_gen.geometry.visibility import OCCLUDED, OUTSIDE, VISIBLE, DepthTol
 _CHUNK = 1 << 15
 
 
-def pairwise_states(
+def compute_pairwise_states(
     points_world: FloatArray,
     Ks: FloatArray,
     depths_m: npt.NDArray[np.float32],
@@ -70,7 +70,7 @@ def pairwise_states(
     return states
 
 
-def pairwise_overlap(
+def compute_pairwise_overlap(
     points_world: FloatArray,
     Ks: FloatArray,
     depths_m: npt.NDArray[np.float32],
@@ -78,14 +78,17 @@ def pairwise_overlap(
     tolerance: DepthTolerance,
     min_decided: int = 1,
 ) -> FloatArray:
-    """Share (F,) of one frame's points (N, 3) seen in each of F views; as `overlap_fraction` of `pairwise_states`."""
-    states = pairwise_states(points_world, Ks, depths_m, world_from_cameras, tolerance)
+    """Share (F,) of one frame's points (N, 3) seen in each of F views.
+
+    It is the `overlap_fraction` of `compute_pairwise_states`.
+    """
+    states = compute_pairwise_states(points_world, Ks, depths_m, world_from_cameras, tolerance)
     decided = (states != 0).sum(axis=1)
     share = (states == VISIBLE).sum(axis=1) / np.maximum(decided, 1)
     return np.where(decided >= max(min_decided, 1), share, 0.0)
 
 
-def overlap_table(
+def compute_overlap_table(
     Ks: FloatArray,
     depths_m: npt.NDArray[np.float32],
     world_from_cameras: FloatArray,
@@ -95,7 +98,8 @@ def overlap_table(
 ) -> FloatArray:
     """(F, F) table: entry [a, b] is the share of a's surface that b sees. Pair overlap = minimum with its transpose.
 
-    Every frame gives about `samples_per_frame` points on a regular grid of its depth image; see `pairwise_overlap`.
+    Every frame gives about `samples_per_frame` points on a regular grid of its depth image; see
+    `compute_pairwise_overlap`.
     """
     frames, height, width = depths_m.shape
     stride = max(1, int(np.sqrt(height * width / max(1, samples_per_frame))))
@@ -108,7 +112,7 @@ def overlap_table(
         x = (columns[good] - K[0, 2]) / K[0, 0] * z
         y = (rows[good] - K[1, 2]) / K[1, 1] * z
         points = np.stack([x, y, z], axis=-1) @ world_from_cameras[a, :3, :3].T + world_from_cameras[a, :3, 3]
-        table[a] = pairwise_overlap(points, Ks, depths_m, world_from_cameras, tolerance, min_decided)
+        table[a] = compute_pairwise_overlap(points, Ks, depths_m, world_from_cameras, tolerance, min_decided)
     return table
 
 

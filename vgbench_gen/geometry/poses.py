@@ -17,14 +17,14 @@ _EXPECTED = "a finite rigid 4x4 transform"
 _REMEDY = "Leave this frame out, or export its pose again."
 
 
-def orthonormality_deviation(R: npt.ArrayLike) -> FloatArray:
+def measure_orthonormality_deviation(R: npt.ArrayLike) -> FloatArray:
     """Largest entry of |R^T R - I| for R (..., 3, 3); shape (...). 0 for a rotation or reflection."""
     R_ = np.asarray(R, dtype=np.float64)
     deviation: FloatArray = np.abs(np.swapaxes(R_, -1, -2) @ R_ - np.eye(3)).max(axis=(-2, -1))
     return deviation
 
 
-def nearest_rotation(R: npt.ArrayLike) -> FloatArray:
+def find_nearest_rotation(R: npt.ArrayLike) -> FloatArray:
     """The proper rotation closest to R (..., 3, 3) in the Frobenius norm, by singular values."""
     U, _, Vt = np.linalg.svd(np.asarray(R, dtype=np.float64))
     U = U.copy()
@@ -65,7 +65,7 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
         row = ", ".join(f"{value:g}" for value in pose[3])
         raise PoseError(where, f"last row ({row})", "last row (0, 0, 0, 1) within 0.001", _REMEDY)
     with np.errstate(over="ignore", invalid="ignore"):
-        deviation = float(orthonormality_deviation(pose[:3, :3]))
+        deviation = float(measure_orthonormality_deviation(pose[:3, :3]))
         determinant = float(np.linalg.det(pose[:3, :3]))
     if not deviation < MAX_DEVIATION:
         raise PoseError(where, f"max |R^T R - I| = {deviation:.3g}", f"less than {MAX_DEVIATION:g}", _REMEDY)
@@ -75,7 +75,7 @@ def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]
     if np.abs(pose[:3, 3]).max() > MAX_TRANSLATION_M:
         found = f"a translation of {np.abs(pose[:3, 3]).max():.3g} m"
         raise PoseError(where, found, f"at most {MAX_TRANSLATION_M:g} m", _REMEDY)
-    pose[:3, :3] = nearest_rotation(pose[:3, :3])
+    pose[:3, :3] = find_nearest_rotation(pose[:3, :3])
     pose[3] = (0.0, 0.0, 0.0, 1.0)
     return pose, deviation
 

@@ -16,7 +16,7 @@ def project(camera: Camera, points_camera: npt.ArrayLike) -> tuple[FloatArray, F
 
     Returns:
         uv (..., 2) pixels, `nan` where z <= 0 (behind or beside the camera; never wrapped), and z (...) metres.
-        Pixels may lie outside the image: see `in_image`.
+        Pixels may lie outside the image: see `is_in_image`.
     """
     points = np.asarray(points_camera, dtype=np.float64)
     z = points[..., 2]
@@ -43,20 +43,20 @@ def back_project(camera: Camera, uv: npt.ArrayLike, z_m: npt.ArrayLike) -> Float
     return np.concatenate([xy, np.broadcast_to(z[..., None], (*xy.shape[:-1], 1))], axis=-1)
 
 
-def in_image(camera: Camera, uv: npt.ArrayLike, border_px: float = 0.0) -> BoolArray:
+def is_in_image(camera: Camera, uv: npt.ArrayLike, border_px: float = 0.0) -> BoolArray:
     """Whether pixels (..., 2) lie in the image, at least `border_px` from its edge; False for `nan`."""
-    return within(uv, camera.width, camera.height, border_px)
+    return is_within(uv, camera.width, camera.height, border_px)
 
 
-def within(uv: npt.ArrayLike, width: int, height: int, border_px: float = 0.0) -> BoolArray:
-    """As `in_image`, of an image that is `width` x `height` pixels large."""
+def is_within(uv: npt.ArrayLike, width: int, height: int, border_px: float = 0.0) -> BoolArray:
+    """As `is_in_image`, of an image that is `width` x `height` pixels large."""
     uv_ = np.asarray(uv, dtype=np.float64)
     u, v = uv_[..., 0], uv_[..., 1]
     low, right, bottom = border_px - 0.5, width - 0.5 - border_px, height - 0.5 - border_px
     return np.asarray((u >= low) & (u < right) & (v >= low) & (v < bottom))
 
 
-def known(depth_m: npt.NDArray[Any]) -> BoolArray:
+def valid_mask(depth_m: npt.NDArray[Any]) -> BoolArray:
     """Where a depth image says something: finite and above 0."""
     return np.asarray(np.isfinite(depth_m) & (depth_m > 0))
 
@@ -71,7 +71,7 @@ def check_size(camera: Camera, image: npt.NDArray[Any]) -> None:
         raise ValueError(f"image is {image.shape[1]}x{image.shape[0]}, its camera {camera.width}x{camera.height}")
 
 
-def depth_points(camera: Camera, depth_m: npt.NDArray[Any], stride: int = 1) -> tuple[FloatArray, FloatArray]:
+def back_project_depth(camera: Camera, depth_m: npt.NDArray[Any], stride: int = 1) -> tuple[FloatArray, FloatArray]:
     """Points of a depth image (h, w), metres, 0 = unknown.
 
     Args:
@@ -88,7 +88,7 @@ def depth_points(camera: Camera, depth_m: npt.NDArray[Any], stride: int = 1) -> 
     check_size(camera, depth_m)
     start = stride // 2
     coarse = depth_m[start::stride, start::stride]
-    rows, columns = np.nonzero(known(coarse))
+    rows, columns = np.nonzero(valid_mask(coarse))
     uv = np.stack([columns, rows], axis=-1).astype(np.float64) * stride + start
     return back_project(camera, uv, coarse[rows, columns]), uv
 
@@ -97,7 +97,7 @@ def sample_nearest(image: npt.NDArray[Any], uv: npt.ArrayLike, outside: float = 
     """Values of `image` (h, w, ...) at the pixels nearest to uv (..., 2); `outside` beyond the image and for `nan`."""
     uv_ = np.asarray(uv, dtype=np.float64)
     height, width = image.shape[:2]
-    inside = within(uv_, width, height)
+    inside = is_within(uv_, width, height)
     values = np.full((*inside.shape, *image.shape[2:]), outside, dtype=image.dtype)
     seen = uv_[inside]
     # Truncation is floor here: inside, no coordinate is below -0.5. One just below the far edge may round up to it.
@@ -125,7 +125,7 @@ def sample_depth(
     """
     uv_ = np.asarray(uv, dtype=np.float64)
     nearest = sample_nearest(depth_m, uv_).astype(np.float64)
-    nearest = np.where(known(nearest), nearest, 0.0)
+    nearest = np.where(valid_mask(nearest), nearest, 0.0)
     base = np.floor(uv_)
     right, down = np.moveaxis(uv_ - base, -1, 0)
     # Neighbours beyond the image read as 0 = unknown, so its outermost half pixel keeps the nearest value.
@@ -135,6 +135,6 @@ def sample_depth(
         weights = np.stack([(1 - right) * (1 - down), right * (1 - down), (1 - right) * down, right * down])
         mixed = 1.0 / (weights / four).sum(axis=0)
         low, high = four.min(axis=0), four.max(axis=0)
-        smooth = known(four).all(axis=0) & (high - low <= np.maximum(absolute_m, relative * low))
+        smooth = valid_mask(four).all(axis=0) & (high - low <= np.maximum(absolute_m, relative * low))
     between = (right > 0) | (down > 0)
     return np.where(between & smooth & (nearest > 0), mixed, nearest)

@@ -16,13 +16,13 @@ from vgbench_gen.core.types import BoolArray, Camera, FloatArray
 from vgbench_gen.geometry.poses import angle_between_deg, transform
 from vgbench_gen.geometry.projection import (
     back_project,
+    back_project_depth,
     check_size,
-    depth_points,
-    in_image,
-    known,
+    is_in_image,
     project_world,
     sample_depth,
     sample_nearest,
+    valid_mask,
 )
 
 States = npt.NDArray[np.int8]
@@ -66,14 +66,14 @@ def classify(
     """
     check_size(camera, depth_m)
     uv_, z = np.asarray(uv, dtype=np.float64), np.asarray(z_m, dtype=np.float64)
-    inside = in_image(camera, uv_) & (z > 0)
+    inside = is_in_image(camera, uv_) & (z > 0)
     state = np.full(inside.shape, OUTSIDE, dtype=np.int8)
     # Most points of a scene are outside of any one view; only the others are compared with its depth.
-    state[inside] = _compared(z[inside], sample_nearest(depth_m, uv_[inside]), tolerance)
+    state[inside] = _compare_depths(z[inside], sample_nearest(depth_m, uv_[inside]), tolerance)
     return state
 
 
-def seen_states(
+def classify_seen(
     camera: Camera,
     depth_m: npt.NDArray[Any],
     world_from_camera: FloatArray,
@@ -90,18 +90,18 @@ def seen_states(
     return states
 
 
-def _compared(z_m: FloatArray, measured_m: npt.NDArray[Any], tolerance: DepthTolerance) -> States:
+def _compare_depths(z_m: FloatArray, measured_m: npt.NDArray[Any], tolerance: DepthTolerance) -> States:
     """States of points (N,) at depth z in front of a camera that measured another depth there."""
     limit = tolerance.of(z_m)
     with np.errstate(invalid="ignore"):
         behind = z_m - measured_m
-        decided = known(measured_m)
+        decided = valid_mask(measured_m)
         state: States = (decided & (np.abs(behind) <= limit)).astype(np.int8)  # UNDECIDED or VISIBLE
         state[decided & (behind > 2.0 * limit)] = OCCLUDED
     return state
 
 
-def depth_edge_mask(
+def find_depth_edges(
     depth_m: npt.NDArray[Any], radius_px: float, absolute_m: float = 0.10, relative: float = 0.05
 ) -> BoolArray:
     """Where depth cannot be trusted because an edge or a hole is near.
@@ -114,18 +114,18 @@ def depth_edge_mask(
     Returns:
         (h, w) True within the radius of a step or of an unknown pixel.
     """
-    good = known(depth_m)
-    nearest = _over_neighbours(np.minimum, np.where(good, depth_m, np.inf).astype(depth_m.dtype, copy=False))
-    farthest = _over_neighbours(np.maximum, np.where(good, depth_m, -np.inf).astype(depth_m.dtype, copy=False))
+    good = valid_mask(depth_m)
+    nearest = _reduce_neighbours(np.minimum, np.where(good, depth_m, np.inf).astype(depth_m.dtype, copy=False))
+    farthest = _reduce_neighbours(np.maximum, np.where(good, depth_m, -np.inf).astype(depth_m.dtype, copy=False))
     edge = ~good
     # Few pixels have neighbours that far apart; only they are worth exact arithmetic.
     rows, columns = np.nonzero(farthest - nearest > 0.999 * absolute_m)
     low, high = (extreme[rows, columns].astype(np.float64) for extreme in (nearest, farthest))
     edge[rows, columns] |= high - low > np.maximum(absolute_m, relative * low)
-    return _grown(edge, radius_px)
+    return _dilate(edge, radius_px)
 
 
-def _over_neighbours(extreme: np.ufunc, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _reduce_neighbours(extreme: np.ufunc, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The extreme over 3x3 pixels of (h, w), whose own content is lost; pixels beyond the border do not count."""
     rows = values.copy()
     extreme(rows[1:], values[:-1], out=rows[1:])
@@ -136,7 +136,7 @@ def _over_neighbours(extreme: np.ufunc, values: npt.NDArray[Any]) -> npt.NDArray
     return values
 
 
-def _grown(mask: BoolArray, radius_px: float) -> BoolArray:
+def _dilate(mask: BoolArray, radius_px: float) -> BoolArray:
     """(h, w) True within `radius_px` of a True pixel, distances between pixel centres.
 
     Row by row of the disc: a few shifts of the whole mask cost a tenth of a distance transform.
@@ -181,7 +181,7 @@ class CoVisibility:
         return np.asarray(self.state == VISIBLE)
 
 
-def co_visible(
+def find_co_visible(
     camera_a: Camera,
     depth_a: npt.NDArray[Any],
     world_from_a: FloatArray,
@@ -202,7 +202,7 @@ def co_visible(
         stride: see `uv_a`.
     """
     check_size(camera_a, depth_a)
-    uv = depth_points(camera_a, depth_a, stride)[1] if uv_a is None else np.asarray(uv_a, dtype=np.float64)
+    uv = back_project_depth(camera_a, depth_a, stride)[1] if uv_a is None else np.asarray(uv_a, dtype=np.float64)
     z_a = sample_depth(depth_a, uv)
     measured = z_a > 0
     points_world = transform(world_from_a, back_project(camera_a, uv, np.where(measured, z_a, np.nan)))
@@ -214,7 +214,7 @@ def co_visible(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoWayVisibility:
-    """`co_visible` both ways.
+    """`find_co_visible` both ways.
 
     forward: A to B. measured_b: (N,) B's own depth there (`projection.sample_depth`), 0 = unknown.
     uv_back: (N, 2) where B's surface at `forward.uv_b` lands in A, `nan` where unknown.
@@ -233,7 +233,7 @@ class TwoWayVisibility:
         return np.asarray((self.forward.state == VISIBLE) & (self.state_back == VISIBLE))
 
 
-def two_way_visible(
+def find_two_way_visible(
     camera_a: Camera,
     depth_a: npt.NDArray[Any],
     world_from_a: FloatArray,
@@ -247,12 +247,14 @@ def two_way_visible(
     """Visibility in *both* directions (`docs/validity.md#visible-points`) and the cycle error A -> B -> A.
 
     The way back starts at the exact, not the rounded, pixel of B, at the depth B measured there: rounding would add
-    up to 0.7 px that say nothing about pose or depth. Arguments as in `co_visible`.
+    up to 0.7 px that say nothing about pose or depth. Arguments as in `find_co_visible`.
     """
-    forward = co_visible(
+    forward = find_co_visible(
         camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, uv_a=uv_a, stride=stride
     )
-    back = co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, uv_a=forward.uv_b)
+    back = find_co_visible(
+        camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, uv_a=forward.uv_b
+    )
     cycle_px = np.linalg.norm(back.uv_b - forward.uv_a, axis=-1)
     return TwoWayVisibility(forward, back.z_a, back.uv_b, back.state, cycle_px)
 
@@ -276,9 +278,12 @@ def pair_overlap(
     tolerance: DepthTolerance,
     stride: int = 8,
 ) -> float:
-    """Overlap of a pair: the smaller of both visible fractions (`docs/validity.md#visible-points`). As `co_visible`."""
-    there = co_visible(camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, stride=stride)
-    back = co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, stride=stride)
+    """Overlap of a pair: the smaller of both visible fractions (`docs/validity.md#visible-points`).
+
+    The arguments are those of `find_co_visible`.
+    """
+    there = find_co_visible(camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, stride=stride)
+    back = find_co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, stride=stride)
     return min(overlap_fraction(there.state), overlap_fraction(back.state))
 
 

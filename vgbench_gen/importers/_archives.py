@@ -17,7 +17,7 @@ def find_archive(place: Place, archive: str, name: str) -> Path | None:
     return path if path is not None and _find_inner(path, name) else None
 
 
-def member(path: Path, name: str) -> bytes:
+def read_member(path: Path, name: str) -> bytes:
     """A file of an archive; `name` may leave out folders before it.
 
     Raises:

@@ -89,13 +89,13 @@ class Place:
         raise RowError("image", f"no file {name[:120]!r}", "image_missing")
 
 
-def column(fields: Fields, *names: str) -> Any:
+def read_column(fields: Fields, *names: str) -> Any:
     """The value of the first of these columns that a row has.
 
     Raises:
         RowError: it has none of them, or nothing in it; the message lists what it has.
     """
-    value = optional(fields, *names)
+    value = read_optional(fields, *names)
     if value is None or (isinstance(value, str) and not value.strip()):
         there = next((name for name in names if name in fields), None)
         what = "nothing in it" if there else f"no such column; there are {', '.join(map(str, fields))}"
@@ -103,14 +103,14 @@ def column(fields: Fields, *names: str) -> Any:
     return value
 
 
-def optional(fields: Fields, *names: str) -> Any:
+def read_optional(fields: Fields, *names: str) -> Any:
     """The value of the first of these columns that a row has; None where it has none."""
     return next((fields[name] for name in names if name in fields), None)
 
 
-def text(fields: Fields, *names: str) -> str:
-    """`column` as text; numbers are written out, whole ones without a point."""
-    value = column(fields, *names)
+def read_text(fields: Fields, *names: str) -> str:
+    """`read_column` as text; numbers are written out, whole ones without a point."""
+    value = read_column(fields, *names)
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if not isinstance(value, str | int | float) or isinstance(value, bool):
@@ -118,7 +118,7 @@ def text(fields: Fields, *names: str) -> str:
     return str(value)
 
 
-def picture(value: Any, place: Place, *folders: str) -> bytes | Path:
+def read_picture(value: Any, place: Place, *folders: str) -> bytes | Path:
     """The image of a cell: {"bytes", "path"} as the Hub's parquet files have it, bytes, or a name below the folder.
 
     Raises:
@@ -134,7 +134,7 @@ def picture(value: Any, place: Place, *folders: str) -> bytes | Path:
     raise RowError("image", "no image", "image_missing")
 
 
-def parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
+def read_parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[Fields]:
     """Rows of a parquet file.
 
     Args:
@@ -150,8 +150,8 @@ def parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterato
     yield from shards.iter_rows([path], batch=_BATCH)
 
 
-def csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str = "") -> Iterator[Fields]:
-    """Rows of a CSV or TSV file with a heading line, all cells text. Raises as `parquet_rows`."""
+def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str = "") -> Iterator[Fields]:
+    """Rows of a CSV or TSV file with a heading line, all cells text. Raises as `read_parquet_rows`."""
     _check_size(path)
     delimiter = delimiter or ("\t" if path.suffix == ".tsv" else ",")
     csv.field_size_limit(2**27)  # some TSV files hold images as base64
@@ -167,13 +167,13 @@ def csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str
         raise dataset_error(path, f"no table ({error})", "CSV or TSV", "Download it again.") from error
 
 
-def json_rows(path: Path) -> Iterator[Any]:
+def read_json_rows(path: Path) -> Iterator[Any]:
     """Members of a JSON list, or lines of a JSONL file; what a row is must be checked by whoever takes it.
 
     Raises:
         DatasetError: neither.
     """
-    data = _text_of(path)
+    data = _read_text_of(path)
     try:
         if path.suffix == ".jsonl" or not data.lstrip().startswith("["):
             yield from (json.loads(line) for line in data.split("\n") if line.strip())
@@ -189,14 +189,14 @@ def table_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[
     A member of a JSON list that is no object has no columns and is refused like one that lacks them.
 
     Raises:
-        DatasetError: as `parquet_rows`, `csv_rows` and `json_rows`.
+        DatasetError: as `read_parquet_rows`, `read_csv_rows` and `read_json_rows`.
     """
     if path.suffix in (".csv", ".tsv"):
-        yield from csv_rows(path, needed)
+        yield from read_csv_rows(path, needed)
     elif path.suffix == ".parquet":
-        yield from parquet_rows(path, needed)
+        yield from read_parquet_rows(path, needed)
     else:
-        for row in json_rows(path):
+        for row in read_json_rows(path):
             fields = row if isinstance(row, Mapping) else {}
             check_columns(path, list(fields), needed)
             yield fields
@@ -218,7 +218,7 @@ def _check_size(path: Path) -> None:
         raise dataset_error(path, f"{size} bytes", f"at most {MAX_TEXT_FILE}", "Split the file.")
 
 
-def _text_of(path: Path) -> str:
+def _read_text_of(path: Path) -> str:
     _check_size(path)
     try:
         return path.read_text(encoding="utf-8-sig")

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._words import QuestionWords, parse_measure
-from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, letter_of, yes_no
+from vgbench_gen.importers.base import ASKED, ORIGIN, UNKNOWN, Importer, Record, SourceRow, read_letter, read_yes_no
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
@@ -119,7 +119,7 @@ class SourceReader:
         images = tuple(_store_image(image, self._media) for image in row.images)
         if row.note:
             self.report.notes[row.note] += 1
-        return item_of(
+        return make_item(
             row,
             name=name,
             benchmark=f"{FAMILY}/{source}" if self._published else name,
@@ -138,7 +138,7 @@ _NOT_OURS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def item_of(
+def make_item(
     row: SourceRow,
     *,
     name: str,
@@ -165,12 +165,12 @@ def item_of(
     """
     answer, value, unit = answer_of(row)
     is_word = math.isnan(value)
-    made = slug(name, row.key or str(row.index))
+    made = make_slug(name, row.key or str(row.index))
     return Item(
         id=made,
         index=index,
-        group_id=slug(name, row.group) if row.group else made,
-        pair_id=slug(name, row.pair) if row.pair else "",
+        group_id=make_slug(name, row.group) if row.group else made,
+        pair_id=make_slug(name, row.pair) if row.pair else "",
         benchmark=benchmark,
         task=source if row.origin in ("", UNKNOWN) else f"{source}/{row.origin}",
         question_type=row.question_type,
@@ -235,9 +235,9 @@ def answer_of(row: SourceRow) -> tuple[str, float, str]:
     if row.question_type == "multi-choice":
         if len(words.options) < 2:
             raise RowError("options", f"{len(words.options)} in {words.text[:60]!r}")
-        return letter_of(row.answer, words.options), math.nan, ""
+        return read_letter(row.answer, words.options), math.nan, ""
     if row.question_type == "judgment":
-        return yes_no(row.answer), math.nan, ""
+        return read_yes_no(row.answer), math.nan, ""
     answer = row.answer.strip()
     if not answer:
         raise RowError("answer", "nothing in it")
@@ -253,7 +253,7 @@ def _store_image(image: bytes | Path, media: MediaStore) -> str:
     if len(data) > MAX_IMAGE_BYTES:
         raise RowError("image", f"{len(data)} bytes, more than {MAX_IMAGE_BYTES}", "image_large")
     suffix = next((name for magic, name in _FORMATS.items() if data.startswith(magic)), "")
-    if suffix and media.has(f"{bytes_digest(data)}.{suffix}"):
+    if suffix and media.has(f"{digest_bytes(data)}.{suffix}"):
         return media.put(data, suffix)
     return media.put(*_check_image(data, suffix))
 
@@ -274,7 +274,7 @@ def _check_image(data: bytes, suffix: str) -> tuple[bytes, str]:
     return kept.getvalue(), "png"
 
 
-def slug(*parts: str) -> str:
+def make_slug(*parts: str) -> str:
     """An id of letters, digits and "._-", at most 120 of them."""
     return _UNSAFE.sub("_", "-".join(parts))[:120]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.spread import uniform
+from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.importers._archives import member
+from vgbench_gen.importers._archives import read_member
 from vgbench_gen.importers._files import RowError
 
 JPEG_QUALITY = 95
@@ -22,10 +22,11 @@ _KEPT = 512  # videos whose frames stay in memory (about 0.7 MB each): questions
 
 
 @lru_cache(maxsize=_KEPT)
-def uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...]:
+def read_uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...]:
     """`wanted` frames from the first to the last one as JPEG (quality 95, upright), all where there are fewer.
 
-    Which ones: `core.spread.uniform` over the frames in the order shown, counted and not computed from the duration.
+    Which ones: `core.spread.choose_evenly` over the frames in the order shown, which are counted and not computed from
+    the duration.
 
     Args:
         path: of the video, or of an archive.
@@ -36,14 +37,14 @@ def uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes, ...
         RowError: no video, or nothing in it can be decoded.
         ConfigError: PyAV is not installed.
     """
-    video = _Video(inner or path.name, member(path, inner) if inner else path)
+    video = _Video(inner or path.name, read_member(path, inner) if inner else path)
     total = sum(1 for _ in video.walk(decode=False))
-    chosen, seen = video.chosen(uniform(total, wanted))
+    chosen, seen = video.chosen(choose_evenly(total, wanted))
     if not seen:
         raise RowError("video", f"{video.name}, of which no frame can be decoded", "video_broken")
     if len(chosen) < min(total, wanted or total):
         # Its container promises more frames than can be decoded; what can be is spread anew.
-        chosen, _ = video.chosen(uniform(seen, wanted))
+        chosen, _ = video.chosen(choose_evenly(seen, wanted))
     return tuple(_encode_jpeg(frame) for frame in chosen)
 
 

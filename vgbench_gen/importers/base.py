@@ -146,14 +146,14 @@ class Importer(abc.ABC):
 importers: Registry[Importer] = Registry("source", "vgbench_gen.importers")
 
 
-def origin_index(item: Item) -> int | str:
+def read_origin_index(item: Item) -> int | str:
     """`index_origin` of the published rows, which is text for some sources; the column holds numbers only."""
     origin = item.evidence.get(ORIGIN)
     index = origin.get("index") if isinstance(origin, Mapping) else None
     return index if isinstance(index, int | str) and item.index_origin < 0 else item.index_origin
 
 
-def letter_of(answer: str, options: Sequence[str]) -> str:
+def read_letter(answer: str, options: Sequence[str]) -> str:
     """The capital letter of an answer such as "(b)", "B", "B." or the text of an option.
 
     Raises:
@@ -170,7 +170,7 @@ def letter_of(answer: str, options: Sequence[str]) -> str:
     return chr(ord("A") + place)
 
 
-def yes_no(answer: str) -> str:
+def read_yes_no(answer: str) -> str:
     """ "Yes" or "No" of an answer such as "yes.", "True", "1".
 
     Raises:

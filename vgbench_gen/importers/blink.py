@@ -13,7 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, column, optional, parquet_rows, picture, text
+from vgbench_gen.importers._files import (
+    Place,
+    RowError,
+    read_column,
+    read_optional,
+    read_parquet_rows,
+    read_picture,
+    read_text,
+)
 from vgbench_gen.importers._words import find_options, lettered_words
 from vgbench_gen.importers.base import (
     CAMERA_POSE_3D,
@@ -66,28 +74,28 @@ class Blink(Importer):
             if not part.published and not place.has(*patterns):
                 continue
             for path in place.find(*patterns):
-                for number, fields in enumerate(parquet_rows(path, _COLUMNS)):
+                for number, fields in enumerate(read_parquet_rows(path, _COLUMNS)):
                     yield Record(f"{task}/{path.name}:{number}", task, fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields, task = record.fields, record.part
-        choices = column(fields, "choices")
-        prompt = optional(fields, "prompt")
+        choices = read_column(fields, "choices")
+        prompt = read_optional(fields, "prompt")
         if isinstance(prompt, str) and prompt.strip():
             words = find_options(prompt)
             if len(words.options) != len(choices):
                 raise RowError("prompt", f"{len(words.options)} options where `choices` has {len(choices)}")
         else:
-            words = lettered_words(f"{text(fields, 'question')}\nSelect from the following choices.", choices)
+            words = lettered_words(f"{read_text(fields, 'question')}\nSelect from the following choices.", choices)
         shown = [fields[name] for k in range(1, 5) if fields.get(name := f"image_{k}") is not None]
         return SourceRow(
-            index=text(fields, "idx"),
+            index=read_text(fields, "idx"),
             origin=task,
             category=_TASKS[task],
             question_type="multi-choice",
             words=words,
-            answer=text(fields, "answer"),
-            images=[picture(one, place, task) for one in shown],
+            answer=read_text(fields, "answer"),
+            images=[read_picture(one, place, task) for one in shown],
             split="val",
         )

@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, column, json_rows, optional, parquet_rows, picture, text
+from vgbench_gen.importers._files import (
+    Place,
+    RowError,
+    read_column,
+    read_json_rows,
+    read_optional,
+    read_parquet_rows,
+    read_picture,
+    read_text,
+)
 from vgbench_gen.importers._words import find_options, lettered_words
 from vgbench_gen.importers.base import (
     COUNTING,
@@ -50,7 +59,7 @@ class CvBench(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`."""
         for path in place.find("**/test_[23]d*.parquet", "**/test*.parquet", "**/test_[23]d.jsonl", "**/test.jsonl"):
-            rows = parquet_rows(path, _COLUMNS) if path.suffix == ".parquet" else json_rows(path)
+            rows = read_parquet_rows(path, _COLUMNS) if path.suffix == ".parquet" else read_json_rows(path)
             for number, fields in enumerate(rows):
                 held = fields if isinstance(fields, dict) else {}
                 yield Record(f"{path.name}:{number}", str(held.get("task")), held)
@@ -60,26 +69,26 @@ class CvBench(Importer):
         fields = record.fields
         if record.part not in _TASKS:
             raise RowError("task", f"{record.part[:40]!r}, which is none of {', '.join(_TASKS)}")
-        choices = column(fields, "choices")
+        choices = read_column(fields, "choices")
         if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
             raise RowError("choices", f"{str(choices)[:40]!r}, which is no list of texts")
-        prompt = optional(fields, "prompt")
+        prompt = read_optional(fields, "prompt")
         if isinstance(prompt, str) and prompt.strip():
             words = find_options(prompt)
             if [option.casefold() for option in words.options] != [choice.strip().casefold() for choice in choices]:
                 raise RowError("prompt", f"the options {words.options} where `choices` has {choices}"[:160])
         else:
-            words = lettered_words(f"{text(fields, 'question')} Select from the following choices.", choices)
-        held = optional(fields, "image")
-        photo = optional(fields, "source_filename")
+            words = lettered_words(f"{read_text(fields, 'question')} Select from the following choices.", choices)
+        held = read_optional(fields, "image")
+        photo = read_optional(fields, "source_filename")
         return SourceRow(
-            index=int(text(fields, "idx")) if text(fields, "idx").isdigit() else text(fields, "idx"),
+            index=int(read_text(fields, "idx")) if read_text(fields, "idx").isdigit() else read_text(fields, "idx"),
             origin=record.part,
             category=_TASKS[record.part],
             question_type="multi-choice",
             words=words,
-            answer=text(fields, "answer"),
-            images=[picture(held if held else text(fields, "filename"), place, "img")],
-            scans=str(optional(fields, "source_dataset", "source") or "") if photo else "",
+            answer=read_text(fields, "answer"),
+            images=[read_picture(held if held else read_text(fields, "filename"), place, "img")],
+            scans=str(read_optional(fields, "source_dataset", "source") or "") if photo else "",
             scene=str(photo or ""),
         )

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from vgbench_gen.importers._archives import find_archive, member
-from vgbench_gen.importers._files import Fields, Place, RowError, optional, parquet_rows, text
+from vgbench_gen.importers._archives import find_archive, read_member
+from vgbench_gen.importers._files import Fields, Place, RowError, read_optional, read_parquet_rows, read_text
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import (
     ABSOLUTE,
@@ -74,7 +74,7 @@ class Mmiu(Importer):
         """As `Importer.records`; rows of other tasks are passed over."""
         for path in place.find("**/all.parquet", "**/*.parquet"):
             places: Counter[str] = Counter()
-            for number, fields in enumerate(parquet_rows(path, _COLUMNS)):
+            for number, fields in enumerate(read_parquet_rows(path, _COLUMNS)):
                 stored = str(fields["task"])
                 task = _GROUNDED if stored.startswith(_GROUNDED) else stored
                 if task in _TASKS:
@@ -87,20 +87,20 @@ class Mmiu(Importer):
         paths = fields.get("input_image_path")
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) for path in paths):
             raise RowError("input_image_path", f"{str(paths)[:60]!r}, which is no list of names")
-        asked = (optional(fields, "context"), optional(fields, "question"))
+        asked = (read_optional(fields, "context"), read_optional(fields, "question"))
         words = find_options("\n".join(part for part in asked if isinstance(part, str) and part.strip()))
-        listed = optional(fields, "options")
+        listed = read_optional(fields, "options")
         if isinstance(listed, str) and listed.strip() and len(find_options(listed).options) != len(words.options):
             raise RowError("context", f"{len(words.options)} options where `options` has another number")
         number = _NUMBER.search(paths[0])
-        index, stored = int(number[1]) if number else int(fields["place"]), text(fields, "task")
+        index, stored = int(number[1]) if number else int(fields["place"]), read_text(fields, "task")
         return SourceRow(
             index=index,
             origin=stored,
             category=_TASKS[record.part],
             question_type="multi-choice",
             words=words,
-            answer=text(fields, "output"),
+            answer=read_text(fields, "output"),
             images=[_find_picture(path, place) for path in paths],
             modality="multi-images",
             key=f"{stored}-{index}",
@@ -115,7 +115,7 @@ def _find_picture(name: str, place: Place) -> bytes | Path:
         archive = find_archive(place, f"{folder}.zip", rest) if rest else None
         if archive is None:
             raise
-        return member(archive, rest)
+        return read_member(archive, rest)
 
 
 def _flatten(fields: Fields) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, optional, picture, table_rows, text
+from vgbench_gen.importers._files import Place, RowError, read_optional, read_picture, read_text, table_rows
 from vgbench_gen.importers._words import find_options
-from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers, letter_of
+from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers, read_letter
 
 _COLUMNS = (("Index", "index", "lndex"), ("Question", "question"), ("Options", "options"), ("Correct Answer", "answer"))
 # Letters of these questions in the original, which the photos contradict.
@@ -42,15 +42,17 @@ class Mmvp(Importer):
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields = record.fields
-        number = text(fields, *_COLUMNS[0])
+        number = read_text(fields, *_COLUMNS[0])
         if not number.isdigit():
             raise RowError("Index", f"{number[:20]!r}, which is no number")
         index = int(number)
-        words = find_options(f"{text(fields, *_COLUMNS[1]).strip()}\n{text(fields, *_COLUMNS[2]).strip()}")
-        answer = letter_of(text(fields, *_COLUMNS[3]), words.options)
-        held = optional(fields, "image", "Image")
+        words = find_options(f"{read_text(fields, *_COLUMNS[1]).strip()}\n{read_text(fields, *_COLUMNS[2]).strip()}")
+        answer = read_letter(read_text(fields, *_COLUMNS[3]), words.options)
+        held = read_optional(fields, "image", "Image")
         photo = f"{index}.jpg"
-        image = place.picture(photo, "MMVP Images", "MMVP") if held is None else picture(held, place, "MMVP Images")
+        image = (
+            place.picture(photo, "MMVP Images", "MMVP") if held is None else read_picture(held, place, "MMVP Images")
+        )
         return SourceRow(
             index=index,
             origin=UNKNOWN,

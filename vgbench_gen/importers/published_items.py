@@ -16,11 +16,11 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QUESTION_TYPES, Item, QuestionType
 from vgbench_gen.importers._alike import find_repeats
-from vgbench_gen.importers._files import RowError, column, optional, text
-from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, item_of
+from vgbench_gen.importers._files import RowError, read_column, read_optional, read_text
+from vgbench_gen.importers._reading import FAMILY, MAX_IMAGES, BadRow, make_item
 from vgbench_gen.importers._words import find_options, plain_words
 from vgbench_gen.importers.base import UNKNOWN, Modality, SourceRow
 from vgbench_gen.importers.published import read_rows
@@ -88,30 +88,30 @@ def _make_item(fields: Any, number: int, place: int) -> Item:
     if not isinstance(fields, Mapping):
         raise RowError("row", f"a {type(fields).__name__} where an object should be")
     form = _read_form(fields)
-    asked = text(fields, "question")
-    names = column(fields, "img_paths")
+    asked = read_text(fields, "question")
+    names = read_column(fields, "img_paths")
     if not isinstance(names, list) or not 0 < len(names) <= MAX_IMAGES or not all(isinstance(n, str) for n in names):
         raise RowError("img_paths", f"{str(names)[:80]!r}, which is no list of 1 to {MAX_IMAGES} names")
     images = tuple(map(_normalize_path, names))
     source = _read_word(fields, "source") or UNKNOWN
     modality = next((known for known in _MODALITIES if known == fields.get("input_modality")), None)
-    index = optional(fields, "index_origin")
-    number_here = optional(fields, "index", "id")
+    index = read_optional(fields, "index_origin")
+    number_here = read_optional(fields, "index", "id")
     scans, scene = _find_scene(images, modality)
-    return item_of(
+    return make_item(
         SourceRow(
             index=index if isinstance(index, int | str) and not isinstance(index, bool) else -1,
             origin=_read_word(fields, "category_origin") or UNKNOWN,
             category=(_read_word(fields, "category"), _read_word(fields, "subcategory")),
             question_type=form,
             words=find_options(asked) if form == "multi-choice" else plain_words(asked),
-            answer=text(fields, "answer"),
+            answer=read_text(fields, "answer"),
             images=(),
             modality=modality or "",
             key=str(number_here if isinstance(number_here, int | str) else number)[:80],
             scans=scans or source,
             scene=scene,
-            group=stable_hash("published", " ".join(asked.split()), *images),
+            group=hash_stably("published", " ".join(asked.split()), *images),
         ),
         name=FAMILY,
         benchmark=f"{FAMILY}/{source}",
@@ -130,7 +130,7 @@ def _normalize_path(name: str) -> str:
 
 
 def _read_form(fields: Mapping[str, Any]) -> QuestionType:
-    said = text(fields, "question_type").strip().replace("_", "-").casefold()
+    said = read_text(fields, "question_type").strip().replace("_", "-").casefold()
     said = _TYPES.get(said, said)
     known = next((name for name in QUESTION_TYPES if name == said), None)
     if known is None:
@@ -150,7 +150,7 @@ def _find_scene(images: Sequence[str], modality: str | None) -> tuple[str, str]:
     return "", images[0].rpartition(".")[0] or images[0]
 
 
-def image_files(folders: Sequence[Path], name: str) -> Iterator[Path]:
+def list_image_files(folders: Sequence[Path], name: str) -> Iterator[Path]:
     """Where the image of this name may lie: below each folder, with and without the `dataset/` that it begins with."""
     inner = PurePosixPath(name.lstrip("/"))
     for folder in folders:

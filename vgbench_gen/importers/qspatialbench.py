@@ -17,7 +17,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, column, optional, parquet_rows, picture, text
+from vgbench_gen.importers._files import (
+    Place,
+    RowError,
+    read_column,
+    read_optional,
+    read_parquet_rows,
+    read_picture,
+    read_text,
+)
 from vgbench_gen.importers._words import plain_words
 from vgbench_gen.importers.base import ABSOLUTE, SIZE, Importer, Part, Record, SourceRow, importers
 
@@ -46,7 +54,7 @@ class QSpatialBench(Importer):
                 continue  # told by its count
             number = 0
             for path in place.find(f"**/{split}*.parquet"):
-                for fields in parquet_rows(path, _COLUMNS):
+                for fields in read_parquet_rows(path, _COLUMNS):
                     yield Record(f"{path.name}:{number}", split, {**fields, "number": number})
                     number += 1
         if not place.has(*(f"**/{split}*.parquet" for split in _SPLITS)):
@@ -55,23 +63,25 @@ class QSpatialBench(Importer):
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields = record.fields
-        value = column(fields, "answer_value")
+        value = read_column(fields, "answer_value")
         if not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
             raise RowError("answer_value", f"{str(value)[:20]!r}, which is no length")
-        kind = text(fields, "question_type")
+        kind = read_text(fields, "question_type")
         is_size = bool(re.search("width|height|size|length", kind, re.IGNORECASE)) and "distance" not in kind.casefold()
-        name = str(optional(fields, "image_path") or "")
+        name = str(read_optional(fields, "image_path") or "")
         scan = _SCAN.search(name)
-        held = optional(fields, "image")
+        held = read_optional(fields, "image")
         # Seven digits are what a float32 holds: 1.51 is stored as 1.5099999904632568.
         return SourceRow(
             index=fields["number"],
             origin=kind,
             category=SIZE if is_size else ABSOLUTE,
             question_type="open-ended",
-            words=plain_words(text(fields, "question")),
-            answer=f"{value:.7g} {text(fields, 'answer_unit').strip()}",
-            images=[picture(held if held else name, place, "images", "QSpatial_scannet", "QSpatial_scannet/images")],
+            words=plain_words(read_text(fields, "question")),
+            answer=f"{value:.7g} {read_text(fields, 'answer_unit').strip()}",
+            images=[
+                read_picture(held if held else name, place, "images", "QSpatial_scannet", "QSpatial_scannet/images")
+            ],
             benchmark=_SPLITS[record.part],
             scans="scannet" if scan else "",
             scene=scan.group() if scan else "",

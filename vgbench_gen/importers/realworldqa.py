@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 from vgbench_gen.core.types import QuestionType
-from vgbench_gen.importers._files import Place, column, parquet_rows, picture, text
+from vgbench_gen.importers._files import Place, read_column, read_parquet_rows, read_picture, read_text
 from vgbench_gen.importers._words import QuestionWords, find_options, plain_words
 from vgbench_gen.importers.base import MISCELLANEOUS, UNKNOWN, Importer, Part, Record, SourceRow, importers
 
@@ -46,14 +46,14 @@ class RealWorldQa(Importer):
         """As `Importer.records`."""
         number = 0
         for path in place.find("**/test*.parquet", "**/*.parquet"):
-            for fields in parquet_rows(path, ("image", "question", "answer")):
+            for fields in read_parquet_rows(path, ("image", "question", "answer")):
                 yield Record(f"{path.name}:{number}", "all", {**fields, "number": number})
                 number += 1
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
-        answer = text(record.fields, "answer")
-        form, words = form_of(text(record.fields, "question"), answer)
+        answer = read_text(record.fields, "answer")
+        form, words = form_of(read_text(record.fields, "question"), answer)
         return SourceRow(
             index=record.fields["number"],
             origin=UNKNOWN,
@@ -61,5 +61,5 @@ class RealWorldQa(Importer):
             question_type=form,
             words=words,
             answer=answer,
-            images=[picture(column(record.fields, "image"), place)],
+            images=[read_picture(read_column(record.fields, "image"), place)],
         )

@@ -1,7 +1,7 @@
 """SpatialBench (of SpatialBot): 174 questions on position, existence, counting, reaching and size.
 
 Read are the authors' files (`positional.json` and so on: a list with `image`, `question`, `answer`; images in folders
-of the same names, those ending in `_d` are depth and not used) and parquet with `image`, `text` or `question`,
+of the same names, those ending in `_d` are depth and not used) and parquet with `image`, `read_text` or `question`,
 `answer`, `category`, which copies on the Hub have. The repository is behind a form, so its files were seen in listings
 and in the authors' evaluation code only. `grounding.json` asks for boxes and is no part of the 174.
 
@@ -15,7 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, column, json_rows, optional, parquet_rows, picture, text
+from vgbench_gen.importers._files import (
+    Place,
+    RowError,
+    read_column,
+    read_json_rows,
+    read_optional,
+    read_parquet_rows,
+    read_picture,
+    read_text,
+)
 from vgbench_gen.importers.base import (
     COUNTING,
     ORIENTATION,
@@ -50,12 +59,12 @@ class SpatialBench(Importer):
         if place.has("**/positional.json"):
             for name in _CATEGORIES:
                 for path in place.find(f"**/{name}.json"):
-                    for number, fields in enumerate(json_rows(path)):
+                    for number, fields in enumerate(read_json_rows(path)):
                         yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
             return
         number = 0
         for path in place.find("**/*.parquet"):
-            for fields in parquet_rows(path, ("image", ("text", "question"), "answer", "category")):
+            for fields in read_parquet_rows(path, ("image", ("text", "question"), "answer", "category")):
                 category = str(fields["category"]).strip().casefold()
                 name = _OTHER_NAMES.get(category, category)
                 yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
@@ -66,10 +75,10 @@ class SpatialBench(Importer):
         fields = record.fields
         if record.part not in _CATEGORIES:
             raise RowError("category", f"{record.part[:40]!r}, which is none of {', '.join(_CATEGORIES)}")
-        answer = text(fields, "answer")
-        form, words = form_of(text(fields, "question", "text"), answer)
-        images = column(fields, "image")
-        index = optional(fields, "id", "question_id")
+        answer = read_text(fields, "answer")
+        form, words = form_of(read_text(fields, "question", "text"), answer)
+        images = read_column(fields, "image")
+        index = read_optional(fields, "id", "question_id")
         return SourceRow(
             index=index if isinstance(index, int | str) and not isinstance(index, bool) else fields["number"],
             origin=record.part,
@@ -77,7 +86,7 @@ class SpatialBench(Importer):
             question_type=form,
             words=words,
             answer=answer,
-            images=[picture(image, place) for image in (images if isinstance(images, list) else [images])],
+            images=[read_picture(image, place) for image in (images if isinstance(images, list) else [images])],
             key=f"{record.part}-{fields['number']}",
         )
 

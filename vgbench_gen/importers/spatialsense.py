@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, column, json_rows, text
+from vgbench_gen.importers._files import Place, RowError, read_column, read_json_rows, read_text
 from vgbench_gen.importers._words import plain_words
 from vgbench_gen.importers.base import ORIENTATION, UNKNOWN, Importer, Part, Record, SourceRow, importers
 from vgbench_gen.store.files import dataset_error
@@ -31,7 +31,7 @@ class SpatialSense(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`; other splits are passed over."""
         for path in place.find("**/annotations.json", "**/annotation.json"):
-            for photo in json_rows(path):
+            for photo in read_json_rows(path):
                 if not isinstance(photo, Mapping) or not isinstance(photo.get("annotations"), list):
                     raise dataset_error(
                         path, "a photo without annotations", "SpatialSense's format", "Download it again."
@@ -45,20 +45,20 @@ class SpatialSense(Importer):
         photo, relation = record.fields["photo"], record.fields["relation"]
         if not isinstance(relation, Mapping):
             raise RowError("annotations", f"a {type(relation).__name__}")
-        names = [text(_read_thing(relation, side), "name") for side in ("subject", "object")]
-        label = column(relation, "label")
+        names = [read_text(_read_thing(relation, side), "name") for side in ("subject", "object")]
+        label = read_column(relation, "label")
         if not isinstance(label, bool):
             raise RowError("label", f"{str(label)[:20]!r}, which is neither true nor false")
-        url = text(photo, "url")
+        url = read_text(photo, "url")
         folder = "flickr" if url.startswith("http") else "nyu"
         file = url.rpartition("/")[2]
         return SourceRow(
-            index=text(relation, "_id"),
+            index=read_text(relation, "_id"),
             origin=UNKNOWN,
             category=ORIENTATION,
             question_type="judgment",
             words=plain_words(
-                f"Is the {names[0]} {text(relation, 'predicate')} the {names[1]}? Answer with Yes or No."
+                f"Is the {names[0]} {read_text(relation, 'predicate')} the {names[1]}? Answer with Yes or No."
             ),
             answer="Yes" if label else "No",
             images=[place.picture(f"{folder}/{file}", "images")],
@@ -69,7 +69,7 @@ class SpatialSense(Importer):
 
 
 def _read_thing(relation: Mapping[str, Any], side: str) -> Mapping[str, Any]:
-    found = column(relation, side)
+    found = read_column(relation, side)
     if not isinstance(found, Mapping):
         raise RowError(side, f"a {type(found).__name__}, which has no name")
     return found

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
 
-from vgbench_gen.importers._archives import find_archive, member
-from vgbench_gen.importers._files import Fields, Place, RowError, optional, picture, table_rows, text
+from vgbench_gen.importers._archives import find_archive, read_member
+from vgbench_gen.importers._files import Fields, Place, RowError, read_optional, read_picture, read_text, table_rows
 from vgbench_gen.importers._words import lettered_words
 from vgbench_gen.importers.base import LOCALIZATION_3D, ORIENTATION, SIZE, Importer, Part, Record, SourceRow, importers
 
@@ -61,28 +61,28 @@ class ThreeDSRBench(Importer):
         """As `Importer.records`; turned copies are passed over."""
         for path in place.find("**/3dsrbench*vlmevalkit.tsv", "**/*circular.tsv", "**/3DSRBench*.tsv", "**/*.parquet"):
             for number, fields in enumerate(table_rows(path, _COLUMNS)):
-                known = _ID.fullmatch(str(optional(fields, "qid", "index")))
+                known = _ID.fullmatch(str(read_optional(fields, "qid", "index")))
                 if known is None or not known["turned"]:
                     yield Record(f"{path.name}:{number}", _find_part(str(fields["category"])), fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
-        fields, name = record.fields, text(record.fields, "qid", "index")
+        fields, name = record.fields, read_text(record.fields, "qid", "index")
         known = _ID.fullmatch(name)
         if known is None:
             raise RowError("qid", f"{name[:40]!r}, which is no id of 3DSRBench")
         if record.part not in _CATEGORIES:
             raise RowError("category", f"{record.part[:40]!r}, which is none of {', '.join(_CATEGORIES)}")
         options = [str(fields[letter]) for letter in "ABCD" if _has_value(fields.get(letter))]
-        url = optional(fields, "image_url")
+        url = read_optional(fields, "image_url")
         photo = PurePosixPath(url).stem if _has_value(url) else ""
         return SourceRow(
             index=name,
-            origin=text(fields, "category"),
+            origin=read_text(fields, "category"),
             category=_CATEGORIES[record.part],
             question_type="multi-choice",
-            words=lettered_words(text(fields, "question"), options),
-            answer=text(fields, "answer"),
+            words=lettered_words(read_text(fields, "question"), options),
+            answer=read_text(fields, "answer"),
             images=[_find_photo(fields, place, flip=bool(known["flip"]))],
             scans="coco" if photo else "",
             scene=photo or known["base"],
@@ -101,17 +101,17 @@ def _has_value(cell: Any) -> bool:
 
 
 def _find_photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
-    held = optional(fields, "image")
+    held = read_optional(fields, "image")
     if isinstance(held, str) and len(held) > _LONGEST_NAME:
         try:
             return base64.b64decode(held, validate=True)
         except binascii.Error as error:
             raise RowError("image", f"{held[:20]!r}…, which is no base64", "image_broken") from error
     if isinstance(held, bytes) or (isinstance(held, Mapping) and held.get("bytes")):
-        return picture(held, place)
+        return read_picture(held, place)
     if isinstance(held, Mapping):
         held = held.get("path")
-    named = held if _has_value(held) else optional(fields, "image_url")
+    named = held if _has_value(held) else read_optional(fields, "image_url")
     if not isinstance(named, str) or not named.strip():
         raise RowError("image", "no image", "image_missing")
     name = PurePosixPath(named).name
@@ -122,7 +122,7 @@ def _find_photo(fields: Fields, place: Place, flip: bool) -> bytes | Path:
         archive = find_archive(place, "coco_images.zip", name)
         if archive is None:
             raise
-        found = member(archive, name)
+        found = read_member(archive, name)
     return _mirror(found) if flip else found
 
 

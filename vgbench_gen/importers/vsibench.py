@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from vgbench_gen.importers._archives import find_archive
-from vgbench_gen.importers._files import Place, RowError, optional, table_rows, text
-from vgbench_gen.importers._video import uniform_frames
+from vgbench_gen.importers._files import Place, RowError, read_optional, read_text, table_rows
+from vgbench_gen.importers._video import read_uniform_frames
 from vgbench_gen.importers._words import QuestionWords, lettered_words, plain_words
 from vgbench_gen.importers.base import (
     ABSOLUTE,
@@ -100,14 +100,16 @@ class VsiBench(Importer):
         category = _NUMBERS.get(record.part) or _CHOICES.get(record.part)
         if category is None:
             raise RowError("question_type", f"{record.part[:40]!r}, which is no task of VSI-Bench")
-        scans, scene = text(fields, "dataset"), text(fields, "scene_name")
-        index, truth = text(fields, "id"), text(fields, "ground_truth").strip()
+        scans, scene = read_text(fields, "dataset"), read_text(fields, "scene_name")
+        index, truth = read_text(fields, "id"), read_text(fields, "ground_truth").strip()
         if record.part in _NUMBERS and not _NUMBER.fullmatch(truth):
             raise RowError("ground_truth", f"{truth[:40]!r}, which is no number")
-        words = _make_words(text(fields, "question"), optional(fields, "options"), chosen=record.part in _CHOICES)
+        words = _make_words(
+            read_text(fields, "question"), read_optional(fields, "options"), chosen=record.part in _CHOICES
+        )
         return SourceRow(
             index=int(index) if index.isdigit() else index,
-            origin=text(fields, "question_type"),
+            origin=read_text(fields, "question_type"),
             category=category,
             question_type="multi-choice" if record.part in _CHOICES else "open-ended",
             words=words,
@@ -145,11 +147,11 @@ def _read_frames(place: Place, scans: str, scene: str) -> tuple[bytes, ...] | li
     except RowError:
         pass
     try:
-        return uniform_frames(place.picture(f"{scans}/{scene}.mp4", "videos"), FRAMES)
+        return read_uniform_frames(place.picture(f"{scans}/{scene}.mp4", "videos"), FRAMES)
     except RowError as error:
         if error.reason == "video_broken":
             raise
     archive = find_archive(place, f"{scans}.zip", f"{scene}.mp4")
     if archive is None:
         raise RowError("video", f"neither {scans}/{scene}.mp4 nor its frames", "video_missing")
-    return uniform_frames(archive, FRAMES, f"{scene}.mp4")
+    return read_uniform_frames(archive, FRAMES, f"{scene}.mp4")

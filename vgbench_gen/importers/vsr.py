@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import ClassVar
 
-from vgbench_gen.importers._files import Place, RowError, check_columns, json_rows, optional, text
+from vgbench_gen.importers._files import Place, RowError, check_columns, read_json_rows, read_optional, read_text
 from vgbench_gen.importers._words import plain_words
 from vgbench_gen.importers.base import ORIENTATION, UNKNOWN, Importer, Part, Record, SourceRow, importers
 from vgbench_gen.store.files import dataset_error
@@ -39,7 +39,7 @@ class _Split(Importer):
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`."""
         for path in place.find(f"**/{self.split}/test.jsonl", f"**/vsr_{self.split}/test.jsonl", "test.jsonl"):
-            rows = json_rows(path)
+            rows = read_json_rows(path)
             first = next(rows, None)
             held = dict(first) if isinstance(first, Mapping) else {}
             check_columns(path, list(held), _COLUMNS)
@@ -53,10 +53,10 @@ class _Split(Importer):
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields = record.fields
-        name, label = text(fields, "image"), optional(fields, "label")
+        name, label = read_text(fields, "image"), read_optional(fields, "label")
         if label not in (0, 1):
             raise RowError("label", f"{str(label)[:20]!r}, which is neither 0 nor 1")
-        caption = text(fields, "caption").strip()
+        caption = read_text(fields, "caption").strip()
         return SourceRow(
             index=name,
             origin=UNKNOWN,

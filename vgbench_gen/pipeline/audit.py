@@ -19,7 +19,7 @@ from typing import Any
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.pipeline import audit_steps as steps
 from vgbench_gen.pipeline.audit_pool import POOL, Cell, fill_pool
 from vgbench_gen.pipeline.executors import Engine, run
@@ -239,7 +239,7 @@ class _Audit:
             if self.has_evidence:
                 gates = self.recipe.gates if self.recipe else Gates()
                 media = Path(path) / "media"
-                ranked = sorted(self.release, key=lambda q: stable_hash("drawn", q.id)) if media.is_dir() else []
+                ranked = sorted(self.release, key=lambda q: hash_stably("drawn", q.id)) if media.is_dir() else []
                 drawn = frozenset(question.id for question in ranked[:_DRAWN])
                 for start in range(0, len(self.items), _CHUNK):
                     stop = min(start + _CHUNK, len(self.items))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts, learn_from_shards, teach_tasks
@@ -80,7 +80,7 @@ class _DescribedPictures:
     """Names pictures by what they show and draws nothing: equal descriptions are equal pictures."""
 
     def name(self, picture: Picture) -> str:
-        return stable_hash("picture", picture.key(), size=16) if picture.ops else picture.base
+        return hash_stably("picture", picture.key(), size=16) if picture.ops else picture.base
 
 
 def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
@@ -182,7 +182,7 @@ class PoolSampler:
             by_cell[question.cell].append(question)
         for cell, members in sorted(by_cell.items()):
             # Twins share their group, so that the cut leaves no half of a pair but the last.
-            kept = sorted(members, key=lambda q: (stable_hash("pool", q.group), q.id))[:most]
+            kept = sorted(members, key=lambda q: (hash_stably("pool", q.group), q.id))[:most]
             self.pool.questions[cell] = kept
             for question in kept:
                 self._seen.add(_identify_content(question))
@@ -200,7 +200,7 @@ class PoolSampler:
         wanted: list[Ask] = []
         for cell in sorted(self._plans):
             if cell not in self._queue:
-                ranked = sorted(self._plans[cell], key=lambda plan: stable_hash("pool", plan.group_id))
+                ranked = sorted(self._plans[cell], key=lambda plan: hash_stably("pool", plan.group_id))
                 self._plans[cell] = ranked
                 self._queue[cell] = [plan for plan in ranked if plan.key not in self._asked][::-1]
             have = len(self.pool.questions.get(cell, ()))

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from vgbench_gen.core.errors import DatasetError, FormatError, FrameError, GeometryError, SceneError
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.pipeline.recipe import Recipe
@@ -22,7 +22,7 @@ from vgbench_gen.store.provenance import code_version
 from vgbench_gen.store.schema import FACTS, REJECTS
 from vgbench_gen.store.shards import iter_rows, read_metadata, read_shard, write_shard
 from vgbench_gen.tasks.base import Task, tasks
-from vgbench_gen.tasks.records import camera_record
+from vgbench_gen.tasks.records import make_camera_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def _open_scene(ref: SceneRef) -> Scene:
 def shard_key(scene: Scene, recipe: Recipe) -> str:
     """Digest of everything the facts of a scene depend on."""
     versions = [f"{task.name}={task.version}" for task in list_tasks(recipe)]
-    return stable_hash(
+    return hash_stably(
         scene.dataset, scene.id, scene.source_digest, recipe.digest, code_version()["source"], *versions, size=16
     )
 
@@ -253,7 +253,7 @@ def store_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) ->
         replace(
             fact,
             pictures={frame_id: names[frame_id] for frame_id in fact.shown_frame_ids},
-            cameras={frame_id: camera_record(view.frame(frame_id).camera) for frame_id in fact.shown_frame_ids},
+            cameras={frame_id: make_camera_record(view.frame(frame_id).camera) for frame_id in fact.shown_frame_ids},
         )
         for fact in facts
     ]

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, QuestionType
 from vgbench_gen.pipeline.pick import Levels, Pairing, Spread, deal
 from vgbench_gen.pipeline.question_plan import Key, QuestionPlan
@@ -75,7 +75,7 @@ def choose(plans: Iterable[QuestionPlan], recipe: Recipe, formats: Mapping[str, 
     by_scene: dict[tuple[str, QuotaScene], list[list[QuestionPlan]]] = defaultdict(list)
     for forms in facts.values():
         first = forms[0]
-        order = stable_hash(str(recipe.seed), "scene", first.task, first.source, first.scene_id)
+        order = hash_stably(str(recipe.seed), "scene", first.task, first.source, first.scene_id)
         scene = QuotaScene(first.source, first.split, first.scene_id, order)
         # A fact that no form takes still counts as one of its scene and of its level.
         by_scene[first.task, scene].append([plan for plan in forms if not plan.rejection_reason])
@@ -109,7 +109,7 @@ def _deal_scenes(
         if (task, scene) not in wanted:
             continue
         facts = [forms for forms in members if forms]
-        facts.sort(key=lambda forms: stable_hash(str(recipe.seed), "turn", forms[0].group_id))
+        facts.sort(key=lambda forms: hash_stably(str(recipe.seed), "turn", forms[0].group_id))
         limit = recipe.limits.forms_per_fact
         dealt = deal(task, facts, level, wanted[task, scene], limit, levels, spread)
         for form in ITEMS:
@@ -185,7 +185,7 @@ def deal_letters(chosen: Sequence[QuestionPlan], seed: int) -> list[QuestionPlan
 
 def _letter_rank(plan: QuestionPlan) -> str:
     side = (plan.side,) if plan.side else ()
-    return stable_hash("letter", plan.group_id, "multi-choice", *side)
+    return hash_stably("letter", plan.group_id, "multi-choice", *side)
 
 
 def letter_counts(chosen: Iterable[QuestionPlan]) -> dict[str, list[int]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
-from vgbench_gen.core.rng import canonical_json, rng_for, stable_hash
+from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType
 from vgbench_gen.distractors.base import Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
@@ -278,7 +278,7 @@ def digest_options(options: OptionSet | None, task: Task) -> str:
 
 def digest_values(values: Sequence[FloatArray], task: Task) -> str:
     """Digest of values as printed, in any order."""
-    return stable_hash(task.name, *sorted(canonical_json(task.rounded(value).tolist()) for value in values))
+    return hash_stably(task.name, *sorted(format_canonical_json(task.rounded(value).tolist()) for value in values))
 
 
 def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task) -> tuple[Fact, OptionSet | None]:

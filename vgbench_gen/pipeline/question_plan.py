@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 
@@ -121,4 +121,4 @@ def group_id(fact: Fact) -> str:
 
 def group_hash(where: Sequence[str], value: Sequence[float], candidates: Sequence[str]) -> str:
     """`group_id` from its parts: names down to the truth's key, the true value flattened, the keys of the pool."""
-    return stable_hash(*where, canonical_json(value), *candidates, size=12)
+    return hash_stably(*where, format_canonical_json(value), *candidates, size=12)

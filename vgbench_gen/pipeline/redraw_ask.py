@@ -11,7 +11,7 @@ from typing import Any
 
 from vgbench_gen.backends.base import Backend, BackendError, Reply, Request
 from vgbench_gen.backends.batch import ask_all
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
@@ -53,7 +53,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
         cases, refused = _list_cases(asked, recipe, seed)
         models = open_models(folder / REPLIES)
         for case in cases:
-            case.model = int(stable_hash("model", str(seed), case.group_id), 16) % len(models)
+            case.model = int(hash_stably("model", str(seed), case.group_id), 16) % len(models)
         replies: Counter[str] = Counter()
         try:
             for turn in range(TURNS):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
 from vgbench_gen.distractors.base import Margins
 from vgbench_gen.pipeline.executors import Engine, run
@@ -154,7 +154,7 @@ class Redrawer:
             members.sort(key=lambda k: self.rows[waiting[k].places[0]]["frame_ids"])
             chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
         chunks.sort(key=lambda chunk: -len(chunk))  # the largest first, so that no worker starts one at the end
-        draw_seed = int(stable_hash("again", str(self.seed), str(attempt)), 16) if attempt else self.seed
+        draw_seed = int(hash_stably("again", str(self.seed), str(attempt)), 16) if attempt else self.seed
         jobs = [
             RedrawJob(
                 out=self.out,
@@ -251,7 +251,7 @@ def _assign_strategies(firsts: Sequence[Row], settings: RedrawSettings) -> dict[
         cells[row["task"], row["source"]].append(row["group_id"])
     assigned = {}
     for (task, source), names in cells.items():
-        names.sort(key=lambda name: stable_hash("mix", str(settings.seed), task, source, name))
+        names.sort(key=lambda name: hash_stably("mix", str(settings.seed), task, source, name))
         start, share = 0, 0.0
         for strategy, part in sorted(settings.shares.items()):
             share += part

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Candidate, Distractor, Fact, Item
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
@@ -64,8 +64,8 @@ def _row(
         id=_item_id(identity, polarity),
         index=-1,
         group_id=plan.group_id,
-        twin_id=stable_hash("twin", *identity, size=12) if polarity else "",
-        pair_id=stable_hash("pair", plan.group_id, form, size=12) if plan.paired else "",
+        twin_id=hash_stably("twin", *identity, size=12) if polarity else "",
+        pair_id=hash_stably("pair", plan.group_id, form, size=12) if plan.paired else "",
         benchmark=BENCHMARK,
         task=fact.task,
         ask=fact.ask,
@@ -169,9 +169,9 @@ def row_with_words(item: Item, question: str, context: str, model: str, language
     """
     return replace(
         item,
-        id=stable_hash("reworded", item.id, model, language, question, context, size=12),
+        id=hash_stably("reworded", item.id, model, language, question, context, size=12),
         # Twins differ in numbers alone, which their words must not tell apart here.
-        twin_id=item.twin_id and stable_hash("reworded", item.twin_id, model, language, size=12),
+        twin_id=item.twin_id and hash_stably("reworded", item.twin_id, model, language, size=12),
         question=question,
         context=context,
         template_id=f"{item.template_id.partition(ITEM_MARK)[0]}{ITEM_MARK}{language}",
@@ -201,14 +201,14 @@ def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int
     plan, words = made.plan, text.wording
     worded_by = words.template_id
     if ITEM_MARK in worded_by:  # two rewordings of a row are two questions
-        worded_by = stable_hash("reworded", worded_by, words.question, words.context)
+        worded_by = hash_stably("reworded", worded_by, words.question, words.context)
     identity = (plan.group_id, plan.question_type, worded_by, strategy, str(seed), *text.options)
     return (*identity, plan.side) if plan.side else identity
 
 
 def _item_id(identity: Sequence[str], polarity: str = "") -> str:
     """Id of the row with this identity; polarity: "true" or "false" for the halves of a judgment, else ""."""
-    return stable_hash("item", *identity, polarity, size=12)
+    return hash_stably("item", *identity, polarity, size=12)
 
 
 def _distractors(options: OptionSet) -> tuple[Distractor, ...]:

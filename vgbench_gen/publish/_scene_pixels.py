@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.rng import bytes_digest, canonical_json
+from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.publish.redact_pixels import compute_pixels_digest, look
@@ -164,7 +164,7 @@ def _make(want: Want, color: ColorArray, original: bytes, media: MediaStore) -> 
 
 def _compare_pixels(want: Want, data: bytes) -> tuple[Outcome, int]:
     """How an image compares with what was published, and by how many bits it looks different."""
-    if bytes_digest(data) == want.name.partition(".")[0]:
+    if digest_bytes(data) == want.name.partition(".")[0]:
         return "exact", 0
     if want.pixels and compute_pixels_digest(decode(data)) == want.pixels:
         return "same_pixels", 0
@@ -195,4 +195,4 @@ def _read_record(path: Path) -> dict[str, HydratedImage]:
 
 def _write_record(path: Path, result: SceneResult) -> None:
     images = {name: [made.outcome, made.name] for name, made in result.made.items() if made.name}
-    write_bytes(path, canonical_json({"made_with": codec_versions(), "images": images}).encode())
+    write_bytes(path, format_canonical_json({"made_with": codec_versions(), "images": images}).encode())

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import NamesImages, Source
 from vgbench_gen.evaluation.options import AskOptions
@@ -172,7 +172,7 @@ class Job:
         if not NAME.fullmatch(name):
             # Names of other benchmarks may repeat between rows or climb out of the folder.
             data = data if isinstance(data, bytes) else data.read_bytes()
-            name = f"{bytes_digest(data)}.{_find_image_kind(data)}"
+            name = f"{digest_bytes(data)}.{_find_image_kind(data)}"
         place = f"{IMAGES}/{name[:2]}/{name}"
         if name not in self._laid:
             target = self.folder / place

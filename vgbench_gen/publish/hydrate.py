@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.pipeline.build import find_scenes
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.publish._scene_pixels import (
@@ -185,7 +185,7 @@ class _Wanted:
             if name in self.embedded:
                 continue
             digest, _, suffix = name.partition(".") if NAME.fullmatch(name) else ("", "", "jpg")
-            found = bytes_digest(image["bytes"])
+            found = digest_bytes(image["bytes"])
             if found != digest:
                 raise dataset_error(f"item {row['id']}", f"an image with digest {found}", f"{name[:80]!r}", _REMEDY)
             self.embedded.add(self._media.put(image["bytes"], suffix))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.publish.card import write_card
 from vgbench_gen.publish.croissant import FILE as CROISSANT
 from vgbench_gen.publish.croissant import make_croissant
@@ -177,7 +177,7 @@ def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> s
     audit = release.folder / "audit" / AUDIT[0]
     known = {
         "sets": {rows.name: rows.fingerprint for rows in release.sets},
-        "manifest": canonical_json(release.manifest),
+        "manifest": format_canonical_json(release.manifest),
         "vote": release.vote.record() if release.vote is not None else None,
         "audit": hashlib.sha256(audit.read_bytes()).hexdigest() if release.audit is not None else "",
         "options": [
@@ -188,7 +188,7 @@ def _compute_inputs_digest(release: Release, decisions: Sequence[Decision]) -> s
         "code": code_version(),
         "format": FORMAT,
     }  # fmt: skip
-    return stable_hash(canonical_json(known), size=16)
+    return hash_stably(format_canonical_json(known), size=16)
 
 
 def _read_kept(out: Path, inputs: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.publish import hub
 from vgbench_gen.publish.package import FORMAT, SECTION, TRAIN_MANIFEST, compute_sha256
 from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
@@ -182,7 +182,7 @@ def _check_images(paths: Sequence[Path]) -> None:
     """Make sure that every image is the one that its name, a digest, says."""
     for row in shards.iter_rows(paths, ["id", "images"], _AT_ONCE):
         for image in row["images"]:
-            if bytes_digest(image["bytes"]) != str(image["path"]).partition(".")[0]:
+            if digest_bytes(image["bytes"]) != str(image["path"]).partition(".")[0]:
                 found = f"an image with other bytes than its name {image['path']} says"
                 raise dataset_error(f"item {row['id']}", found, "its digest", "The published set is damaged.")
 

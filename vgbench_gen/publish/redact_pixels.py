@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest, canonical_json
+from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.quality.uniqueness import picture_hash
 from vgbench_gen.store.dataset import Dataset
@@ -110,7 +110,7 @@ class FileFacts:
 
 def compute_pixels_digest(image: ColorArray) -> str:
     """BLAKE2b (128 bits, hexadecimal) of (H, W, 3) uint8 RGB pixels, row by row: what no encoding changes."""
-    return bytes_digest(image.tobytes())
+    return digest_bytes(image.tobytes())
 
 
 def look(data: bytes) -> str:
@@ -175,7 +175,7 @@ def _list_recipes(row: Row, count: int) -> list[dict[str, Any]]:
             frame_id = frame_of[picture.base]
             camera = evidence["cameras"][frame_id]
             size = {"base_width": int(camera["width"]), "base_height": int(camera["height"])}
-            ops = canonical_json([dict(op) for op in picture.ops])
+            ops = format_canonical_json([dict(op) for op in picture.ops])
             recipes.append({"frame_id": frame_id, "base": picture.base, **size, "ops": ops})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         remedy = "The row was not written by this program, or it is damaged: build it again."

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.pipeline.subset import find_absent_partners
 from vgbench_gen.publish.hard import Vote, read_own_vote, vote_of
@@ -166,7 +166,7 @@ class Release:
     @property
     def canary(self) -> str:
         """Tells a text that quotes the questions apart from others; the same for the same questions."""
-        return str(uuid.UUID(hex=stable_hash("canary", self.main.fingerprint, size=16)))
+        return str(uuid.UUID(hex=hash_stably("canary", self.main.fingerprint, size=16)))
 
     @cached_property
     def counts(self) -> Counts:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Candidate, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
@@ -60,7 +60,7 @@ def image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
     problems = []
     frame_of = {name: frame_id for frame_id, name in item.evidence["bases"].items()}
     for name, data, picture in zip(item.images, images, shown, strict=True):
-        if bytes_digest(data) != name.partition(".")[0]:
+        if digest_bytes(data) != name.partition(".")[0]:
             problems.append(f"{name} holds other bytes")
         camera = item.evidence["cameras"][frame_of[picture.base]]
         expected = pictures.size(picture, (camera["width"], camera["height"]))

@@ -15,10 +15,10 @@ import numpy as np
 
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
-from vgbench_gen.geometry.poses import orthonormality_deviation
+from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
 from vgbench_gen.quality.checks import consistency_problems
 from vgbench_gen.quality.noise import noise_problems
@@ -26,7 +26,7 @@ from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task, tasks
-from vgbench_gen.tasks.records import camera_from_record
+from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import word
 
@@ -230,7 +230,7 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
         poses = stored_poses(fact)
         for frame_id, record in fact.cameras.items():
             frame = view.frame(frame_id)
-            stored = camera_from_record(record)
+            stored = read_camera_record(record)
             if stored.size != frame.camera.size or np.abs(stored.K - frame.camera.K).max() > _CAMERA_TOLERANCE_PX:
                 found.append(("camera", f"frame {frame_id}: stored {record}, scan {frame.camera.K.ravel().tolist()}"))
             if frame_id in poses:
@@ -239,7 +239,7 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
             if frame_id not in names:
                 data, suffix = frame.base_image()
-                names[frame_id] = f"{bytes_digest(data)}.{suffix}"
+                names[frame_id] = f"{digest_bytes(data)}.{suffix}"
             if names[frame_id] != fact.pictures[frame_id]:
                 found.append(
                     ("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {names[frame_id]}")
@@ -265,7 +265,7 @@ def _answer_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
     if not np.array_equal(task.rounded(value), value):
         found.append(("answer_value", f"{value.tolist()} is not as printed"))
     for frame_id, pose in stored_poses(fact).items():
-        if orthonormality_deviation(pose[:3, :3]) > 1e-6:
+        if measure_orthonormality_deviation(pose[:3, :3]) > 1e-6:
             found.append(("pose", f"stored pose of frame {frame_id} is not rigid"))
     found += _agreement("recomputed", task.recompute(item.evidence), fact, task)
     found += _agreement("second_route", fact.second_value, fact, task)

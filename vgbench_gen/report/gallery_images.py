@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import replace_file
@@ -104,7 +104,7 @@ class GalleryImages:
         if not suffix:
             self.missing += 1
             return ""
-        digest = f"{bytes_digest(data)}.{suffix}"
+        digest = f"{digest_bytes(data)}.{suffix}"
         if digest not in self._used:
             self._count(digest, len(data))
             self.store.put(data, suffix)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.report.site import replace_non_finite
 from vgbench_gen.store.pictures import Picture, size
@@ -180,12 +180,12 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping | list | tuple):
-        return canonical_json(replace_non_finite(value))
+        return format_canonical_json(replace_non_finite(value))
     return str(value)
 
 
 def _heavy(value: Any) -> bool:
-    return isinstance(value, Mapping | list) and len(canonical_json(replace_non_finite(value))) > 160
+    return isinstance(value, Mapping | list) and len(format_canonical_json(replace_non_finite(value))) > 160
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

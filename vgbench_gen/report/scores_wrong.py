@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
 from vgbench_gen.evaluation.compare import by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
@@ -267,7 +267,7 @@ def _part_name(part: tuple[str, str], several: bool) -> str:
 def _file_name(run: str) -> str:
     """Without suffix; of its own for every run, also on disks that take upper and lower case for the same."""
     plain = re.sub(r"[^a-z0-9.-]+", "_", run.casefold())[:60].strip("._-")
-    return f"wrong-{plain}" if plain == run else f"wrong-{plain}-{stable_hash(run, size=4)}"
+    return f"wrong-{plain}" if plain == run else f"wrong-{plain}-{hash_stably(run, size=4)}"
 
 
 def _remove_stale(folder: Path, written: set[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import jinja2
 
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.store.files import clean_temporary, dataset_error, sync_all, write_bytes
 
 PAGES = Path(__file__).with_name("pages")
@@ -102,7 +102,7 @@ class Site:
         if folder.is_dir():
             clean_temporary(folder)
         # First of all, so that a run that was cut short is known for a gallery by the next one.
-        self.write(_MARKER, (canonical_json(_MARKED) + "\n").encode())
+        self.write(_MARKER, (format_canonical_json(_MARKED) + "\n").encode())
 
     def write(self, name: str, data: bytes) -> None:
         """Write one file; name: path within the folder, chosen by us, never by data."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 
 _EXACT = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
 _MARGIN_PX = 3
@@ -37,7 +37,7 @@ class LensImage:
     _maps: tuple[Any, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        grid = resized(self.camera, self.camera.width * self.fine, self.camera.height * self.fine)
+        grid = resize_camera(self.camera, self.camera.width * self.fine, self.camera.height * self.fine)
         rays = self._rays(grid)
         fx, fy = self.camera.fx * self.focal_share, self.camera.fy * self.focal_share
         low, high = rays.min(axis=0), rays.max(axis=0)

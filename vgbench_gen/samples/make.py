@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE
@@ -97,7 +97,7 @@ def _make_spec(dataset: str, number: int, seed: int, frames: int) -> SampleSpec:
         return SampleSpec(dataset, name, seed, number, frames, split=split)
     if dataset == "scannetpp":
         device = "dslr" if number % 10 in _DSLR_OF_TEN else "iphone"
-        name = stable_hash("samples", "scannetpp", str(number), size=5)
+        name = hash_stably("samples", "scannetpp", str(number), size=5)
         return SampleSpec(
             dataset, f"{name}/{device}", seed, number, frames, device, "val" if number % 5 == 3 else "train"
         )

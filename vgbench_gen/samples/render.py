@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.rng import bytes_digest, rng_for
+from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
 from vgbench_gen.samples.atlas import Atlas, linear_from_srgb
 from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
@@ -208,7 +208,7 @@ class RoomWorld:
         h, w = color.shape[:2]
         half = np.hypot(w, h) / 2
         x, y = ((np.arange(n) - n / 2) / half for n in (w, h))
-        view = bytes_digest(
+        view = digest_bytes(
             np.ascontiguousarray(world_from_camera).tobytes() + camera.K.tobytes() + bytes(f"{w}x{h}", "ascii")
         )
         rng = rng_for(self._seed, "samples", "sensor noise", self._key, view)

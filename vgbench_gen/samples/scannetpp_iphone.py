@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.types import Camera, DepthArray, FloatArray
-from vgbench_gen.geometry.cameras import quarter_turned, resized, turned_pose
+from vgbench_gen.geometry.cameras import resize_camera, rotate_camera_by_quarters, rotate_pose_by_quarters
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.encode import encode_depth_bin, encode_json, format_colmap_camera, format_colmap_model
@@ -35,10 +35,10 @@ def write_iphone(capture: Capture, spec: SampleSpec, file_from_world: FloatArray
     """Everything below `iphone/`. file_from_world: (4, 4), where the mesh was put."""
     camera, poses = capture.camera, capture.world_from_camera
     if camera.height > camera.width:
-        camera, poses = quarter_turned(camera, 1), turned_pose(poses, 1)
+        camera, poses = rotate_camera_by_quarters(camera, 1), rotate_pose_by_quarters(poses, 1)
     k1, k2, p1, p2 = np.round(make_rng(spec, "lens").uniform(_DISTORTION_LOW, _DISTORTION_HIGH), 6).tolist()
     lens = LensImage("OPENCV", camera, (k1, k2, p1, p2), _PINHOLE_SHARE)
-    depth_lens = LensImage("OPENCV", resized(camera, *LIDAR_SIZE), lens.distortion, _FINER)
+    depth_lens = LensImage("OPENCV", resize_camera(camera, *LIDAR_SIZE), lens.distortion, _FINER)
     depths: list[DepthArray] = []
     with open_video(folder / "rgb.mkv", camera.size, _FPS, _CRF) as append:
         for number, pose in enumerate(poses):

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, Camera, DepthArray, FloatArray, OrientedBox
-from vgbench_gen.geometry.boxes import corners, moved, project_rect
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.boxes import corners, project_rect, transform_box
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import invert, make_pose, transform
 from vgbench_gen.geometry.projection import back_project
 from vgbench_gen.samples.base import Capture, SampleObject, SampleSpec
@@ -52,7 +52,8 @@ class CA1MLayout(Layout):
                 ).items():
                     add_tar_member(archive, f"{spec.scene_id}/{time_ns}.{name}", data)
             world = [
-                _format_entry(spec, item, moved(item.box, file_from_world, "world")) for item in capture.world.objects
+                _format_entry(spec, item, transform_box(item.box, file_from_world, "world"))
+                for item in capture.world.objects
             ]
             add_tar_member(archive, f"{spec.scene_id}/world.gt/instances.json", encode_json(world))
 
@@ -67,8 +68,8 @@ class CA1MLayout(Layout):
         unscanned: _UnscannedPlaces,
     ) -> dict[str, bytes]:
         camera = capture.camera
-        laser_camera = resized(camera, camera.width // 2, camera.height // 2)
-        sensor_camera = resized(camera, camera.width // 4, camera.height // 4)
+        laser_camera = resize_camera(camera, camera.width // 2, camera.height // 2)
+        sensor_camera = resize_camera(camera, camera.width // 4, camera.height // 4)
         look = capture.world.look(camera, pose)
         exact, instance, _ = capture.world.depth(laser_camera, pose)
         scanned = simulate_laser(
@@ -108,7 +109,7 @@ class _UnscannedPlaces:
     def __init__(self, capture: Capture, spec: SampleSpec) -> None:
         rng = make_rng(spec, "unscanned")
         self._glass = [item.instance_id for item in capture.world.objects if item.label in GLASS]
-        centers, camera = [], resized(capture.camera, capture.camera.width // 8, capture.camera.height // 8)
+        centers, camera = [], resize_camera(capture.camera, capture.camera.width // 8, capture.camera.height // 8)
         for number in rng.integers(len(capture.world_from_camera), size=_UNSCANNED).tolist():
             pose = capture.world_from_camera[number]
             depth = capture.world.depth(camera, pose)[0]
@@ -153,7 +154,7 @@ def _list_visible(
         if number not in objects:
             continue
         rows, columns = np.nonzero(instance == number)
-        box = moved(objects[number].box, camera_from_world, "camera")
+        box = transform_box(objects[number].box, camera_from_world, "camera")
         rotation = np.stack([box.rotation[:, 0], -box.rotation[:, 2], box.rotation[:, 1]], axis=1)
         turned = OrientedBox(box.center_m, box.size_m[[0, 2, 1]], rotation, "camera")
         # Outer edges of the pixels, in the count of K: the centre of the first pixel is 0.
@@ -165,7 +166,7 @@ def _list_visible(
 
 
 def _format_entry(spec: SampleSpec, item: SampleObject, box: OrientedBox) -> dict[str, Any]:
-    name = uuid.UUID(stable_hash("samples", spec.scene_id, str(item.instance_id), size=16))
+    name = uuid.UUID(hash_stably("samples", spec.scene_id, str(item.instance_id), size=16))
     return {
         "id": str(name),
         # Structural things carry an underscore in this dataset.

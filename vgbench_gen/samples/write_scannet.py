@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.samples.annotation import format_segments, segment_mesh
 from vgbench_gen.samples.base import Capture, SampleSpec
@@ -47,7 +47,7 @@ class ScanNetLayout(Layout):
         alignment = draw_axis_alignment(spec)
         file_from_world = invert(alignment)
         camera, depth_camera = capture.camera, make_depth_camera(capture.camera)
-        seen = resized(camera, round(camera.width * _SHARPNESS), round(camera.height * _SHARPNESS))
+        seen = resize_camera(camera, round(camera.width * _SHARPNESS), round(camera.height * _SHARPNESS))
         with (path / f"{scan}.sens").open("wb") as file:
             file.write(
                 encode_sens_header(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
-from vgbench_gen.geometry.boxes import moved
+from vgbench_gen.geometry.boxes import transform_box
 from vgbench_gen.samples.annotation import AnnotatedMesh, format_segments, segment_mesh
 from vgbench_gen.samples.base import Capture, SampleObject, SampleSpec
 from vgbench_gen.samples.encode import encode_json, encode_ply
@@ -65,7 +65,7 @@ def write_scans(mesh: AnnotatedMesh, file_from_world: FloatArray, scene: str, fo
     (folder / "mesh_aligned_0.05.ply").write_bytes(encode_ply(mesh.vertices_m, mesh.faces, mesh.color))
     (folder / "segments.json").write_bytes(encode_json(format_segments(mesh, scene)))
     groups = [
-        _group(number, item, moved(item.box, file_from_world, "world"), segments, mesh.points(segments))
+        _group(number, item, transform_box(item.box, file_from_world, "world"), segments, mesh.points(segments))
         for number, (item, segments) in enumerate(mesh.objects)
     ]
     head = {"sceneId": scene, "appId": "Aggregator.v2", "segGroups": groups}

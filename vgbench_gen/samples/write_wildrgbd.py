@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import invert
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.encode import convert_to_millimetres, encode_json, encode_png
@@ -32,7 +32,7 @@ class WildRGBDLayout(Layout):
             (path / kind).mkdir(parents=True)
         camera = capture.camera
         size = LIDAR_SIZE if camera.width >= camera.height else LIDAR_SIZE[::-1]
-        sensor = resized(camera, *size)
+        sensor = resize_camera(camera, *size)
         file_from_world = invert(capture.world_from_camera[0])
         lines = []
         for number, pose in enumerate(capture.world_from_camera):

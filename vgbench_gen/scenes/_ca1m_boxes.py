@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.types import Camera, OrientedBox
 from vgbench_gen.geometry.boxes import project_rect
-from vgbench_gen.geometry.poses import nearest_rotation, orthonormality_deviation
+from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
 from vgbench_gen.scenes._values import parse_matrix
 from vgbench_gen.scenes.base import FrameObject, Issue, SceneObject
 
@@ -67,12 +67,12 @@ def box_of(entry: dict[str, Any], frame: str, where: object) -> OrientedBox:
     if not finite or not (size > 0).all() or max(size.max(), np.abs(center).max()) > _MAX_EXTENT_M:
         found = f"position {center.tolist()}, scale {size.tolist()}"
         raise FrameError(where, found, "finite numbers, sides above 0", "The object is left out.")
-    deviation = float(orthonormality_deviation(R))
+    deviation = float(measure_orthonormality_deviation(R))
     if deviation > _MAX_REPAIR:
         raise FrameError(where, f"|R^T R - I| = {deviation:.3g}", f"at most {_MAX_REPAIR}", "The object is left out.")
     if np.linalg.det(R) < 0:
         R = R * (1.0, 1.0, -1.0)
-    return OrientedBox(center, size, nearest_rotation(R), frame)
+    return OrientedBox(center, size, find_nearest_rotation(R), frame)
 
 
 def make_upright(box: OrientedBox) -> OrientedBox | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes.base import Issue
 
 # Sizes the intrinsics were made for where nothing states them (most scans of the release).
@@ -69,7 +69,7 @@ def fit_camera(
         found = f"{what} focal lengths ({K[0, 0]:.4g}, {K[1, 1]:.4g}) for {made_for[0]}x{made_for[1]} pixels"
         raise SceneError(where, found, "a field of view of 6 to 157 degrees", _REMEDY)
     camera = Camera(K, *made_for)
-    return camera if made_for == actual else resized(camera, *actual)
+    return camera if made_for == actual else resize_camera(camera, *actual)
 
 
 def check_pair(color: Camera, depth: Camera, issues: list[Issue]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.geometry.boxes import contains, gravity_aligned_box
+from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes._mesh import read_ply
 from vgbench_gen.scenes.base import Issue, SceneObject
@@ -87,7 +87,7 @@ def _make_objects(
             continue
         points = transform(world_from_file, vertices[np.sort(members)])
         try:
-            box = gravity_aligned_box(points, up, trim=_TRIM)
+            box = fit_gravity_aligned_box(points, up, trim=_TRIM)
         except GeometryError as problem:
             issues.append(Issue("", "object_without_box", f"object {instance_id} ({label}): {problem}"))
             continue

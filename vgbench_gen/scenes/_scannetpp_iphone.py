@@ -18,7 +18,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import FrameError, PoseError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes import _depth_bin
 from vgbench_gen.scenes._colmap import ColmapModel
 from vgbench_gen.scenes._depth_bin import DepthBin, open_depth_bin
@@ -159,7 +159,7 @@ class IphoneOpener(CaptureOpener):
             depth_camera, depth = mesh_depth(self._renderer, camera, pose)
         else:
             assert self._depth_size is not None
-            depth_camera = resized(camera, *self._depth_size)
+            depth_camera = resize_camera(camera, *self._depth_size)
             found = self._find_depth(key, self._depth_size)
             if found is None:
                 self.issues.append(Issue(key, "depth_missing", "no record in depth.bin and no picture in depth/"))

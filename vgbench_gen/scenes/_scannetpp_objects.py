@@ -14,8 +14,8 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, SceneError
 from vgbench_gen.core.types import FloatArray, IntArray, OrientedBox
-from vgbench_gen.geometry.boxes import contains, gravity_aligned_box
-from vgbench_gen.geometry.poses import nearest_rotation, orthonormality_deviation
+from vgbench_gen.geometry.boxes import contains, fit_gravity_aligned_box
+from vgbench_gen.geometry.poses import find_nearest_rotation, measure_orthonormality_deviation
 from vgbench_gen.scenes.base import Issue, SceneObject
 from vgbench_gen.scenes.files import read_bytes, read_json
 
@@ -138,7 +138,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
         raise ValueError("'centroid' or 'axesLengths' has not 3 numbers")
     if not all(np.isfinite(a).all() for a in (center, size, rotation)):
         raise ValueError("the box has numbers that are not finite")
-    if orthonormality_deviation(rotation) > 0.02:
+    if measure_orthonormality_deviation(rotation) > 0.02:
         raise ValueError("the axes of the box are not perpendicular unit vectors")
     if not ((size > _MIN_SIDE_M) & (size < _MAX_SIDE_M)).all():
         raise ValueError(f"sides of {size.tolist()} m")
@@ -146,7 +146,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
     if box is None:
         if len(points) < _MIN_POINTS_FOR_BOX:
             raise ValueError("the box is tilted and there are too few vertices for another")
-        return gravity_aligned_box(points, up_world), "tilted; fitted to the vertices instead"
+        return fit_gravity_aligned_box(points, up_world), "tilted; fitted to the vertices instead"
     if not len(points):
         return box, "no vertices to check it with"
     if contains(box, points, _BOX_MARGIN_M).mean() < _MIN_SHARE_INSIDE:
@@ -155,7 +155,7 @@ def _box(obb: Mapping[str, Any], points: FloatArray, up_world: FloatArray) -> tu
             return doubled, "holds its vertices only with doubled lengths; taken as half lengths"
         if len(points) < _MIN_POINTS_FOR_BOX:
             raise ValueError("the vertices lie outside the box and are too few for another")
-        return gravity_aligned_box(points, up_world), "does not hold its vertices; fitted to them instead"
+        return fit_gravity_aligned_box(points, up_world), "does not hold its vertices; fitted to them instead"
     return box, remark
 
 
@@ -171,4 +171,4 @@ def _put_up_last(box: OrientedBox, up_world: FloatArray) -> OrientedBox | None:
     rough[:, 0] -= up_world * (up_world @ rough[:, 0])
     rough[:, 0] /= np.linalg.norm(rough[:, 0])
     rough[:, 1] = np.cross(rough[:, 2], rough[:, 0])
-    return OrientedBox(box.center_m, box.size_m[order], nearest_rotation(rough), box.frame)
+    return OrientedBox(box.center_m, box.size_m[order], find_nearest_rotation(rough), box.frame)

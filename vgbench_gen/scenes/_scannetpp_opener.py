@@ -12,7 +12,7 @@ from functools import partial
 
 from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, DepthArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes._colmap import ColmapModel, Lens, read_model
 from vgbench_gen.scenes._render_depth import RENDERED_WIDTH, MeshDepth
 from vgbench_gen.scenes._scannetpp_frames import PictureFolder, ScanMesh, ScanNetPPScene, check_aspect, digest
@@ -144,5 +144,5 @@ def colmap_poses(model: ColmapModel | None) -> dict[str, CheckedPose]:
 def mesh_depth(renderer: MeshDepth, camera: Camera, pose: CheckedPose) -> tuple[Camera, Callable[[], DepthArray]]:
     """Depth of a frame from the mesh: the camera it is rendered with, at most RENDERED_WIDTH px wide, and the call."""
     width = min(RENDERED_WIDTH, camera.width)
-    depth_camera = resized(camera, width, max(1, round(camera.height * width / camera.width)))
+    depth_camera = resize_camera(camera, width, max(1, round(camera.height * width / camera.width)))
     return depth_camera, partial(renderer.render, depth_camera, pose.world_from_camera)

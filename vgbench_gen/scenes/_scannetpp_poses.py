@@ -14,7 +14,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import PoseError, SceneError
 from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import check_pose
 from vgbench_gen.scenes._colmap import Lens, make_lens
 from vgbench_gen.scenes.base import Issue
@@ -105,7 +105,7 @@ def make_phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> t
     for width, height in dict.fromkeys([size, PHONE_SIZE]):
         centre = (K[:2, 2] + 0.5) / (width, height)
         if (np.abs(centre - 0.5) <= _MAX_OFF_CENTRE).all():
-            return resized(Camera(pinhole, width, height), *size), (width, height) != size
+            return resize_camera(Camera(pinhole, width, height), *size), (width, height) != size
     found = f"a principal point at ({K[0, 2]:.1f}, {K[1, 2]:.1f}) for images of {size[0]}x{size[1]}"
     expected = f"one near the middle of these or of {PHONE_SIZE[0]}x{PHONE_SIZE[1]}"
     raise PoseError(where, found, expected, "Use images and intrinsics of the same export.")

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.types import BoolArray, ColorArray, DepthArray, FloatArray
-from vgbench_gen.geometry.boxes import moved
+from vgbench_gen.geometry.boxes import transform_box
 from vgbench_gen.geometry.cameras import (
+    count_upright_turns,
     quarter_turn_rotation,
-    quarter_turned,
-    turned_pose,
-    turned_rect,
+    rotate_camera_by_quarters,
+    rotate_pose_by_quarters,
+    rotate_rect_by_quarters,
     up_in_camera,
-    upright_turns,
 )
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.scenes.base import Frame, FrameObject
@@ -34,7 +34,7 @@ def count_turns_to_upright(poses: Sequence[FloatArray], up_world: FloatArray) ->
 
     poses: (4, 4) `world_from_camera` each. up_world: (3,) unit vector.
     """
-    own = [upright_turns(pose, up_world) for pose in poses]
+    own = [count_upright_turns(pose, up_world) for pose in poses]
     sure = [bool(np.hypot(*up_in_camera(pose, up_world)[:2]) > _MIN_ROLL_SINE) for pose in poses]
     votes = Counter(k for k, is_sure in zip(own, sure, strict=True) if is_sure)
     majority = min(votes, key=lambda k: (-votes[k], k)) if votes else 0
@@ -52,9 +52,9 @@ class TurnedFrame(Frame):
     def __init__(self, frame: Frame, k: int) -> None:
         self._frame, self._k = frame, k % 4
         self.id, self.timestamp_s, self.pose_deviation = frame.id, frame.timestamp_s, frame.pose_deviation
-        self.camera = quarter_turned(frame.camera, k)
-        self.depth_camera = quarter_turned(frame.depth_camera, k)
-        self.world_from_camera = turned_pose(frame.world_from_camera, k)
+        self.camera = rotate_camera_by_quarters(frame.camera, k)
+        self.depth_camera = rotate_camera_by_quarters(frame.depth_camera, k)
+        self.world_from_camera = rotate_pose_by_quarters(frame.world_from_camera, k)
 
     def color(self) -> ColorArray:
         """(H, W, 3) uint8 RGB, turned. Raises like the frame's own."""
@@ -88,9 +88,11 @@ class TurnedFrame(Frame):
             FrameObject(
                 item.instance_id,
                 item.label,
-                moved(item.box, turned_from_camera, item.box.frame),
-                None if item.rendered_px is None else turned_rect(item.rendered_px, width, height, self._k),
-                None if item.projected_px is None else turned_rect(item.projected_px, width, height, self._k),
+                transform_box(item.box, turned_from_camera, item.box.frame),
+                None if item.rendered_px is None else rotate_rect_by_quarters(item.rendered_px, width, height, self._k),
+                None
+                if item.projected_px is None
+                else rotate_rect_by_quarters(item.projected_px, width, height, self._k),
             )
             for item in self._frame.objects()
         )

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.types import Camera, ColorArray, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes._colmap import Lens
 
 _BORDER_STEP_PX = 4.0
@@ -133,10 +133,10 @@ class Undistorter:
         return np.asarray(out, np.uint8)
 
     def nearest(self, image: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """(h, w) depth or mask of `resized(camera, w, h)` from one that covers the lens's image at any size."""
+        """(h, w) depth or mask of `resize_camera(camera, w, h)` from one that covers the lens's image at any size."""
         height, width = image.shape[:2]
         if (width, height) not in self._nearest:
-            lens, camera = self.lens.resized(width, height), resized(self.camera, width, height)
+            lens, camera = self.lens.resized(width, height), resize_camera(self.camera, width, height)
             x, y = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
             source = distort(lens, self._rays(np.stack([x, y], -1).reshape(-1, 2), camera.K))
             columns = np.clip(np.rint(source[:, 0]), 0, width - 1)

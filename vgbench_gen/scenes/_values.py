@@ -9,7 +9,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import FormatError, FrameError
 from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.geometry.cameras import quarter_turned, resized
+from vgbench_gen.geometry.cameras import resize_camera, rotate_camera_by_quarters
 
 # A principal point further from the middle than this share of the picture means that K belongs to another size
 # (half size: 0.25, double size: 0.5); phones and their rectified pictures stay below 0.1.
@@ -88,9 +88,9 @@ def choose_camera(
     if made_for == actual[::-1]:
         if do_sizes_match(K, *actual):
             return make_pinhole(K, *actual, where, error), "size_swapped"
-        return quarter_turned(make_pinhole(K, *made_for, where, error), 1), "k_turned"
+        return rotate_camera_by_quarters(make_pinhole(K, *made_for, where, error), 1), "k_turned"
     if min(made_for) > 0 and abs(actual[0] * made_for[1] / (actual[1] * made_for[0]) - 1) < 0.01:
-        return resized(make_pinhole(K, *made_for, where, error), *actual), "k_rescaled"
+        return resize_camera(make_pinhole(K, *made_for, where, error), *actual), "k_rescaled"
     found = f"a picture of {actual[0]}x{actual[1]} pixels"
     expected = f"{made_for[0]}x{made_for[1]}, or the same shape in another size"
     raise error(where, found, expected, "Picture and intrinsics do not belong together; get the original files.")

@@ -117,7 +117,7 @@ class ViewFrame:
     def edge_mask(self, gates: DepthGates) -> BoolArray:
         """(h, w) depth pixels too near a depth step or unknown depth to carry a point."""
         radius_px = gates.edge_guard_px_at_640 * self.depth_camera.width / GREY_WIDTH
-        return visibility.depth_edge_mask(self.depth_m, radius_px, gates.edge_step_m, gates.edge_step_relative)
+        return visibility.find_depth_edges(self.depth_m, radius_px, gates.edge_step_m, gates.edge_step_relative)
 
     @cached_property
     def features(self) -> tuple[FloatArray, Float32Array]:
@@ -155,7 +155,7 @@ def make_delivered_camera(camera: Camera, long_side_px: int) -> Camera:
     if long_side <= long_side_px:
         return camera
     scale = long_side_px / long_side
-    return cameras.resized(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
+    return cameras.resize_camera(camera, max(1, round(camera.width * scale)), max(1, round(camera.height * scale)))
 
 
 def make_delivered_color(frame: Frame, long_side_px: int) -> tuple[ColorArray, bytes | None]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import FrameError, PoseError, SceneError
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.geometry.poses import angle_between_deg, check_pose
 from vgbench_gen.scenes._ca1m_boxes import read_frame_objects, read_world_objects
 from vgbench_gen.scenes._ca1m_members import Members
@@ -158,7 +158,7 @@ class CA1MFrame(Frame):
             if abs(actual[0] * self.camera.height / (actual[1] * self.camera.width) - 1) > 0.01:
                 found = f"{actual[0]}x{actual[1]} pixels and no K"
                 raise FrameError(where, found, f"the shape of {self.camera.size}", "Get the original capture.")
-            return resized(self.camera, *actual), actual
+            return resize_camera(self.camera, *actual), actual
         K = parse_matrix(self._members.json(K_name), [(3, 3), (4, 4)], self._members.where(K_name))
         camera, repair = choose_camera(K, stated, actual, where)
         if repair:

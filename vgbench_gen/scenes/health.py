@@ -18,7 +18,7 @@ from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.types import DepthArray, FloatArray
 from vgbench_gen.geometry.cameras import up_in_camera
 from vgbench_gen.geometry.poses import invert, relative_pose, rotation_angle_deg, transform
-from vgbench_gen.geometry.projection import depth_points, known, project, sample_nearest
+from vgbench_gen.geometry.projection import back_project_depth, project, sample_nearest, valid_mask
 from vgbench_gen.geometry.visibility import LASER, SENSOR
 from vgbench_gen.scenes.base import Frame, Scene
 
@@ -178,8 +178,8 @@ def choose_pairs(frames: Sequence[Frame], count: int = MAX_PAIRS) -> list[tuple[
 
 def compute_depth_statistics(depths: Sequence[DepthArray]) -> tuple[float, float]:
     """Median share of known depth per image, and median of the known depth of all, metres; NaN where there is none."""
-    shares = [float(known(depth).mean()) for depth in depths]
-    values = [depth[known(depth)] for depth in depths]
+    shares = [float(valid_mask(depth).mean()) for depth in depths]
+    values = [depth[valid_mask(depth)] for depth in depths]
     measured = np.concatenate(values) if values else np.zeros(0)
     return (float(np.median(shares)) if shares else math.nan), (
         float(np.median(measured)) if measured.size else math.nan
@@ -204,13 +204,13 @@ def cross_view(
     for a, b in pairs:
         first, second = scene.frames[a], scene.frames[b]
         stride = max(1, math.isqrt(depths[a].size // _POINTS_PER_FRAME))
-        points, _ = depth_points(first.depth_camera, depths[a], stride)
+        points, _ = back_project_depth(first.depth_camera, depths[a], stride)
         offered += len(points)
         for name in CONVENTIONS:
             b_from_a = _format_relative(first.world_from_camera, second.world_from_camera, name)
             uv, z = project(second.depth_camera, transform(b_from_a, points))
             measured = sample_nearest(depths[b], uv).astype(np.float64)
-            both = known(measured) & (z > 0)
+            both = valid_mask(measured) & (z > 0)
             gap = np.abs(z[both] - measured[both])
             errors[name].append(gap / measured[both])
             within[name].append((gap <= tolerance.of(measured[both])).astype(np.float64))

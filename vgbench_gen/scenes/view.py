@@ -12,7 +12,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, Rejected
 from vgbench_gen.geometry import poses, projection, visibility
-from vgbench_gen.geometry.overlap import pairwise_overlap
+from vgbench_gen.geometry.overlap import compute_pairwise_overlap
 from vgbench_gen.scenes._keyframes import choose_keyframes, turn_and_shift
 from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes._view_frame import (
@@ -100,7 +100,7 @@ class SceneView:
                 Ks[:, :2] /= step  # striding keeps pixel (0, 0) where it is, so the centre rule needs no half pixel
                 world_from_cameras = np.stack([self.frames[j].world_from_camera for j in group])
                 for i, frame in enumerate(self.frames):
-                    table[i, group] = pairwise_overlap(
+                    table[i, group] = compute_pairwise_overlap(
                         frame.samples[1], Ks, depths_m, world_from_cameras, self.tolerance, min_decided=30
                     )
         np.fill_diagonal(table, 0)
@@ -227,7 +227,7 @@ def measure_cycle_errors(a: ViewFrame, b: ViewFrame, view: SceneView) -> tuple[F
     samples agree with B's depth, how many have a known depth in B and are not hidden)."""
     uv_px, points = a.samples
     uv_b, z_b = projection.project_world(b.camera, b.world_from_camera, points)
-    inside = projection.in_image(b.camera, uv_b)
+    inside = projection.is_in_image(b.camera, uv_b)
     measured = np.zeros(len(points))
     measured[inside] = b.depth_at(uv_b[inside])
     allowed = view.tolerance.of(z_b)

@@ -16,7 +16,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import FrameError, SceneError
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
-from vgbench_gen.geometry.cameras import resized
+from vgbench_gen.geometry.cameras import resize_camera
 from vgbench_gen.scenes._values import choose_camera, parse_matrix
 from vgbench_gen.scenes._wildrgbd_lists import CategoryLists, index_by_number, read_poses
 from vgbench_gen.scenes.base import DatasetInfo, DepthKind, Frame, Issue, Loader, Scene, SceneObject, SceneRef, loaders
@@ -62,7 +62,7 @@ class WildRGBDFrame(Frame):
         size = depth_header.width, depth_header.height
         if abs(size[0] * actual[1] / (size[1] * actual[0]) - 1) > 0.01:
             raise FrameError(depth, f"{size[0]}x{size[1]} pixels", f"{actual[0]}x{actual[1]} as {color}", _GET_ORIGINAL)
-        self.depth_camera: Camera = self.camera if size == actual else resized(self.camera, *size)
+        self.depth_camera: Camera = self.camera if size == actual else resize_camera(self.camera, *size)
 
     def color(self) -> ColorArray:
         """See `Frame.color`."""

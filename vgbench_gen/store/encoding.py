@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.store.schema import SCHEMA_VERSION, RecordSchema, Row
 
 GROUP_ROWS = 100
@@ -22,7 +22,7 @@ def stored_schema(table: RecordSchema[Any], metadata: Mapping[str, Any] | None =
     """The table's schema with the notes of a file, see `read_metadata`."""
     notes = {**(metadata or {}), "kind": table.kind, "schema_version": SCHEMA_VERSION}
     schema = table.schema
-    return schema.with_metadata({**schema.metadata, b"vgbench": canonical_json(notes).encode()})
+    return schema.with_metadata({**schema.metadata, b"vgbench": format_canonical_json(notes).encode()})
 
 
 def parquet_writer(path: Path, table: RecordSchema[Any], schema: pa.Schema) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.store.files import dataset_error, sync_all, write_bytes
 
 NAME = re.compile(r"[0-9a-f]{32}\.(?:jpg|png)", re.ASCII)
@@ -57,7 +57,7 @@ class MediaStore:
         suffix = suffix.removeprefix(".")
         if suffix not in _MAGIC or not data.startswith(_MAGIC[suffix]):
             raise ValueError(f"media are jpg or png files; got suffix {suffix!r} and bytes {data[:8]!r}")
-        name = f"{bytes_digest(data)}.{suffix}"
+        name = f"{digest_bytes(data)}.{suffix}"
         path = self._path(name)
         # A file of another length under this name is damage; writing anew mends it.
         if not path.is_file() or path.stat().st_size != len(data):
@@ -79,10 +79,10 @@ class MediaStore:
             raise dataset_error(
                 path, "no file", "an image that facts or items name", "Measure its scene again (`vgbench measure`)."
             ) from None
-        if bytes_digest(data) != path.stem:
+        if digest_bytes(data) != path.stem:
             raise dataset_error(
                 path,
-                f"{len(data)} bytes with digest {bytes_digest(data)}",
+                f"{len(data)} bytes with digest {digest_bytes(data)}",
                 "bytes whose digest is the file's name",
                 "The file is damaged: delete it and measure its scene again (`vgbench measure`).",
             )

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.store import drawing, pictures
 from vgbench_gen.store.media import MediaStore
@@ -46,7 +46,7 @@ class PictureCache:
         Raises:
             DatasetError: as `pictures.render`.
         """
-        key = stable_hash(_renderer_version(), picture.key(), size=16)
+        key = hash_stably(_renderer_version(), picture.key(), size=16)
         known = self._look_up(key)
         if known is not None:
             with suppress(DatasetError):  # a foreign entry is as good as none

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.store import drawing
 from vgbench_gen.store.files import dataset_error
@@ -94,7 +94,7 @@ class Picture:
 
     def key(self) -> str:
         """Canonical JSON, equal for equal pictures."""
-        return canonical_json(self.to_json())
+        return format_canonical_json(self.to_json())
 
 
 def size(picture: Picture, base_size: tuple[int, int]) -> tuple[int, int]:

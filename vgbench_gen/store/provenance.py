@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.rng import bytes_digest, canonical_json
+from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
@@ -116,7 +116,7 @@ def _digest(item_row: Row) -> str:
         elif column.type == "float64s":
             row[column.name] = [float(v).hex() for v in row[column.name]]
     row["distractors"] = [{**d, "separation": float(d["separation"]).hex()} for d in row["distractors"]]
-    return hashlib.blake2b(canonical_json(row).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(format_canonical_json(row).encode(), digest_size=16).hexdigest()
 
 
 def text_fingerprint(items: Iterable[Item]) -> str:
@@ -141,7 +141,7 @@ def proved_fingerprint(dataset: Dataset) -> str:
 
     def named_anew() -> Iterator[Item]:
         for item in dataset:
-            digests = [bytes_digest(dataset.image_bytes(item, k)) for k in range(len(item.images))]
+            digests = [digest_bytes(dataset.image_bytes(item, k)) for k in range(len(item.images))]
             names = [f"{digest}.{name.rpartition('.')[2]}" for digest, name in zip(digests, item.images, strict=True)]
             yield replace(item, images=tuple(names))
 
@@ -188,7 +188,7 @@ class BuildLock:
             try:
                 with suppress(OSError):  # a file system without flock
                     fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.write(self._handle, canonical_json(_describe_process()).encode())
+                os.write(self._handle, format_canonical_json(_describe_process()).encode())
             except BaseException:
                 os.close(self._handle)
                 raise

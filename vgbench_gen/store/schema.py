@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic_core import from_json
 
-from vgbench_gen.core.rng import canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Candidate, Distractor, Fact, FloatArray, Item, QuestionType, Rejected
 from vgbench_gen.store.columns import (
     FACT_COLUMNS,
@@ -65,7 +65,7 @@ class RecordSchema(Generic[R]):
     @property
     def schema(self) -> pa.Schema:
         """Arrow schema with the metadata keys `vgbench` (kind, schema version) and, for items, `huggingface`."""
-        metadata = {"vgbench": canonical_json({"kind": self.kind, "schema_version": SCHEMA_VERSION})}
+        metadata = {"vgbench": format_canonical_json({"kind": self.kind, "schema_version": SCHEMA_VERSION})}
         if any(c.type == "images" for c in self.columns):
             metadata["huggingface"] = json.dumps({"info": {"features": {c.name: _feature(c) for c in self.columns}}})
         return pa.schema([pa.field(c.name, _arrow_type(c)) for c in self.columns], metadata=metadata)
@@ -123,18 +123,18 @@ def _fact_row(fact: Fact) -> Row:
                 "key": c.key,
                 **_flatten(c.value, "value", "value_shape"),
                 "frame_ids": list(c.frame_ids),
-                "show": canonical_json(c.show),
-                "evidence": canonical_json(c.evidence),
+                "show": format_canonical_json(c.show),
+                "evidence": format_canonical_json(c.evidence),
             }
             for c in fact.candidates
         ],
         "truth": fact.truth,
         **_flatten(fact.second_value, "second_value", "second_shape"),
         "margin": float(fact.margin),
-        "evidence": canonical_json(fact.evidence),
+        "evidence": format_canonical_json(fact.evidence),
         "licence": fact.licence,
-        "pictures": canonical_json(fact.pictures),
-        "cameras": canonical_json(fact.cameras),
+        "pictures": format_canonical_json(fact.pictures),
+        "cameras": format_canonical_json(fact.cameras),
     }
 
 
@@ -179,7 +179,7 @@ def item_row(item: Item) -> Row:
     row: Row = {c.name: getattr(item, c.name) for c in ITEM_COLUMNS}
     for column in ITEM_COLUMNS:
         if column.type == "json":
-            row[column.name] = canonical_json(row[column.name])
+            row[column.name] = format_canonical_json(row[column.name])
         elif column.type in {"strings", "float64s", "int64s"}:
             row[column.name] = list(row[column.name])
     row["images"] = [{"bytes": None, "path": name} for name in item.images]

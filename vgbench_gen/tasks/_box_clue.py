@@ -56,7 +56,7 @@ class BoxClue(Clue):
 
 def box_clue(corners_m: FloatArray, gates: Gates, scene: str = "", key: str = "") -> BoxClue:
     """Of exact corners (8, 3) in the camera frame, metres; scene and key as in `Clue`."""
-    box = boxes.from_corners(corners_m, "camera")
+    box = boxes.fit_to_corners(corners_m, "camera")
     upright = int(np.argmax(np.abs(box.rotation[1])))
     down = box.rotation[:, upright] * (1 if box.rotation[1, upright] > 0 else -1)
     centre, depth_m = box.center_m, float(corners_m[:, 2].mean())

@@ -15,7 +15,7 @@ SIDE = 400
 _TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimetre, which turns a short one by some degrees
 
 
-def matched_rays(a: Image, b: Image, K_a: FloatArray, K_b: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+def match_rays(a: Image, b: Image, K_a: FloatArray, K_b: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """((M, 2), (M, 2)) matches as (x/z, y/z) in each camera, and the tolerance in that unit."""
     uv_a, uv_b = a.matched(b, SIDE)
     unit_px = max(*a.size, *b.size) / SIDE
@@ -30,16 +30,16 @@ def support(motion: FloatArray, x_1: FloatArray, x_2: FloatArray, tolerance: flo
     """
     if len(x_1) == 0:
         return 0.0
-    residual = sampson(motion, x_1, x_2)
+    residual = compute_sampson_distance(motion, x_1, x_2)
     weight = np.maximum(1 - (residual / tolerance) ** 2, 0.0)
     return float((weight * in_front(motion, x_1, x_2)).sum())
 
 
-def sampson(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
+def compute_sampson_distance(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
     """(M,) Sampson distance of matched rays (M, 2) to the epipolar geometry of [R|t] (3, 4), in units of x/z."""
     R, (tx, ty, tz) = motion[:, :3], motion[:, 3]
     E = np.array([[0, -tz, ty], [tz, 0, -tx], [-ty, tx, 0]]) @ R
-    h_1, h_2 = _homogeneous(x_1), _homogeneous(x_2)
+    h_1, h_2 = _make_homogeneous(x_1), _make_homogeneous(x_2)
     line_2, line_1 = h_1 @ E.T, h_2 @ E
     slope = (line_2[:, :2] ** 2).sum(axis=1) + (line_1[:, :2] ** 2).sum(axis=1)
     distance: FloatArray = np.abs((h_2 * line_2).sum(axis=1)) / np.sqrt(np.maximum(slope, 1e-18))
@@ -49,7 +49,7 @@ def sampson(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
 def in_front(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
     """(M,) 1.0 where the rays meet in front of both cameras, else 0.0."""
     # Least squares for z_1, z_2 of z_2 h_2 = z_1 R h_1 + t.
-    a, b, t = _homogeneous(x_1) @ motion[:, :3].T, _homogeneous(x_2), motion[:, 3]
+    a, b, t = _make_homogeneous(x_1) @ motion[:, :3].T, _make_homogeneous(x_2), motion[:, 3]
     aa, bb, ab = (a * a).sum(axis=1), (b * b).sum(axis=1), (a * b).sum(axis=1)
     at, bt = a @ t, b @ t
     determinant = np.maximum(aa * bb - ab * ab, 1e-15)
@@ -57,5 +57,5 @@ def in_front(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray
     return np.asarray((z_1 > 0) & (z_2 > 0), dtype=np.float64)
 
 
-def _homogeneous(x: FloatArray) -> FloatArray:
+def _make_homogeneous(x: FloatArray) -> FloatArray:
     return np.concatenate([x, np.ones((len(x), 1))], axis=1)

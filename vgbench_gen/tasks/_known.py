@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks._ladder import Density
 
@@ -94,7 +94,7 @@ class Known:
 
 def learn(clues: Iterable[Clue]) -> Known | None:
     """What these facts teach, or None where they are too few; their order does not matter."""
-    ranked = sorted(clues, key=lambda clue: stable_hash("known", clue.scene, clue.key))[:_MOST_FACTS]
+    ranked = sorted(clues, key=lambda clue: hash_stably("known", clue.scene, clue.key))[:_MOST_FACTS]
     scenes = tuple(clue.scene for clue in ranked)
     if len(ranked) < FEWEST_FACTS or len(set(scenes)) < FEWEST_SCENES:
         return None

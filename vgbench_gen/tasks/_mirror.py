@@ -1,7 +1,7 @@
 """Facts about images mirrored left to right: `Task.counterpart` of the kind "mirror".
 
 All of a mirrored fact refers to its bases mirrored: cameras, poses, pixels and boxes. Only the names of the bases stay,
-so `evidence["mirrored"]` tells, and `picture` flips them before anything else is done.
+so `evidence["mirrored"]` tells, and `make_picture` flips them before anything else is done.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.geometry import mirror
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
-from vgbench_gen.tasks.records import camera_from_record, camera_record
+from vgbench_gen.tasks.records import make_camera_record, read_camera_record
 
 MIRRORED = "mirrored"
 
@@ -35,47 +35,47 @@ def counterpart(task: Task, fact: Fact, candidate: Callable[[Candidate], Candida
     if MIRRORED not in fact.evidence:
         evidence[MIRRORED] = True
     if "world_from_camera" in evidence:
-        evidence["world_from_camera"] = poses(evidence["world_from_camera"])
+        evidence["world_from_camera"] = mirror_poses(evidence["world_from_camera"])
     mirrored = replace(
         fact,
-        candidates=tuple(_or_invalid(candidate, member) for member in fact.candidates),
+        candidates=tuple(_mirror_or_invalidate(candidate, member) for member in fact.candidates),
         second_value=second,
         evidence=evidence,
-        cameras={frame_id: camera(record) for frame_id, record in fact.cameras.items()},
+        cameras={frame_id: mirror_camera(record) for frame_id, record in fact.cameras.items()},
     )
-    return checked(task, mirrored)
+    return check_counterpart(task, mirrored)
 
 
-def checked(task: Task, partner_: Fact) -> Fact | None:
+def check_counterpart(task: Task, partner_: Fact) -> Fact | None:
     """The partner, or None where its truth is no valid answer or the two routes part."""
     if not task.valid(partner_.truth_candidate, partner_):
         return None
     return partner_ if task.agreement(np.asarray(partner_.second_value), partner_) <= 1 else None
 
 
-def invalid(candidate: Candidate) -> Candidate:
+def make_invalid(candidate: Candidate) -> Candidate:
     """A candidate that has no counterpart: its value is no number, which no task takes for valid."""
     return replace(candidate, value=np.full(candidate.value.shape, np.nan))
 
 
-def picture(fact: Fact, frame_id: str, *ops: Mapping[str, Any]) -> Picture:
+def make_picture(fact: Fact, frame_id: str, *ops: Mapping[str, Any]) -> Picture:
     """A frame of the fact with operations on it, flipped first where the fact is about mirrored images."""
     flip: tuple[Mapping[str, Any], ...] = ({"op": "mirror"},) if fact.evidence.get(MIRRORED) else ()
     return Picture(fact.pictures[frame_id], (*flip, *ops))
 
 
-def camera(record: Mapping[str, Any]) -> dict[str, Any]:
+def mirror_camera(record: Mapping[str, Any]) -> dict[str, Any]:
     """A stored camera, mirrored."""
-    return camera_record(mirror.camera(camera_from_record(record)))
+    return make_camera_record(mirror.mirror_camera(read_camera_record(record)))
 
 
-def poses(stored: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+def mirror_poses(stored: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     """Stored `world_from_camera` of frames, mirrored."""
     matrices = {frame_id: np.array(pose, dtype=np.float64).reshape(4, 4) for frame_id, pose in stored.items()}
-    return {frame_id: mirror.motion(matrix).ravel().tolist() for frame_id, matrix in matrices.items()}
+    return {frame_id: mirror.mirror_motion(matrix).ravel().tolist() for frame_id, matrix in matrices.items()}
 
 
-def with_rect(show: Mapping[str, Any], width: int) -> dict[str, Any]:
+def mirror_rect(show: Mapping[str, Any], width: int) -> dict[str, Any]:
     """What a candidate is shown by, its rectangle [x1, y1, x2, y2] (ends included) mirrored, where it has one."""
     if "rect" not in show:
         return dict(show)
@@ -83,8 +83,8 @@ def with_rect(show: Mapping[str, Any], width: int) -> dict[str, Any]:
     return {**show, "rect": [width - 1 - x2, y1, width - 1 - x1, y2]}
 
 
-def _or_invalid(candidate: Callable[[Candidate], Candidate], member: Candidate) -> Candidate:
+def _mirror_or_invalidate(candidate: Callable[[Candidate], Candidate], member: Candidate) -> Candidate:
     try:
         return candidate(member)
     except GeometryError:
-        return invalid(member)
+        return make_invalid(member)

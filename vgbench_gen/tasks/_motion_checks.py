@@ -15,7 +15,7 @@ TRANSLATION_M = 0.005 * float(np.sqrt(3)) + 1e-6  # two decimals
 def compare_with_way_back(option: Candidate, first_from_second: FloatArray) -> Problems:
     """The printed motion, its rotation made orthonormal, followed by the stored one back must lead nowhere."""
     printed, t = option.value[:, :3], option.value[:, 3]
-    R = poses.nearest_rotation(printed)
+    R = poses.find_nearest_rotation(printed)
     rounded = float(np.abs(R - printed).max())
     if not rounded <= POSE_ENTRY:
         return [("pose_inverse", f"{option.key}: the printed rotation is {rounded:.1e} from the nearest one")]

@@ -55,10 +55,10 @@ class NoiseTest:
     ) -> BoolArray:
         """(count,) whether the option at `truth` is nearest of all to the perturbed truth, in each draw."""
         about = options[truth]
-        return nearest(self.gaps(self.noisy_values(fact, about, noise, rng, count), options, about, fact), truth)
+        return is_nearest(self.gaps(self.noisy_values(fact, about, noise, rng, count), options, about, fact), truth)
 
 
-def nearest(gaps: FloatArray, truth: int) -> BoolArray:
+def is_nearest(gaps: FloatArray, truth: int) -> BoolArray:
     """(n,) whether row `truth` of gaps (m, n) is smaller than all others; never where it is `nan`."""
     others = np.where(np.isnan(gaps), np.inf, gaps)
     others[truth] = np.inf
@@ -66,20 +66,20 @@ def nearest(gaps: FloatArray, truth: int) -> BoolArray:
     return closest
 
 
-def noisy_poses(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
+def perturb_poses(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
     """(n, 3, 4) a motion [R|t] with errors of its second camera's pose, which turn and shift that camera's frame."""
-    turns, shifts = pose_errors(noise, rng, n)
+    turns, shifts = draw_pose_errors(noise, rng, n)
     R, t = motion[:3, :3], motion[:3, 3]
     return np.concatenate([turns @ R, (turns @ t + shifts)[..., None]], axis=2)
 
 
-def pose_errors(noise: SensorNoise, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
+def draw_pose_errors(noise: SensorNoise, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
     """Rotations (n, 3, 3) and translations (n, 3) in metres; see `SensorNoise`."""
     turns = Rotation.from_rotvec(rng.normal(0.0, np.radians(noise.turn_deg) / np.sqrt(3), (n, 3))).as_matrix()
     return turns, rng.normal(0.0, noise.shift_m / np.sqrt(3), (n, 3))
 
 
-def mean_gaps_m(values: FloatArray, told: FloatArray, points: FloatArray) -> FloatArray:
+def measure_mean_gaps_m(values: FloatArray, told: FloatArray, points: FloatArray) -> FloatArray:
     """(m, n) mean distance, metres, between where motions told (m, 3, 4) and values (n, 3, 4) put points (p, 3)."""
     homogeneous = np.concatenate([points, np.ones((len(points), 1))], axis=1)
     # One product for all motions, coordinate by coordinate: NumPy is slow along a last axis of three.

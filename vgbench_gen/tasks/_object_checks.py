@@ -10,7 +10,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Fact
 from vgbench_gen.geometry import boxes
 from vgbench_gen.tasks.base import Problems
-from vgbench_gen.tasks.records import camera_from_record
+from vgbench_gen.tasks.records import read_camera_record
 
 RESIDUAL_M = 1e-3  # of stored corners, before they are rounded
 DRAWN_IOU = 0.9
@@ -26,7 +26,7 @@ def compare_with_rect(name: str, corners_m: Sequence[Sequence[float]], rect: Seq
     residual_m = boxes.cuboid_residual_m(corners)
     if not residual_m <= RESIDUAL_M:
         return [("cuboid", f"{name}: stored corners are {residual_m:.4f} m from a cuboid")]
-    projected = boxes.project_rect(camera, boxes.from_corners(corners, "camera"))
+    projected = boxes.project_rect(camera, boxes.fit_to_corners(corners, "camera"))
     x1, y1, x2, y2 = rect
     fit = 0.0
     if projected is not None:
@@ -34,20 +34,20 @@ def compare_with_rect(name: str, corners_m: Sequence[Sequence[float]], rect: Seq
     return [] if fit >= DRAWN_IOU else [("drawn_box", f"{name}: projects onto the drawn rectangle by {fit:.2f}")]
 
 
-def camera_of(fact: Fact) -> Camera:
+def get_camera(fact: Fact) -> Camera:
     """The camera of the frame that the fact is about."""
-    return camera_from_record(fact.cameras[fact.frame_ids[0]])
+    return read_camera_record(fact.cameras[fact.frame_ids[0]])
 
 
 def check_box(fact: Fact, gates: Gates) -> Problems:
     """Stored corners are a cuboid and project onto the drawn rectangle."""
-    truth, camera = fact.truth_candidate, camera_of(fact)
+    truth, camera = fact.truth_candidate, get_camera(fact)
     return compare_with_rect(truth.key, truth.evidence["corners_m"], truth.show["rect"], camera)
 
 
 def check_boxes(fact: Fact, gates: Gates) -> Problems:
     """The stored corners of both objects are cuboids and project onto the drawn rectangles."""
-    truth, camera = fact.truth_candidate, camera_of(fact)
+    truth, camera = fact.truth_candidate, get_camera(fact)
     found: Problems = []
     for side in "ab":
         corners_m = truth.evidence[side]["corners_m"]

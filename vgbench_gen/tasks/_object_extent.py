@@ -22,7 +22,7 @@ _BAND_MIN_PX = 5.0
 _GRID = 24  # points along a side; three rows across the band
 
 
-def extent_problem(
+def find_extent_problem(
     frame: ViewFrame, box: OrientedBox, clipped_px: Rect, source: BoxSource, gates: ObjectGates, margins: Margins
 ) -> tuple[str, float, float] | None:
     """(reason, value, limit) where a camera-frame box seems to be only a part of its object, else None."""
@@ -31,13 +31,13 @@ def extent_problem(
         return "object_flat", float(sides[0] / sides[1]), gates.surface_flat_min
     if source == "surface" and not margins.at_least("fitted", float(sides[0]), gates.surface_side_min_m):
         return "object_small_fit", float(sides[0]), gates.surface_side_min_m
-    hidden = continuing_share(frame, box, clipped_px, gates.continues_step_m)
+    hidden = measure_continuing_share(frame, box, clipped_px, gates.continues_step_m)
     if not margins.at_most("continues", hidden, gates.continues_max):
         return "object_continues", hidden, gates.continues_max
     return None
 
 
-def continuing_share(frame: ViewFrame, box: OrientedBox, clipped_px: Rect, step_m: float) -> float:
+def measure_continuing_share(frame: ViewFrame, box: OrientedBox, clipped_px: Rect, step_m: float) -> float:
     """Largest share, over the four sides of the rectangle, of the band outside it that something nearer covers.
 
     Where something stands in front just beyond the box's end, the object may go on behind it. What carries the object

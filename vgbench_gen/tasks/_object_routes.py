@@ -25,7 +25,7 @@ _CENTRAL = 0.9
 _CELL_M = 0.03  # scans keep a vertex every 2 cm or closer
 
 
-def second_corners(frame: ViewFrame, view: SceneView, instance_id: str) -> FloatArray:
+def measure_second_corners(frame: ViewFrame, view: SceneView, instance_id: str) -> FloatArray:
     """(8, 3) corners of an object's box in the camera frame, metres, by the second route.
 
     CA-1M: the frame's own list, whose corner order may differ. Elsewhere: corners of the world box solved into the
@@ -38,32 +38,32 @@ def second_corners(frame: ViewFrame, view: SceneView, instance_id: str) -> Float
     item = next((item for item in view.objects if item.instance_id == instance_id), None)
     if item is None:
         raise GeometryError(f"{frame.id}: the scene has no object {instance_id}")
-    corners = solved(frame.world_from_camera, boxes.corners(item.box))
+    corners = solve_into_camera(frame.world_from_camera, boxes.corners(item.box))
     listed = {entry.instance_id: entry for entry in frame.frame.objects()}
     if listed:
         if instance_id not in listed:
             raise GeometryError(f"{frame.id}: object {instance_id} is not in the frame's list")
         own = listed[instance_id].box
-        overlap = boxes.iou_3d(own, boxes.from_corners(corners, "camera"))
+        overlap = boxes.iou_3d(own, boxes.fit_to_corners(corners, "camera"))
         if overlap < _LIST_IOU_MIN:
             raise GeometryError(f"{frame.id}: the frame's box of {instance_id} overlaps the scene's by {overlap:.2f}")
         corners = boxes.corners(own)
     elif item.points_m is not None:
         _check_surface(item, view)
-        corners = corners * _measured_scale(frame, view, item)
-    share, count = support(frame, view, boxes.from_corners(corners, "camera"))
+        corners = corners * _measure_scale(frame, view, item)
+    share, count = support(frame, view, boxes.fit_to_corners(corners, "camera"))
     if count < _POINTS_MIN or share < _SUPPORT_MIN:
         raise GeometryError(f"{frame.id}: {share:.2f} of {count} measured points support the box of {instance_id}")
     return corners
 
 
-def solved(world_from_camera: FloatArray, points_world: FloatArray) -> FloatArray:
+def solve_into_camera(world_from_camera: FloatArray, points_world: FloatArray) -> FloatArray:
     """World points (N, 3) in the camera frame, by solving the pose instead of inverting it."""
     homogeneous = np.concatenate([points_world, np.ones((len(points_world), 1))], axis=1)
     return np.asarray(np.linalg.solve(world_from_camera, homogeneous.T).T[:, :3])
 
 
-def full_projection_rect(frame: ViewFrame, points_world: FloatArray) -> tuple[float, float, float, float]:
+def project_full_rect(frame: ViewFrame, points_world: FloatArray) -> tuple[float, float, float, float]:
     """Rectangle around world points by one 3x4 matrix, clipped to the image.
 
     Raises:
@@ -78,7 +78,7 @@ def full_projection_rect(frame: ViewFrame, points_world: FloatArray) -> tuple[fl
     return boxes.clip_rect((x1, y1, x2, y2), frame.camera.width, frame.camera.height)
 
 
-def in_order(corners: FloatArray, reference: FloatArray) -> FloatArray:
+def order_corners(corners: FloatArray, reference: FloatArray) -> FloatArray:
     """Corners (8, 3) of a box, listed so that each is the one nearest to the reference's, as far as one can."""
     from scipy.optimize import linear_sum_assignment  # takes long to import
 
@@ -89,24 +89,24 @@ def in_order(corners: FloatArray, reference: FloatArray) -> FloatArray:
 def support(frame: ViewFrame, view: SceneView, box: OrientedBox) -> tuple[float, int]:
     """Of the measured points in a camera-frame box or in its copies at the next rungs of the ladder, both ways: the
     share in the box, and how many there are in it."""
-    cloud = _cloud(frame)
-    near = _inside(box, cloud, view)
+    cloud = _make_cloud(frame)
+    near = _find_inside(box, cloud, view)
     if not near.any():
         return 0.0, 0
     ratio = view.gates.section(BoxMargins).ladder_ratio_max
     anywhere = near.copy()
     for scale in (ratio, 1 / ratio):
-        anywhere |= _inside(boxes.scaled_about_camera(box, scale), cloud, view)
+        anywhere |= _find_inside(boxes.scale_about_camera(box, scale), cloud, view)
     return float(near.sum() / anywhere.sum()), int(near.sum())
 
 
-def _inside(box: OrientedBox, points: FloatArray, view: SceneView) -> BoolArray:
+def _find_inside(box: OrientedBox, points: FloatArray, view: SceneView) -> BoolArray:
     return boxes.contains(box, points, float(view.tolerance.of(box.center_m[2])) / 2)
 
 
-def _cloud(frame: ViewFrame) -> FloatArray:
+def _make_cloud(frame: ViewFrame) -> FloatArray:
     stride = max(1, round(np.sqrt(frame.depth_m.size / 40_000)))
-    return projection.depth_points(frame.depth_camera, frame.depth_m, stride)[0]
+    return projection.back_project_depth(frame.depth_camera, frame.depth_m, stride)[0]
 
 
 def _check_surface(item: SceneObject, view: SceneView) -> None:
@@ -128,12 +128,12 @@ def _check_surface(item: SceneObject, view: SceneView) -> None:
         )
 
 
-def _measured_scale(frame: ViewFrame, view: SceneView, item: SceneObject) -> float:
+def _measure_scale(frame: ViewFrame, view: SceneView, item: SceneObject) -> float:
     """Median of measured over annotated depth of the surface points that face the frame."""
-    points = solved(frame.world_from_camera, np.asarray(item.points_m))
+    points = solve_into_camera(frame.world_from_camera, np.asarray(item.points_m))
     uv_px, z_m = projection.project(frame.camera, points)
     uv_px, z_m = uv_px[z_m > 0], z_m[z_m > 0]
-    facing = _facing(uv_px, z_m, frame.camera.fx * _CELL_M, view)
+    facing = _find_facing(uv_px, z_m, frame.camera.fx * _CELL_M, view)
     uv_px, z_m = uv_px[facing], z_m[facing]
     measured = frame.depth_at(uv_px)
     near = (measured > 0) & (np.abs(measured - z_m) <= 3 * view.tolerance.of(z_m))
@@ -142,7 +142,7 @@ def _measured_scale(frame: ViewFrame, view: SceneView, item: SceneObject) -> flo
     return float(np.median(measured[near] / z_m[near]))
 
 
-def _facing(uv_px: FloatArray, z_m: FloatArray, cell_px_m: float, view: SceneView) -> BoolArray:
+def _find_facing(uv_px: FloatArray, z_m: FloatArray, cell_px_m: float, view: SceneView) -> BoolArray:
     """Which points are not behind another one in the same cell; otherwise the back of a mug counts as its front."""
     if not len(z_m):
         return np.zeros(0, dtype=bool)

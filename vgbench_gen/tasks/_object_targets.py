@@ -14,7 +14,7 @@ TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/v
 _STRATUM = 1.25  # ratio of values that share a stratum
 
 
-def in_strata(values: Sequence[float], targets: Sequence[str], rng: np.random.Generator) -> IntArray:
+def order_in_strata(values: Sequence[float], targets: Sequence[str], rng: np.random.Generator) -> IntArray:
     """Order in which to take positive values: strata of equal ratio in turn; within one, targets not used yet
     first, otherwise at random."""
     if not len(values):

@@ -15,7 +15,7 @@ from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.geometry.cameras import Rect
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks._object_extent import extent_problem
+from vgbench_gen.tasks._object_extent import find_extent_problem
 from vgbench_gen.tasks.presentation import Margins
 
 # Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
@@ -112,7 +112,7 @@ _CORNERS: WeakKeyDictionary[SceneView, FloatArray] = WeakKeyDictionary()
 _FOUND: WeakKeyDictionary[ViewFrame, FrameObjects] = WeakKeyDictionary()
 
 
-def gated_objects(frame: ViewFrame, view: SceneView) -> FrameObjects:
+def gate_objects(frame: ViewFrame, view: SceneView) -> FrameObjects:
     """The frame's objects that may be asked about; measured once per frame, for all tasks."""
     known = _FOUND.get(frame)
     if known is None:
@@ -125,12 +125,12 @@ def is_structural(label: str) -> bool:
     return label in STRUCTURAL or label.replace("_", " ") in STRUCTURAL
 
 
-def may_be_asked(label: str) -> bool:
+def is_askable(label: str) -> bool:
     """Whether a label (lower case) names a thing."""
     return not is_structural(label) and label not in GENERIC
 
 
-def sight(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) -> Sight:
+def sort_depth_pixels(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) -> Sight:
     """Sort the depth pixels of a rectangle by where their ray meets a camera-frame box (slab test)."""
     low = np.ceil(frame.depth_uv(np.array(rect_px[:2])))
     high = np.floor(frame.depth_uv(np.array(rect_px[2:])))
@@ -140,7 +140,7 @@ def sight(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) ->
     u, v = np.meshgrid(np.arange(low[0], high[0], step), np.arange(low[1], high[1], step))
     uv = np.stack([u.ravel(), v.ravel()], axis=-1)
     z_m = frame.depth_m[uv[:, 1], uv[:, 0]].astype(np.float64)
-    entry, leave = crossings(projection.back_project(frame.depth_camera, uv, np.ones(len(uv))), box)
+    entry, leave = cross_box(projection.back_project(frame.depth_camera, uv, np.ones(len(uv))), box)
     hit = (entry < leave) & (leave > 0)
     known = hit & (z_m > 0)
     tolerance = view.tolerance.of(np.where(hit, np.maximum(entry, 0), 1.0))
@@ -158,7 +158,7 @@ def sight(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) ->
     return Sight(count, int(front.sum()), int(behind.sum()), unknown, rect, area, int((z_m > 0).sum()))
 
 
-def crossings(rays: FloatArray, box: OrientedBox) -> tuple[FloatArray, FloatArray]:
+def cross_box(rays: FloatArray, box: OrientedBox) -> tuple[FloatArray, FloatArray]:
     """Along rays (N, 3) from the camera centre, in multiples of the ray: where each enters and leaves a camera-frame
     box. It misses where entry > leave."""
     directions = rays @ box.rotation
@@ -172,14 +172,14 @@ def crossings(rays: FloatArray, box: OrientedBox) -> tuple[FloatArray, FloatArra
     return entry, leave
 
 
-def drawn_rect(projected_px: Rect, width: int, height: int) -> tuple[int, int, int, int] | None:
+def round_drawn_rect(projected_px: Rect, width: int, height: int) -> tuple[int, int, int, int] | None:
     """The projection rounded and kept a pixel inside the image, or None where nothing is left."""
     x1, x2 = (round(min(max(x, _BORDER_PX), width - 1 - _BORDER_PX)) for x in (projected_px[0], projected_px[2]))
     y1, y2 = (round(min(max(y, _BORDER_PX), height - 1 - _BORDER_PX)) for y in (projected_px[1], projected_px[3]))
     return (x1, y1, x2, y2) if x2 > x1 and y2 > y1 else None
 
 
-def delivered_rect(rect_px: Rect, frame: ViewFrame) -> Rect:
+def make_delivered_rect(rect_px: Rect, frame: ViewFrame) -> Rect:
     """A rectangle in pixels of the source image as one of the delivered image."""
     sx, sy = frame.camera.width / frame.source_size[0], frame.camera.height / frame.source_size[1]
     x1, y1, x2, y2 = rect_px
@@ -205,7 +205,7 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
     dropped: list[Dropped] = []
     for i in np.flatnonzero(pictured).tolist():
         item = view.objects[i]
-        if not may_be_asked(item.label):
+        if not is_askable(item.label):
             continue
         if not whole[i]:
             dropped.append((item.instance_id, "object_around_camera", float(z_m[i].min()), 0.0))
@@ -214,14 +214,14 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
             dropped.append((item.instance_id, "object_not_listed", 0.0, 1.0))
             continue
         seen_px = listed[item.instance_id].rendered_px if listed else None
-        box = boxes.moved(item.box, frame.camera_from_world, "camera")
+        box = boxes.transform_box(item.box, frame.camera_from_world, "camera")
         margins = Margins()
-        problem = _problem(frame, view, box, rects[i], clipped[i], seen_px, margins)
+        problem = _find_problem(frame, view, box, rects[i], clipped[i], seen_px, margins)
         if problem is None and item.points_m is not None:
-            problem = extent_problem(frame, box, clipped[i], item.box_source, view.gates.object, margins)
+            problem = find_extent_problem(frame, box, clipped[i], item.box_source, view.gates.object, margins)
         if problem is None:
-            problem = _ambiguous(frame, view, i, clipped, margins)
-        rect = drawn_rect(rects[i], *frame.camera.size)
+            problem = _find_ambiguity(frame, view, i, clipped, margins)
+        rect = round_drawn_rect(rects[i], *frame.camera.size)
         if problem is None and rect is not None:
             visible = margins.ratios["visible"] * view.gates.object.visible_min
             found.append(
@@ -232,7 +232,7 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
     return FrameObjects(tuple(found), tuple(dropped))
 
 
-def _problem(
+def _find_problem(
     frame: ViewFrame,
     view: SceneView,
     box: OrientedBox,
@@ -259,7 +259,7 @@ def _problem(
     projected = boxes.rect_area(clipped) / (frame.camera.width * frame.camera.height)
     if projected < area_min:  # the visible part cannot be larger
         return "object_small", projected, area_min
-    shown = sight(frame, view, box, clipped)
+    shown = sort_depth_pixels(frame, view, box, clipped)
     # As for whole frames: mostly unknown depth hides occluders.
     if shown.known < all_gates.frame.depth_valid_min:
         return "object_depth_unknown", shown.known, all_gates.frame.depth_valid_min
@@ -270,14 +270,14 @@ def _problem(
     share = shown.object / max(shown.sampled, 1)
     if not margins.at_least("share", share, gates.share_min):
         return "object_share", share, gates.share_min
-    visible_rect = delivered_rect(seen_px, frame) if seen_px is not None else shown.rect_px
+    visible_rect = make_delivered_rect(seen_px, frame) if seen_px is not None else shown.rect_px
     fit = 0.0 if visible_rect is None else boxes.rect_iou(boxes.clip_rect(visible_rect, *frame.camera.size), clipped)
     if not margins.at_least("rect", fit, gates.rendered_to_projected_iou_min):
         return "object_rect_unlike", fit, gates.rendered_to_projected_iou_min
     return None
 
 
-def _ambiguous(
+def _find_ambiguity(
     frame: ViewFrame, view: SceneView, index: int, clipped: Mapping[int, Rect], margins: Margins
 ) -> tuple[str, float, float] | None:
     """Whether another annotated thing that can be seen fills nearly the same rectangle."""
@@ -287,8 +287,8 @@ def _ambiguous(
             continue
         overlap = boxes.rect_iou(clipped[index], rect)
         if overlap > limit:
-            box = boxes.moved(view.objects[other].box, frame.camera_from_world, "camera")
-            if sight(frame, view, box, rect).visible < _HIDDEN_BELOW:
+            box = boxes.transform_box(view.objects[other].box, frame.camera_from_world, "camera")
+            if sort_depth_pixels(frame, view, box, rect).visible < _HIDDEN_BELOW:
                 continue
         worst = max(worst, overlap)
     return None if margins.at_most("alone", worst, limit) else ("object_ambiguous", worst, limit)

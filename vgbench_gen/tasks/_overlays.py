@@ -11,35 +11,35 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import boxes, homography, projection
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks.presentation import Mark
-from vgbench_gen.tasks.records import camera_from_record
+from vgbench_gen.tasks.records import read_camera_record
 
 _SHOWN = 8  # numbered points: enough to judge by eye, few enough to read
 _CLEAR = 0.08  # of the image height: two labels so far below one another do not touch
 
 
-def moved_points(
+def draw_moved_points(
     points_m: FloatArray, value: FloatArray, first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> tuple[list[Mark], list[Mark]]:
     """Marks on the first and the second image: the same numbered points of the first camera's frame (N, 3), in the
     second image where the answer [R|t] (3, 4) puts them; points that leave an image are left out."""
-    camera_1, camera_2 = camera_from_record(first), camera_from_record(second)
+    camera_1, camera_2 = read_camera_record(first), read_camera_record(second)
     uv_1, _ = projection.project(camera_1, points_m)
-    uv_2, _ = projection.project(camera_2, _poses.moved(value, points_m))
-    both = np.flatnonzero(projection.in_image(camera_1, uv_1) & projection.in_image(camera_2, uv_2))
+    uv_2, _ = projection.project(camera_2, _poses.move_points(value, points_m))
+    both = np.flatnonzero(projection.is_in_image(camera_1, uv_1) & projection.is_in_image(camera_2, uv_2))
     chosen = both[np.unique(np.linspace(0, max(len(both) - 1, 0), _SHOWN).astype(int))] if len(both) else both
-    return _numbered(uv_1[chosen]), _numbered(uv_2[chosen])
+    return _number_points(uv_1[chosen]), _number_points(uv_2[chosen])
 
 
-def wireframe(corners_m: FloatArray, camera: Mapping[str, Any], label: str = "", right: bool = True) -> list[Mark]:
+def draw_wireframe(corners_m: FloatArray, camera: Mapping[str, Any], label: str = "", right: bool = True) -> list[Mark]:
     """The edges of a box (8, 3) of the camera frame; nothing where a corner is not in front of the camera."""
-    uv_px, z_m = projection.project(camera_from_record(camera), corners_m)
+    uv_px, z_m = projection.project(read_camera_record(camera), corners_m)
     if not (z_m > 0).all():
         return []
     edges = [Mark("line", (_pair(uv_px[a]), _pair(uv_px[b])), right=right) for a, b in boxes.EDGES]
     return [*edges, Mark("point", (_pair(uv_px.mean(axis=0)),), label, right)]
 
 
-def span(uv_px: FloatArray, camera: Mapping[str, Any], label: str) -> Mark:
+def draw_span(uv_px: FloatArray, camera: Mapping[str, Any], label: str) -> Mark:
     """A line between two points (2, 2) that bear labels themselves, and its own label clear of theirs: in the middle
     of the line, or at the end of a stroke from there where both points are at about the same height."""
     middle, height = uv_px.mean(axis=0), float(camera["height"])
@@ -50,17 +50,17 @@ def span(uv_px: FloatArray, camera: Mapping[str, Any], label: str) -> Mark:
     return Mark("line", (_pair(at), _pair(middle), _pair(uv_px[0]), _pair(uv_px[1])), label)
 
 
-def warped_grid(H: FloatArray, size: tuple[int, int]) -> tuple[list[Mark], list[Mark]]:
+def draw_warped_grid(H: FloatArray, size: tuple[int, int]) -> tuple[list[Mark], list[Mark]]:
     """Marks on a source of `size` pixels and on its warp by H: the same numbered grid points."""
     width, height = size
     u, v = np.meshgrid(np.linspace(0.15, 0.85, 4) * width, np.linspace(0.15, 0.85, 3) * height)
     source = np.stack([u.ravel(), v.ravel()], axis=-1)
     target = homography.apply(H, source)
     inside = ((target >= 0) & (target < size)).all(axis=-1)
-    return _numbered(source[inside]), _numbered(target[inside])
+    return _number_points(source[inside]), _number_points(target[inside])
 
 
-def _numbered(uv_px: FloatArray) -> list[Mark]:
+def _number_points(uv_px: FloatArray) -> list[Mark]:
     return [Mark("point", (_pair(uv),), str(n + 1)) for n, uv in enumerate(uv_px)]
 
 

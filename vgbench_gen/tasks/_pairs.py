@@ -196,14 +196,14 @@ def pair_table(view: SceneView) -> PairTable:
     return table
 
 
-def thinned(points: FloatArray, count: int) -> FloatArray:
+def thin_rows(points: FloatArray, count: int) -> FloatArray:
     """At most `count` rows, evenly spread over the order of the rows."""
     if len(points) <= count:
         return points
     return points[np.linspace(0, len(points) - 1, count).astype(np.int64)]
 
 
-def pose_evidence(*frames: ViewFrame) -> dict[str, list[float]]:
+def make_pose_evidence(*frames: ViewFrame) -> dict[str, list[float]]:
     """Frame id -> `world_from_camera`, 16 numbers row by row."""
     return {frame.id: frame.world_from_camera.ravel().tolist() for frame in frames}
 
@@ -212,12 +212,12 @@ _EDGES: WeakKeyDictionary[ViewFrame, BoolArray] = WeakKeyDictionary()
 _MASKS_KEPT = 48  # of one kind; one for every frame of a long scan would take as much memory as its images
 
 
-def edges(frame: ViewFrame, view: SceneView) -> BoolArray:
+def get_edges(frame: ViewFrame, view: SceneView) -> BoolArray:
     """`ViewFrame.edge_mask` of the view's gates, kept because many pairs share a frame."""
-    return kept_mask(_EDGES, frame, lambda: frame.edge_mask(view.gates.depth))
+    return get_mask(_EDGES, frame, lambda: frame.edge_mask(view.gates.depth))
 
 
-def kept_mask(
+def get_mask(
     masks: WeakKeyDictionary[ViewFrame, BoolArray], frame: ViewFrame, make: Callable[[], BoolArray]
 ) -> BoolArray:
     """The frame's mask, made where it is not kept; the oldest one goes when there are too many."""

@@ -19,14 +19,14 @@ ORTHONORMAL_MAX = 2e-3  # of the printed R (docs/validity.md#relative-pose)
 HIDDEN_SHIFT_D = 100.0  # what a point behind a camera counts as having moved
 
 
-def rounded(value: FloatArray) -> FloatArray:
-    """(3, 4) [R|t] as a reader of `printed` gets it back; R is then a rotation to three decimals only."""
+def round_as_printed(value: FloatArray) -> FloatArray:
+    """(3, 4) [R|t] as a reader of `print_pose` gets it back; R is then a rotation to three decimals only."""
     R = [[float(fixed(float(x), ROTATION_DECIMALS)) for x in row[:3]] for row in value]
     t = [float(fixed(float(row[3]), TRANSLATION_DECIMALS)) for row in value]
     return np.concatenate([np.array(R), np.array(t)[:, None]], axis=1)
 
 
-def slots(value: FloatArray) -> dict[str, str]:
+def make_slots(value: FloatArray) -> dict[str, str]:
     """`rotation`, one row per line, and `translation`, in metres."""
     return {
         "rotation": matrix(value[:, :3], lambda x: fixed(x, ROTATION_DECIMALS)),
@@ -34,9 +34,9 @@ def slots(value: FloatArray) -> dict[str, str]:
     }
 
 
-def printed(value: FloatArray) -> str:
+def print_pose(value: FloatArray) -> str:
     """The pose as an option text."""
-    return word("option.pose", **slots(value))
+    return word("option.pose", **make_slots(value))
 
 
 def is_pose(value: FloatArray) -> bool:
@@ -44,10 +44,10 @@ def is_pose(value: FloatArray) -> bool:
     if value.shape != (3, 4) or not np.isfinite(value).all():
         return False
     R = value[:, :3]
-    return bool(poses.orthonormality_deviation(R) <= ORTHONORMAL_MAX and np.linalg.det(R) > 0)
+    return bool(poses.measure_orthonormality_deviation(R) <= ORTHONORMAL_MAX and np.linalg.det(R) > 0)
 
 
-def rotation_between_deg(a: FloatArray, b: FloatArray) -> float:
+def measure_rotation_between_deg(a: FloatArray, b: FloatArray) -> float:
     """Angle of the rotation that remains between two [R|t], degrees, by the chord |R_a - R_b| = 2 sqrt(2) sin(a / 2).
 
     One norm: it is asked for every pair of every pool.
@@ -56,7 +56,7 @@ def rotation_between_deg(a: FloatArray, b: FloatArray) -> float:
     return math.degrees(2 * math.asin(min(chord, 1.0)))
 
 
-def direction_between_deg(a: FloatArray, b: FloatArray) -> float:
+def measure_direction_between_deg(a: FloatArray, b: FloatArray) -> float:
     """Angle between the translations of two [R|t], degrees; 0 where one has no length."""
     t_a, t_b = a[:, 3], b[:, 3]
     norm_a, norm_b = math.sqrt(t_a @ t_a), math.sqrt(t_b @ t_b)
@@ -66,16 +66,16 @@ def direction_between_deg(a: FloatArray, b: FloatArray) -> float:
     return math.degrees(2 * math.asin(min(math.sqrt(chord @ chord) / 2, 1.0)))
 
 
-def rotations_between_deg(values: FloatArray) -> FloatArray:
-    """(n, n) `rotation_between_deg` of all pairs of values (n, 3, 4)."""
+def measure_rotations_between_deg(values: FloatArray) -> FloatArray:
+    """(n, n) `measure_rotation_between_deg` of all pairs of values (n, 3, 4)."""
     R = values[:, :, :3].reshape(len(values), 9)
     chords = np.linalg.norm(R[:, None] - R, axis=-1) / (2 * math.sqrt(2))
     angles: FloatArray = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
     return angles
 
 
-def directions_between_deg(values: FloatArray) -> FloatArray:
-    """(n, n) `direction_between_deg` of all pairs of values (n, 3, 4)."""
+def measure_directions_between_deg(values: FloatArray) -> FloatArray:
+    """(n, n) `measure_direction_between_deg` of all pairs of values (n, 3, 4)."""
     t = values[:, :, 3]
     norms = np.linalg.norm(t, axis=-1)
     has_length = norms > 0
@@ -85,13 +85,13 @@ def directions_between_deg(values: FloatArray) -> FloatArray:
     return np.where(has_length[:, None] & has_length, angles, 0.0)
 
 
-def moved(value: FloatArray, points: FloatArray) -> FloatArray:
+def move_points(value: FloatArray, points: FloatArray) -> FloatArray:
     """Points (N, 3) of the first camera's frame in the second's."""
     mapped: FloatArray = points @ value[:, :3].T + value[:, 3]
     return mapped
 
 
-def median_shift_d(
+def measure_median_shift_d(
     camera: Mapping[str, Any], a: FloatArray, b: FloatArray, points: FloatArray, inside: bool = False
 ) -> float:
     """Median distance, D% of a stored camera, between where two poses put the points in its image.
@@ -100,7 +100,7 @@ def median_shift_d(
     With `inside` only points that fall into the image under at least one of the poses count. 0 where none counts.
     """
     K, width, height = camera["K"], camera["width"], camera["height"]
-    in_a, in_b = moved(a, points), moved(b, points)
+    in_a, in_b = move_points(a, points), move_points(b, points)
     front_a, front_b = in_a[:, 2] > 0, in_b[:, 2] > 0
     scale, middle = np.array([K[0], K[4]]), np.array([K[2], K[5]])
     uv_a = in_a[:, :2] / np.where(front_a, in_a[:, 2], 1.0)[:, None] * scale + middle
@@ -120,10 +120,10 @@ def median_shift_d(
     return float(shift[(count - 1) // 2] + shift[count // 2]) / 2
 
 
-def median_shifts_d(
+def measure_median_shifts_d(
     camera: Mapping[str, Any], value: FloatArray, others: FloatArray, points: FloatArray, inside: bool = False
 ) -> FloatArray:
-    """(n,) `median_shift_d` between one pose and each of others (n, 3, 4)."""
+    """(n,) `measure_median_shift_d` between one pose and each of others (n, 3, 4)."""
     K, width, height = camera["K"], camera["width"], camera["height"]
     poses_ = np.concatenate([value[None], others])
     in_camera = points @ poses_[:, :, :3].transpose(0, 2, 1) + poses_[:, None, :, 3]
@@ -146,12 +146,12 @@ def median_shifts_d(
     return np.where(counts > 0, middle, 0.0)
 
 
-def mean_displacement_m(a: FloatArray, b: FloatArray, points: FloatArray) -> float:
+def measure_mean_displacement_m(a: FloatArray, b: FloatArray, points: FloatArray) -> float:
     """Mean distance between where two poses put the points, metres (ADD, Hinterstoisser et al. 2012)."""
-    return float(np.linalg.norm(moved(a, points) - moved(b, points), axis=-1).mean())
+    return float(np.linalg.norm(move_points(a, points) - move_points(b, points), axis=-1).mean())
 
 
-def from_stored(world_from_first: Sequence[float], world_from_second: Sequence[float]) -> FloatArray:
+def compute_from_stored(world_from_first: Sequence[float], world_from_second: Sequence[float]) -> FloatArray:
     """(3, 4) second_from_first of two stored poses, 16 numbers each, by quaternions and the camera centres."""
     first, second = (np.array(p, dtype=np.float64).reshape(4, 4) for p in (world_from_first, world_from_second))
     q_first, q_second = Rotation.from_matrix(first[:3, :3]), Rotation.from_matrix(second[:3, :3])
@@ -160,7 +160,7 @@ def from_stored(world_from_first: Sequence[float], world_from_second: Sequence[f
     return np.concatenate([R, t[:, None]], axis=1)
 
 
-def noisy(value: FloatArray, rotation_deg: float, translation_m: float, rng: np.random.Generator) -> FloatArray:
+def perturb_pose(value: FloatArray, rotation_deg: float, translation_m: float, rng: np.random.Generator) -> FloatArray:
     """The pose turned by up to `rotation_deg` about a random axis and shifted by up to `translation_m`."""
     axis, direction = rng.normal(size=(2, 3))
     turn = Rotation.from_rotvec(axis / np.linalg.norm(axis) * np.radians(rng.uniform(0, rotation_deg)))
@@ -168,6 +168,6 @@ def noisy(value: FloatArray, rotation_deg: float, translation_m: float, rng: np.
     return np.concatenate([turn.as_matrix() @ value[:, :3], (value[:, 3] + shift)[:, None]], axis=1)
 
 
-def centre_distance_m(a: FloatArray, b: FloatArray) -> float:
+def measure_centre_distance_m(a: FloatArray, b: FloatArray) -> float:
     """Distance between the second cameras of two [R|t] with one first camera, metres."""
     return float(np.linalg.norm(a[:, :3].T @ a[:, 3] - b[:, :3].T @ b[:, 3]))

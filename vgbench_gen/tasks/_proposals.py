@@ -33,19 +33,19 @@ class Proposals:
         return float(value.ravel()[0])
 
 
-def moved(numbers: Sequence[float], rng: np.random.Generator) -> list[float]:
+def move_numbers(numbers: Sequence[float], rng: np.random.Generator) -> list[float]:
     """Each number, off by up to `JITTER` of itself."""
     return [float(x * (1 + JITTER * u)) for x, u in zip(numbers, rng.uniform(-1, 1, len(numbers)), strict=True)]
 
 
-def ranged(kind: str, low: float, high: float, decimals: int, **slots: str) -> Proposal:
+def make_range(kind: str, low: float, high: float, decimals: int, **slots: str) -> Proposal:
     """One number between two ends."""
     slots |= {"low": f"{low:.{decimals}f}", "high": f"{high:.{decimals}f}"}
     return Proposal(kind, slots, ends=(low, high))
 
 
-def pose_of(numbers: Sequence[float], rng: np.random.Generator) -> FloatArray:
+def make_pose(numbers: Sequence[float], rng: np.random.Generator) -> FloatArray:
     """(3, 4) [R|t] of a rotation vector in degrees and a translation in metres, moved by the jitter."""
-    values = moved(numbers, rng)
+    values = move_numbers(numbers, rng)
     R = Rotation.from_rotvec(np.radians(values[:3])).as_matrix()
     return np.concatenate([R, np.array(values[3:])[:, None]], axis=1)

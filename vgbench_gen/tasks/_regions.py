@@ -77,30 +77,30 @@ def propose_rects(frame: ViewFrame, view: SceneView, rng: np.random.Generator, c
     return rects
 
 
-def flat_means_m(frame: ViewFrame, view: SceneView, rects: IntArray) -> FloatArray:
+def measure_flat_means_m(frame: ViewFrame, view: SceneView, rects: IntArray) -> FloatArray:
     """(N,) mean depth of rectangles that pass what gates can be applied in bulk, NaN of the others."""
-    known, mean, std = _integral_stats(frame, rects)
+    known, mean, std = _compute_integral_stats(frame, rects)
     passing = (known >= view.gates.region.valid_min) & (mean >= view.near_m) & (mean <= view.far_m)
     return np.where(passing & (std <= _LOOSE_SPREAD * mean), mean, np.nan)
 
 
-def gated_region(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
+def gate_region(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
     """The region of a rectangle, or None where any gate fails."""
     region = measure(frame, view, rect)
-    return region if region is not None and _seen_alike(frame, view, region) else None
+    return region if region is not None and _is_seen_alike(frame, view, region) else None
 
 
 _FOUND: WeakKeyDictionary[ViewFrame, tuple[list[Region], dict[str, int]]] = WeakKeyDictionary()
 
 
-def frame_regions(frame: ViewFrame, view: SceneView) -> tuple[list[Region], dict[str, int]]:
-    """`regions` of a frame, found once for all tasks; which of them are asked about is each task's own draw."""
+def find_frame_regions(frame: ViewFrame, view: SceneView) -> tuple[list[Region], dict[str, int]]:
+    """`find_regions` of a frame, found once for all tasks; which of them are asked about is each task's own draw."""
     if frame not in _FOUND:
-        _FOUND[frame] = regions(frame, view, rng_for(0, "regions", view.dataset, view.id, frame.id))
+        _FOUND[frame] = find_regions(frame, view, rng_for(0, "regions", view.dataset, view.id, frame.id))
     return _FOUND[frame]
 
 
-def regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) -> tuple[list[Region], dict[str, int]]:
+def find_regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) -> tuple[list[Region], dict[str, int]]:
     """Gated, mutually disjoint regions spread over log-depth, and how many proposals each gate dropped.
 
     Depth strata are filled in turn, so that near and far regions are as frequent as the image allows.
@@ -108,7 +108,7 @@ def regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) -> tupl
     gates = view.gates.region
     rects = propose_rects(frame, view, rng)
     dropped = dict.fromkeys(("valid", "depth_range", "flatness", "overlapping", "cross_view"), 0)
-    known, mean, std = _integral_stats(frame, rects)
+    known, mean, std = _compute_integral_stats(frame, rects)
     passing = np.ones(len(rects), dtype=bool)
     for name, keep in (
         ("valid", known >= gates.valid_min),
@@ -137,11 +137,11 @@ def regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) -> tupl
         region = measure(frame, view, rects[i])
         if region is None:
             dropped["flatness"] += 1
-        elif not _seen_alike(frame, view, region):
+        elif not _is_seen_alike(frame, view, region):
             dropped["cross_view"] += 1
         else:
             chosen.append(region)
-            free &= ~_touches(rects[i], rects)
+            free &= ~_find_touching(rects[i], rects)
     return chosen, dropped
 
 
@@ -152,7 +152,7 @@ def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
     values = patch[patch > 0].astype(np.float64)
     if patch.size == 0 or values.size < gates.valid_min * patch.size:
         return None
-    quantiles = _quantiles(values)
+    quantiles = _compute_quantiles(values)
     mean, median = float(values.mean()), float(quantiles[3])
     if (
         quantiles[4] - quantiles[2] > gates.iqr_of_median_max * median
@@ -164,10 +164,10 @@ def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
     x1, y1, x2, y2 = (int(x) for x in rect)
     center = np.array([[(x1 + x2) / 2, (y1 + y2) / 2]])
     point = transform(frame.world_from_camera, projection.back_project(frame.camera, center, np.array([median])))[0]
-    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, _blocks(patch), point)
+    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, _measure_blocks(patch), point)
 
 
-def _quantiles(values: FloatArray) -> FloatArray:
+def _compute_quantiles(values: FloatArray) -> FloatArray:
     """(7,) as `numpy.quantile` at `Region.quantiles_m`, whose checks take longer than the few numbers of a region."""
     ordered = np.sort(values)
     place = _LEVELS * (len(ordered) - 1)
@@ -177,15 +177,15 @@ def _quantiles(values: FloatArray) -> FloatArray:
     return between
 
 
-def _blocks(patch: npt.NDArray[np.float32]) -> tuple[tuple[float, int], ...]:
+def _measure_blocks(patch: npt.NDArray[np.float32]) -> tuple[tuple[float, int], ...]:
     """`Region.blocks`: rows and columns in four parts each, the first ones larger by one where that is needed."""
     known = patch > 0
-    counts, sums = (_part_sums(values) for values in (known, np.where(known, patch, 0)))
+    counts, sums = (_sum_parts(values) for values in (known, np.where(known, patch, 0)))
     means = np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
     return tuple((mean, int(count)) for mean, count in zip(means.ravel().tolist(), counts.ravel(), strict=True))
 
 
-def _part_sums(values: npt.NDArray[Any]) -> FloatArray:
+def _sum_parts(values: npt.NDArray[Any]) -> FloatArray:
     """(4, 4) sums over the parts of (h, w)."""
     total = np.zeros((values.shape[0] + 1, values.shape[1] + 1))
     np.cumsum(np.cumsum(values, axis=0, dtype=np.float64), axis=1, out=total[1:, 1:])
@@ -193,25 +193,25 @@ def _part_sums(values: npt.NDArray[Any]) -> FloatArray:
     return np.diff(np.diff(total[np.ix_(*ends)], axis=0), axis=1)
 
 
-def cloud_medians_m(frame: ViewFrame, rects: Sequence[list[int]]) -> FloatArray:
+def measure_cloud_medians_m(frame: ViewFrame, rects: Sequence[list[int]]) -> FloatArray:
     """(N,) median z of the frame's point cloud that projects into each rectangle of the delivered image; NaN if none.
 
     The second route of region depths: the cloud is made with the depth camera and projected with the delivered one,
     so a wrong mapping between the two shows. Both cameras share their centre and axes, so where a point projects to
     depends on its column and row alone: those are projected, at a depth of one metre, instead of the whole cloud.
     """
-    u, v = (_projected_pixels(frame, axis) for axis in (0, 1))
+    u, v = (_project_pixels(frame, axis) for axis in (0, 1))
     medians = []
     for x1, y1, x2, y2 in rects:
         rows = np.flatnonzero((v >= y1 - 0.5) & (v <= y2 + 0.5))
         columns = np.flatnonzero((u >= x1 - 0.5) & (u <= x2 + 0.5))
         patch = frame.depth_m[np.ix_(rows, columns)]
-        inside = patch[projection.known(patch)].astype(np.float64)
+        inside = patch[projection.valid_mask(patch)].astype(np.float64)
         medians.append(float(np.median(inside)) if inside.size else float("nan"))
     return np.array(medians)
 
 
-def _projected_pixels(frame: ViewFrame, axis: int) -> FloatArray:
+def _project_pixels(frame: ViewFrame, axis: int) -> FloatArray:
     """u of every column (axis 0) or v of every row (axis 1) of the depth image in the delivered one."""
     uv = np.tile([frame.depth_camera.cx, frame.depth_camera.cy], (frame.depth_camera.size[axis], 1))
     uv[:, axis] = np.arange(len(uv))
@@ -219,7 +219,7 @@ def _projected_pixels(frame: ViewFrame, axis: int) -> FloatArray:
     return projection.project(frame.camera, points)[0][:, axis]
 
 
-def blocks_mean_m(evidence: Any) -> float:
+def compute_blocks_mean_m(evidence: Any) -> float:
     """Mean depth from the stored parts of a region."""
     means, counts = np.array(evidence["blocks"], dtype=np.float64).T
     return float((means * counts).sum() / counts.sum())
@@ -232,7 +232,7 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
         if "blocks" not in option.evidence:
             continue  # a computed value, which no region has
         mean_m, quantiles_m = float(option.evidence["mean_m"]), np.array(option.evidence["quantiles_m"])
-        by_parts_m, median_m = blocks_mean_m(option.evidence), float(quantiles_m[3])
+        by_parts_m, median_m = compute_blocks_mean_m(option.evidence), float(quantiles_m[3])
         if not abs(by_parts_m - mean_m) <= STORED_M:
             found.append(("region", f"{option.key}: mean {mean_m:.4f} m stored, {by_parts_m:.4f} m by its parts"))
         if not (np.diff(quantiles_m) >= 0).all():
@@ -244,16 +244,16 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
     return found
 
 
-def mirrored_region(candidate: Candidate, width: int) -> Candidate:
+def mirror_region(candidate: Candidate, width: int) -> Candidate:
     """A candidate with `Region.evidence` in a mirrored image of `width` columns: parts of a row change places."""
     evidence = dict(candidate.evidence)
     if "blocks" in evidence:
         rows = [evidence["blocks"][start : start + 4] for start in range(0, 16, 4)]
         evidence["blocks"] = [list(block) for row in rows for block in row[::-1]]
-    return replace(candidate, show=_mirror.with_rect(candidate.show, width), evidence=evidence)
+    return replace(candidate, show=_mirror.mirror_rect(candidate.show, width), evidence=evidence)
 
 
-def region_mark(record: Mapping[str, Any], right: bool) -> Mark:
+def make_region_mark(record: Mapping[str, Any], right: bool) -> Mark:
     """A region's rectangle with its mean and median depth, for `vgbench explain`."""
     x1, y1, x2, y2 = record["show"]["rect"]
     numbers_m = record["evidence"]
@@ -261,7 +261,7 @@ def region_mark(record: Mapping[str, Any], right: bool) -> Mark:
     return Mark("rect", ((x1, y1), (x2, y2)), label, right)
 
 
-def _integral_stats(frame: ViewFrame, rects: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _compute_integral_stats(frame: ViewFrame, rects: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(known share, mean, std) of depth in each rectangle, through summed-area tables."""
     depth = frame.depth_m.astype(np.float64)
     size = np.array([depth.shape[1], depth.shape[0]])
@@ -283,7 +283,7 @@ def _integral_stats(frame: ViewFrame, rects: IntArray) -> tuple[FloatArray, Floa
     return known / np.maximum((x2 - x1) * (y2 - y1), 1), mean, np.sqrt(np.maximum(variance, 0))
 
 
-def _touches(rect: IntArray, others: IntArray) -> BoolArray:
+def _find_touching(rect: IntArray, others: IntArray) -> BoolArray:
     """(N,) which of the rectangles (N, 4) overlap or nearly touch one (4,)."""
     gap = 4  # outlines are drawn outside the region and must not run into the next one
     apart: BoolArray = (
@@ -295,7 +295,7 @@ def _touches(rect: IntArray, others: IntArray) -> BoolArray:
     return ~apart
 
 
-def _seen_alike(frame: ViewFrame, view: SceneView, region: Region) -> bool:
+def _is_seen_alike(frame: ViewFrame, view: SceneView, region: Region) -> bool:
     """Whether most other frames that measure the region's surface find it where this frame does.
 
     Glass and mirrors have depths that change with the viewpoint; frames that are blocked or look away do not vote.

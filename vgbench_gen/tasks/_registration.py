@@ -17,7 +17,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
-from vgbench_gen.tasks._pairs import edges
+from vgbench_gen.tasks._pairs import get_edges
 from vgbench_gen.tasks._pose_margins import PoseMargins
 
 RATIO_MAX = 0.8  # nearest over second nearest descriptor (Lowe 2004)
@@ -33,15 +33,15 @@ _MIN_CONDITION = 2e-3  # smallest over largest eigenvalue; below, a plane or a c
 _MATCHES: WeakKeyDictionary[ViewFrame, WeakKeyDictionary[ViewFrame, IntArray]] = WeakKeyDictionary()
 
 
-def matches(first: ViewFrame, second: ViewFrame) -> IntArray:
+def match_features(first: ViewFrame, second: ViewFrame) -> IntArray:
     """(M, 2) indices into both frames' features: ratio test and nearest neighbour in both directions."""
     cached = _MATCHES.setdefault(first, WeakKeyDictionary())
     if second not in cached:
-        cached[second] = _matched(first.features[1], second.features[1])
+        cached[second] = _match_one_way(first.features[1], second.features[1])
     return cached[second]
 
 
-def _matched(a: Any, b: Any) -> IntArray:
+def _match_one_way(a: Any, b: Any) -> IntArray:
     if min(len(a), len(b)) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     distance = (a * a).sum(axis=1)[:, None] + (b * b).sum(axis=1)[None] - 2 * (a @ b.T)
@@ -59,14 +59,14 @@ def _matched(a: Any, b: Any) -> IntArray:
     return found
 
 
-def essential_rotation(first: ViewFrame, second: ViewFrame, inliers_min: int) -> tuple[FloatArray, int] | None:
+def estimate_essential_rotation(first: ViewFrame, second: ViewFrame, inliers_min: int) -> tuple[FloatArray, int] | None:
     """(R second_from_first, inliers) of the essential matrix of the matches, or None where fewer than
     `inliers_min` of them fit one."""
-    pairs = matches(first, second)
+    pairs = match_features(first, second)
     if len(pairs) < max(8, inliers_min):
         return None
-    a = _normalised(first, first.features[0][pairs[:, 0]])
-    b = _normalised(second, second.features[0][pairs[:, 1]])
+    a = _normalise_pixels(first, first.features[0][pairs[:, 0]])
+    b = _normalise_pixels(second, second.features[0][pairs[:, 1]])
     threshold = INLIER_PX_AT_640 / 2 / GREY_WIDTH * second.camera.width / second.camera.fx
     # Plain RANSAC was up to 9 degrees off on exact images with 130 inliers; local optimisation mends that.
     E, mask = cv2.findEssentialMat(a, b, np.eye(3), method=cv2.USAC_ACCURATE, prob=0.9999, threshold=threshold)
@@ -76,12 +76,12 @@ def essential_rotation(first: ViewFrame, second: ViewFrame, inliers_min: int) ->
     return (np.asarray(R, dtype=np.float64), int(inliers)) if inliers >= inliers_min else None
 
 
-def pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[FloatArray, int, float] | None:
+def estimate_pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[FloatArray, int, float] | None:
     """((3, 4) second_from_first, inliers, their share) from matches whose depth the first frame knows, or None."""
-    pairs = matches(first, second)
+    pairs = match_features(first, second)
     uv_first = first.features[0][pairs[:, 0]]
     z_m = first.depth_at(uv_first) if len(pairs) else np.zeros(0)
-    firm = ~projection.sample_nearest(edges(first, view), first.depth_uv(uv_first), outside=1)
+    firm = ~projection.sample_nearest(get_edges(first, view), first.depth_uv(uv_first), outside=1)
     keep = (z_m >= view.near_m) & (z_m <= view.far_m) & firm
     if keep.sum() < _PNP_INLIERS_MIN:
         return None
@@ -115,7 +115,7 @@ def pnp_pose(first: ViewFrame, second: ViewFrame, view: SceneView) -> tuple[Floa
     )
 
 
-def depth_pose(first: ViewFrame, second: ViewFrame, start: FloatArray, view: SceneView) -> FloatArray:
+def register_depth(first: ViewFrame, second: ViewFrame, start: FloatArray, view: SceneView) -> FloatArray:
     """(3, 4) second_from_first that lays the first frame's depth onto the second's surface.
 
     start: (4, 4) second_from_first; it only decides which surfaces meet in the first step.
@@ -123,23 +123,23 @@ def depth_pose(first: ViewFrame, second: ViewFrame, start: FloatArray, view: Sce
     Raises:
         GeometryError: too few points meet, or the shared surface leaves a motion free.
     """
-    points = _firm_points(first, view)
+    points = _choose_firm_points(first, view)
     surface = Surface(second, view)
     motion = start.copy()
     for narrowing in (1, 2):
         for _ in range(_ITERATIONS // 2):
-            step = _step(poses.transform(motion, points), surface, narrowing, view, f"{first.id}-{second.id}")
+            step = _solve_step(poses.transform(motion, points), surface, narrowing, view, f"{first.id}-{second.id}")
             motion = step @ motion
             if np.abs(step - np.eye(4)).max() < _CONVERGED:
                 break
     return np.asarray(motion[:3])
 
 
-def _step(moved: FloatArray, surface: Surface, narrowing: int, view: SceneView, pair: str) -> FloatArray:
+def _solve_step(moved: FloatArray, surface: Surface, narrowing: int, view: SceneView, pair: str) -> FloatArray:
     """(4, 4) the small motion that brings points (N, 3) nearest to the surface's tangent planes.
 
     Raises:
-        GeometryError: see `depth_pose`.
+        GeometryError: see `register_depth`.
     """
     uv, _ = projection.project(surface.camera, moved)
     q, n = surface.at(uv)
@@ -163,31 +163,31 @@ def _step(moved: FloatArray, surface: Surface, narrowing: int, view: SceneView, 
     return poses.make_pose(turn, middle - turn @ middle + x[3:])
 
 
-def second_route(first: ViewFrame, second: ViewFrame, view: SceneView) -> FloatArray:
+def estimate_second_route(first: ViewFrame, second: ViewFrame, view: SceneView) -> FloatArray:
     """(3, 4) second_from_first by matches where enough agree, else by the two depth images.
 
     Raises:
         GeometryError: neither can tell.
     """
-    found = pnp_pose(first, second, view)
+    found = estimate_pnp_pose(first, second, view)
     if found is not None:
         pose, inliers, share = found
         enough = view.gates.section(PoseMargins).pnp_inliers_min
         if inliers >= enough or (inliers >= _PNP_INLIERS_MIN and share >= _PNP_SHARE_MIN):
             return pose
     start = poses.relative_pose(first.world_from_camera, second.world_from_camera)
-    return depth_pose(first, second, start, view)
+    return register_depth(first, second, start, view)
 
 
-def _normalised(frame: ViewFrame, uv_px: FloatArray) -> FloatArray:
+def _normalise_pixels(frame: ViewFrame, uv_px: FloatArray) -> FloatArray:
     return projection.back_project(frame.camera, uv_px, np.ones(len(uv_px)))[:, :2]
 
 
-def _firm_points(frame: ViewFrame, view: SceneView) -> FloatArray:
+def _choose_firm_points(frame: ViewFrame, view: SceneView) -> FloatArray:
     """(N, 3) camera points away from edges and within the range; about 3,000."""
     stride = max(1, round(np.sqrt(frame.depth_m.size / 4000)))
-    points, uv = projection.depth_points(frame.depth_camera, frame.depth_m, stride)
-    firm = ~projection.sample_nearest(edges(frame, view), uv, outside=1).astype(bool)
+    points, uv = projection.back_project_depth(frame.depth_camera, frame.depth_m, stride)
+    firm = ~projection.sample_nearest(get_edges(frame, view), uv, outside=1).astype(bool)
     return points[firm & (points[:, 2] >= view.near_m) & (points[:, 2] <= view.far_m)]
 
 
@@ -202,7 +202,7 @@ class Surface:
         size = (2 * self._radius + 1, 2 * self._radius + 1)
         weight = cv2.blur(known, size)
         self._smooth_m = np.asarray(cv2.blur(frame.depth_m, size) / np.maximum(weight, 1e-6), dtype=np.float64)
-        self._firm = np.asarray(known > 0) & ~edges(frame, view)
+        self._firm = np.asarray(known > 0) & ~get_edges(frame, view)
 
     def at(self, uv_px: FloatArray) -> tuple[FloatArray, FloatArray]:
         """((N, 3) points, (N, 3) unit normals) nearest to depth pixels (N, 2); a normal is 0 where it means nothing."""

@@ -321,7 +321,7 @@ def reject(
     return Rejected(task.name, view.dataset, view.id, key, reason, float(value), float(limit), detail)
 
 
-def with_margins(fact: Fact, key: str, ratios: Mapping[str, float]) -> Fact:
+def add_margins(fact: Fact, key: str, ratios: Mapping[str, float]) -> Fact:
     """The fact under its key, with the margins of the gates it passed (value over limit, >= 1)."""
     rounded = {name: round(float(ratio), 4) for name, ratio in ratios.items()}
     margin = min(rounded.values(), default=1.0)

@@ -13,11 +13,11 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _mirror, _overlays
-from vgbench_gen.tasks._homographies.solver import border_rule, homography_solvers, pair_images
-from vgbench_gen.tasks._homographies.task import Components, HomographyTask, corners_px, printed_matrix, warp_problem
-from vgbench_gen.tasks.base import tasks, with_margins
+from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_images
+from vgbench_gen.tasks._homographies.task import Components, HomographyTask, corners_px, round_as_printed, warp_problem
+from vgbench_gen.tasks.base import add_margins, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import camera_slots
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -30,8 +30,8 @@ class HomographyToImage(HomographyTask):
     name = "homography_to_image"
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
     counterpart_kind = "mirror"
-    solvers = homography_solvers(pair_images)
-    image_rules = (*MOST_SIMILAR_IMAGE, border_rule(pair_images))
+    solvers = make_homography_solvers(pair_images)
+    image_rules = (*MOST_SIMILAR_IMAGE, make_border_rule(pair_images))
 
     def printed(self, value: FloatArray) -> str:
         """As it stands in the question, one row per line; the options are images."""
@@ -40,7 +40,7 @@ class HomographyToImage(HomographyTask):
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
         truth = evidence["truth"]
-        source, target = _overlays.warped_grid(np.array(truth["value"]), tuple(evidence["fact"]["size"]))
+        source, target = _overlays.draw_warped_grid(np.array(truth["value"]), tuple(evidence["fact"]["size"]))
         return [source, *(target if option["key"] == truth["key"] else [] for option in evidence["options"])]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
@@ -48,16 +48,16 @@ class HomographyToImage(HomographyTask):
         camera = fact.cameras[fact.frame_ids[0]]
         size = [camera["width"], camera["height"]]
         warps = ({"op": "warp", "H": list(option.show["H"]), "size": size} for option in options.options)
-        shown = tuple(_mirror.picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
+        shown = tuple(_mirror.make_picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
         texts = tuple(word("option.image", n=str(place + 2)) for place in range(len(options.options)))
-        slots = {"matrix": self.printed(fact.truth_candidate.value)} | camera_slots(camera, intrinsics=False)
+        slots = {"matrix": self.printed(fact.truth_candidate.value)} | make_camera_slots(camera, intrinsics=False)
         return Presentation(shown, slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: H' = F H F, and with it the numbers of the matrix."""
         width, height = fact.evidence["size"]
         try:
-            second = mirror.homography(fact.second_value, width, width)
+            second = mirror.mirror_homography(fact.second_value, width, width)
         except GeometryError:
             return None
         mirrored = _mirror.counterpart(self, fact, lambda member: self._mirrored(member, width, height), second)
@@ -65,13 +65,13 @@ class HomographyToImage(HomographyTask):
             return None
         # Denominators count from the top-left pixel, which is another one now.
         margins = {**fact.evidence.get("margins", {}), **mirrored.truth_candidate.evidence.get("margins", {})}
-        return with_margins(mirrored, fact.key, margins)
+        return add_margins(mirrored, fact.key, margins)
 
     def _mirrored(self, member: Candidate, width: int, height: int) -> Candidate:
         # Rounded each time, so the way back is remembered rather than computed.
         source = member.show.get("mirror_of")
         if source is None:
-            H = printed_matrix(mirror.homography(member.value, width, width))
+            H = round_as_printed(mirror.mirror_homography(member.value, width, width))
             show = {"H": H.ravel().tolist(), "mirror_of": member.value.ravel().tolist()}
         else:
             H, show = np.array(source, dtype=np.float64).reshape(3, 3), {"H": list(source)}

@@ -18,18 +18,18 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import homography
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._homographies.solver import border_rule, homography_solvers, pair_matrices
+from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_matrices
 from vgbench_gen.tasks._homographies.task import (
     AGREEMENT_PX,
     HomographyTask,
     corners_px,
-    printed_matrix,
+    round_as_printed,
+    warp_picture,
     warp_problem,
-    warped_picture,
 )
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import camera_slots
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -44,8 +44,8 @@ class HomographyToMatrix(HomographyTask):
 
     name = "homography_to_matrix"
     counterpart_kind = "inverse"
-    solvers = homography_solvers(pair_matrices)
-    image_rules = (border_rule(pair_matrices),)
+    solvers = make_homography_solvers(pair_matrices)
+    image_rules = (make_border_rule(pair_matrices),)
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_image_to_matrix_vqa"}
 
     def printed(self, value: FloatArray) -> str:
@@ -54,7 +54,7 @@ class HomographyToMatrix(HomographyTask):
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
-        return list(_overlays.warped_grid(np.array(evidence["truth"]["value"]), tuple(evidence["fact"]["size"])))
+        return list(_overlays.draw_warped_grid(np.array(evidence["truth"]["value"]), tuple(evidence["fact"]["size"])))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the source as the truth warps it."""
@@ -62,10 +62,10 @@ class HomographyToMatrix(HomographyTask):
         size, truth = (camera["width"], camera["height"]), fact.truth_candidate
         source = Picture(fact.pictures[fact.frame_ids[0]])
         if "source_H" in truth.show:
-            source = warped_picture(source.base, replace(truth, show={"H": truth.show["source_H"]}), size)
-        target = Picture(source.base, (*source.ops, *warped_picture(source.base, truth, size).ops))
+            source = warp_picture(source.base, replace(truth, show={"H": truth.show["source_H"]}), size)
+        target = Picture(source.base, (*source.ops, *warp_picture(source.base, truth, size).ops))
         texts = tuple(self.printed(option.value) for option in options.options)
-        return Presentation((source, target), camera_slots(camera, intrinsics=False), texts)
+        return Presentation((source, target), make_camera_slots(camera, intrinsics=False), texts)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler; how much stays in view is a matter of the warp that was sampled.
@@ -82,7 +82,7 @@ class HomographyToMatrix(HomographyTask):
         return (
             warp_problem(H, width, height, gates)[0] in ("", "kept")
             and not warp_problem(sampled, width, height, gates)[0]
-            and _rounding_px(H, sampled, width, height) <= AGREEMENT_PX
+            and _measure_rounding_px(H, sampled, width, height) <= AGREEMENT_PX
         )
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
@@ -91,19 +91,19 @@ class HomographyToMatrix(HomographyTask):
         if "source_H" not in truth["show"]:
             return super().recompute(evidence)
         stored = np.array(truth["evidence"]["corners_px"], dtype=np.float64)
-        return self.rounded(homography.from_points(stored, homography.image_corners(*evidence["fact"]["size"])))
+        return self.rounded(homography.fit_to_points(stored, homography.image_corners(*evidence["fact"]["size"])))
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """From the warped image back to the first; None where an inverse has no H33 = 1."""
         try:
-            candidates = tuple(_inverse(candidate) for candidate in fact.candidates)
-            second = homography.normalised(np.linalg.inv(homography.normalised(fact.second_value)))
+            candidates = tuple(_invert_candidate(candidate) for candidate in fact.candidates)
+            second = homography.normalise_homography(np.linalg.inv(homography.normalise_homography(fact.second_value)))
         except GeometryError:
             return None
         return replace(fact, candidates=candidates, second_value=second)
 
 
-def _rounding_px(H: FloatArray, sampled: FloatArray, width: int, height: int) -> float:
+def _measure_rounding_px(H: FloatArray, sampled: FloatArray, width: int, height: int) -> float:
     """How far the rounding of a printed inverse puts a corner from its place, there or back, pixels."""
     home, away = homography.image_corners(width, height), corners_px(sampled, width, height)
     off = np.concatenate([homography.apply(H, away) - home, homography.apply(np.linalg.inv(H), home) - away])
@@ -111,10 +111,12 @@ def _rounding_px(H: FloatArray, sampled: FloatArray, width: int, height: int) ->
     return furthest if np.isfinite(furthest) else float("inf")
 
 
-def _inverse(candidate: Candidate) -> Candidate:
+def _invert_candidate(candidate: Candidate) -> Candidate:
     if "source_H" in candidate.show:
         entries = list(candidate.show["source_H"])
         return replace(candidate, value=np.array(entries, dtype=np.float64).reshape(3, 3), show={"H": entries})
-    H = printed_matrix(homography.normalised(np.linalg.inv(homography.normalised(candidate.value))))
+    H = round_as_printed(
+        homography.normalise_homography(np.linalg.inv(homography.normalise_homography(candidate.value)))
+    )
     show = {"H": H.ravel().tolist(), "source_H": candidate.value.ravel().tolist()}
     return replace(candidate, value=H, show=show)

@@ -28,24 +28,24 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks._depth_margins import DepthMargins
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
-from vgbench_gen.tasks._proposals import ranged
+from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
+from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks._regions import (
     Region,
-    blocks_mean_m,
     check_regions,
-    cloud_medians_m,
-    flat_means_m,
-    frame_regions,
-    gated_region,
-    mirrored_region,
+    compute_blocks_mean_m,
+    find_frame_regions,
+    gate_region,
+    make_region_mark,
+    measure_cloud_medians_m,
+    measure_flat_means_m,
+    mirror_region,
     propose_rects,
-    region_mark,
 )
-from vgbench_gen.tasks.base import reject, tasks, with_margins
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import camera_slots
-from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, evidence_rect
+from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -84,7 +84,7 @@ class MetricDepth(ScalarTask):
         # Unless all depth is a laser's, regions beyond a sensor's reach are rare.
         laser_only = fact.dataset in loaders.names() and loaders[fact.dataset].laser_only
         far_m = gates.far_laser_m if laser_only else gates.far_sensor_m
-        return ranged("depth", gates.near_m, far_m, self.decimals)
+        return make_range("depth", gates.near_m, far_m, self.decimals)
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
@@ -118,16 +118,16 @@ class MetricDepth(ScalarTask):
             yield fact
         found: list[tuple[ViewFrame, Region]] = []
         for frame in frames:
-            regions, dropped = frame_regions(frame, view)
+            regions, dropped = find_frame_regions(frame, view)
             if not regions:
                 most = max(dropped, key=lambda name: dropped[name])
                 yield reject(self, view, frame.id, f"regions_{most}", 0, 1, str(dropped))
             found += [(frame, region) for region in regions]
-        for k in in_strata([region.mean_m for _, region in found], [frame.id for frame, _ in found], rng):
+        for k in order_in_strata([region.mean_m for _, region in found], [frame.id for frame, _ in found], rng):
             if made >= limit:
                 return
             frame, region = found[k]
-            if _free(region, used.setdefault(frame.id, [])):
+            if _is_free(region, used.setdefault(frame.id, [])):
                 used[frame.id].append(region)
                 made += 1
                 yield self._fact(view, [(frame, region)], 0)
@@ -140,7 +140,7 @@ class MetricDepth(ScalarTask):
         for frame in frames:
             if made >= limit:
                 return
-            found, dropped = frame_regions(frame, view)
+            found, dropped = find_frame_regions(frame, view)
             used: list[Region] = []
             for turn in range(min(PER_FRAME, limit - made)):
                 key = f"{frame.id}/{turn}"
@@ -149,7 +149,7 @@ class MetricDepth(ScalarTask):
                     yield reject(self, view, key, f"regions_{most}", len(found), len(LETTERS), str(dropped))
                     break
                 seen = [(frame, region) for region in _spread_over_depth(found, self.pool_size, rng)]
-                eligible = np.array([_free(region, used) for _, region in seen])
+                eligible = np.array([_is_free(region, used) for _, region in seen])
                 drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng, eligible)
                 if drawn is None:
                     yield reject(self, view, key, "no_option_set", len(found), len(LETTERS))
@@ -172,7 +172,7 @@ class MetricDepth(ScalarTask):
             if len(members) < len(LETTERS):
                 continue
             rects = propose_rects(members[0], view, rng, SHARED_PROPOSALS)
-            means = np.stack([flat_means_m(frame, view, rects) for frame in members], axis=1)
+            means = np.stack([measure_flat_means_m(frame, view, rects) for frame in members], axis=1)
             for k in np.flatnonzero(np.isfinite(means).sum(axis=1) >= len(LETTERS)):
                 # Measured exactly only where that may give a set; most rectangles lie on one wall.
                 if not self._holds_set(means[k][np.isfinite(means[k])]):
@@ -181,9 +181,9 @@ class MetricDepth(ScalarTask):
         for k in rng.permutation(len(proposed)):
             members, rect = proposed[k]
             members = [members[n] for n in rng.permutation(len(members))[: self.pool_size]]
-            measured = ((frame, gated_region(frame, view, rect)) for frame in members)
+            measured = ((frame, gate_region(frame, view, rect)) for frame in members)
             # What may not be asked about is no decoy either: near surfaces, seen close together, would be decoys only.
-            seen = [(frame, r) for frame, r in measured if r is not None and _free(r, used.get(frame.id, []))]
+            seen = [(frame, r) for frame, r in measured if r is not None and _is_free(r, used.get(frame.id, []))]
             if len(seen) < len(LETTERS):
                 continue
             drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng)
@@ -226,19 +226,19 @@ class MetricDepth(ScalarTask):
             "spread": gates.spread_of_median_max * median / max(high - low, 1e-6),
             "valid": region.valid / gates.valid_min,
         }
-        return with_margins(fact, f"{frame.id}/region:" + ",".join(map(str, region.rect_px)), ratios)
+        return add_margins(fact, f"{frame.id}/region:" + ",".join(map(str, region.rect_px)), ratios)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Median of the projected point cloud in the region."""
         frame = view.frame(fact.frame_ids[0])
-        median = cloud_medians_m(frame, [evidence_rect(fact.truth_candidate.show)])
+        median = measure_cloud_medians_m(frame, [read_evidence_rect(fact.truth_candidate.show)])
         if not np.isfinite(median).all():
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
         return median
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """Weighted mean of the stored parts of the region."""
-        return self.rounded(np.array([blocks_mean_m(evidence["truth"]["evidence"])]))
+        return self.rounded(np.array([compute_blocks_mean_m(evidence["truth"]["evidence"])]))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """See `ScalarTask`."""
@@ -250,19 +250,24 @@ class MetricDepth(ScalarTask):
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The frame with the region outlined."""
-        op = {"op": "region", "rect": evidence_rect(fact.truth_candidate.show), "color": self._color(fact), "label": ""}
-        return (_mirror.picture(fact, fact.frame_ids[0], op),)
+        op = {
+            "op": "region",
+            "rect": read_evidence_rect(fact.truth_candidate.show),
+            "color": self._color(fact),
+            "label": "",
+        }
+        return (_mirror.make_picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Region, colour word and camera."""
         return {
             "color": word(f"color.{self._color(fact)}"),
-            "region": numbers.rect(evidence_rect(fact.truth_candidate.show)),
-        } | camera_slots(fact.cameras[fact.frame_ids[0]])
+            "region": numbers.rect(read_evidence_rect(fact.truth_candidate.show)),
+        } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """The region with its depth; those of the other options are in other frames."""
-        return [[region_mark(evidence["truth"], True)]]
+        return [[make_region_mark(evidence["truth"], True)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""
@@ -272,7 +277,7 @@ class MetricDepth(ScalarTask):
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.counterpart(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
+        return _mirror.counterpart(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which
@@ -288,10 +293,10 @@ class MetricDepth(ScalarTask):
 
     def _color(self, fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same picture.
-        return MARK_COLORS[sum(evidence_rect(fact.truth_candidate.show)) % len(MARK_COLORS)]
+        return MARK_COLORS[sum(read_evidence_rect(fact.truth_candidate.show)) % len(MARK_COLORS)]
 
 
-def _free(region: Region, used: list[Region]) -> bool:
+def _is_free(region: Region, used: list[Region]) -> bool:
     """Whether a region may be asked about beside those of its frame that are."""
     near = any(np.linalg.norm(region.point_m - other.point_m) < TARGETS_APART_M for other in used)
     return not near and len(used) < PER_FRAME

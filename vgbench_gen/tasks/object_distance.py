@@ -18,7 +18,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal
 from vgbench_gen.geometry import boxes, projection
@@ -30,13 +30,13 @@ from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._object_checks import check_boxes
-from vgbench_gen.tasks._object_routes import second_corners
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
-from vgbench_gen.tasks._objects import GatedObject, gated_objects
-from vgbench_gen.tasks._proposals import ranged
-from vgbench_gen.tasks.base import reject, tasks, with_margins
+from vgbench_gen.tasks._object_routes import measure_second_corners
+from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
+from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._proposals import make_range
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation
-from vgbench_gen.tasks.records import camera_from_record, camera_slots
+from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
@@ -122,7 +122,7 @@ class ObjectDistance(ScalarTask):
         for frame in view.distinct_frames(rng):
             if len(pairs) >= _POOL_FACTOR * limit:
                 break
-            objects = gated_objects(frame, view)
+            objects = gate_objects(frame, view)
             if len(objects.found) < 2:
                 if spare > 0:
                     spare -= 1
@@ -138,7 +138,7 @@ class ObjectDistance(ScalarTask):
                     spare -= 1
                     yield reject(self, view, f"{frame.id}/{pair.key}", *problem)
         made: list[_Pair] = []
-        for k in in_strata([pair.distance_m for pair in pairs], [pair.key for pair in pairs], rng):
+        for k in order_in_strata([pair.distance_m for pair in pairs], [pair.key for pair in pairs], rng):
             if len(made) >= limit:
                 return
             pair = pairs[k]
@@ -153,7 +153,7 @@ class ObjectDistance(ScalarTask):
         """Distance of the centres of corners that the second route finds in the camera frame."""
         frame = view.frame(fact.frame_ids[0])
         evidence = fact.truth_candidate.evidence
-        a, b = (second_corners(frame, view, evidence[side]["instance_id"]).mean(axis=0) for side in "ab")
+        a, b = (measure_second_corners(frame, view, evidence[side]["instance_id"]).mean(axis=0) for side in "ab")
         return np.array([np.linalg.norm(a - b)])
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
@@ -199,7 +199,7 @@ class ObjectDistance(ScalarTask):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any distance that may be asked."""
-        return ranged(
+        return make_range(
             "distance",
             self.limits.min_m,
             self.limits.max_m,
@@ -234,7 +234,7 @@ class ObjectDistance(ScalarTask):
         """The frame with both objects framed."""
         show = fact.truth_candidate.show
         ops = tuple(
-            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": _colors(fact)[side], "label": ""}
+            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": _choose_colors(fact)[side], "label": ""}
             for side in ("ba" if fact.evidence.get("swapped") else "ab")
         )
         return (Picture(fact.pictures[fact.frame_ids[0]], ops),)
@@ -242,10 +242,10 @@ class ObjectDistance(ScalarTask):
     def slots(self, fact: Fact) -> dict[str, str]:
         """Both regions with their colours, and the camera."""
         named: dict[str, str] = {}
-        for side, color in _colors(fact).items():
+        for side, color in _choose_colors(fact).items():
             named[f"color_{side}"] = word(f"color.{color}")
             named[f"region_{side}"] = numbers.rect(fact.truth_candidate.show[f"rect_{side}"])
-        return named | camera_slots(fact.cameras[fact.frame_ids[0]])
+        return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """Both boxes and the line between their centres."""
@@ -254,10 +254,12 @@ class ObjectDistance(ScalarTask):
         labels = [truth["evidence"][side]["label"] for side in ("a", "b")]
         centres = np.stack([box.mean(axis=0) for box in corners])
         drawn = [
-            mark for box, label in zip(corners, labels, strict=True) for mark in _overlays.wireframe(box, camera, label)
+            mark
+            for box, label in zip(corners, labels, strict=True)
+            for mark in _overlays.draw_wireframe(box, camera, label)
         ]
-        uv_px, _ = projection.project(camera_from_record(camera), centres)
-        return [[*drawn, _overlays.span(uv_px, camera, f"{truth['value'][0]:.2f} m")]]
+        uv_px, _ = projection.project(read_camera_record(camera), centres)
+        return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth['value'][0]:.2f} m")]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""
@@ -283,7 +285,7 @@ class ObjectDistance(ScalarTask):
         }
         if not evidence.pop("swapped", False):
             evidence["swapped"] = True
-        return replace(fact, candidates=tuple(map(_exchanged, fact.candidates)), evidence=evidence)
+        return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=evidence)
 
     def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
@@ -343,19 +345,19 @@ class ObjectDistance(ScalarTask):
             frame_ids=(pair.frame.id,),
             evidence={"world_from_camera": {pair.frame.id: pair.frame.world_from_camera.ravel().tolist()}},
         )
-        return with_margins(fact, f"{pair.frame.id}/{truth.key}", ratios)
+        return add_margins(fact, f"{pair.frame.id}/{truth.key}", ratios)
 
 
-def _colors(fact: Fact) -> dict[str, str]:
+def _choose_colors(fact: Fact) -> dict[str, str]:
     """Side -> colour; an object keeps its colour when both are exchanged."""
     # By hash, so that every format and seed of this fact shows the same picture and no colour means "nearer".
-    swapped = int(stable_hash(fact.dataset, fact.scene_id, fact.key), 16) % 2 == 1
+    swapped = int(hash_stably(fact.dataset, fact.scene_id, fact.key), 16) % 2 == 1
     if fact.evidence.get("swapped"):
         swapped = not swapped
     return dict(zip("ab", COLORS[::-1] if swapped else COLORS, strict=True))
 
 
-def _exchanged(candidate: Candidate) -> Candidate:
+def _exchange_objects(candidate: Candidate) -> Candidate:
     """Objects a and b exchanged; a rung of a ladder is a number alone and stays."""
     show, evidence = (
         {_OTHER_SIDE.get(name, name): value for name, value in table.items()}

@@ -17,7 +17,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal
 from vgbench_gen.geometry import boxes, mirror
@@ -29,16 +29,16 @@ from vgbench_gen.tasks._box_clue import BoxClue, box_clue
 from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
-from vgbench_gen.tasks._noise import pose_errors
+from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_checks import check_box
-from vgbench_gen.tasks._object_routes import full_projection_rect, in_order, second_corners, solved
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, in_strata
-from vgbench_gen.tasks._objects import GatedObject, gated_objects, may_be_asked
-from vgbench_gen.tasks._proposals import moved, ranged
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
+from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
+from vgbench_gen.tasks._objects import GatedObject, gate_objects, is_askable
+from vgbench_gen.tasks._proposals import make_range, move_numbers
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
-from vgbench_gen.tasks.records import camera_slots
-from vgbench_gen.tasks.scalar import evidence_rect
+from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -96,13 +96,13 @@ class ObjectLocation(Task):
         for frame in view.distinct_frames(rng):
             if len(targets) >= _POOL_FACTOR * limit:
                 break
-            objects = gated_objects(frame, view)
+            objects = gate_objects(frame, view)
             refused = list(objects.dropped)
             for found in objects.found:
                 needed = self.needed_ratio(found.box)
                 if needed is None:
                     limit_iou = self.limits.iou_max
-                    overlap = boxes.iou_3d(found.box, boxes.scaled_about_camera(found.box, self.ratio_max))
+                    overlap = boxes.iou_3d(found.box, boxes.scale_about_camera(found.box, self.ratio_max))
                     refused.append((found.instance_id, "ladder_overlap", overlap, limit_iou))
                 else:
                     targets.append((frame, found, needed))
@@ -111,7 +111,7 @@ class ObjectLocation(Task):
             for name, reason, value, bar in refused[: max(spare, 0)]:
                 spare -= 1
                 yield reject(self, view, f"{frame.id}/object:{name}", reason, value, bar)
-        order = in_strata([t[1].depth_m for t in targets], [t[1].instance_id for t in targets], rng)
+        order = order_in_strata([t[1].depth_m for t in targets], [t[1].instance_id for t in targets], rng)
         made: list[tuple[ViewFrame, GatedObject]] = []
         for k in order:
             if len(made) >= limit:
@@ -139,7 +139,7 @@ class ObjectLocation(Task):
         limit = gates.iou_max * _PRINT_SLACK
 
         def overlap(ratio: float) -> float:
-            return boxes.iou_3d(box, boxes.scaled_about_camera(box, ratio))
+            return boxes.iou_3d(box, boxes.scale_about_camera(box, ratio))
 
         low, high = gates.ladder_ratio_min, self.ratio_max
         if overlap(high) > limit:
@@ -155,19 +155,19 @@ class ObjectLocation(Task):
         """Corners by the second route, in the truth's order, once the box is seen to project onto what was drawn."""
         frame, truth = view.frame(fact.frame_ids[0]), fact.truth_candidate
         name = truth.evidence["instance_id"]
-        corners = second_corners(frame, view, name)
+        corners = measure_second_corners(frame, view, name)
         item = next(item for item in view.objects if item.instance_id == name)
-        x1, y1, x2, y2 = evidence_rect(truth.show)
-        projected = full_projection_rect(frame, boxes.corners(item.box))
+        x1, y1, x2, y2 = read_evidence_rect(truth.show)
+        projected = project_full_rect(frame, boxes.corners(item.box))
         overlap = boxes.rect_iou((x1, y1, x2, y2), projected)
         if overlap < DRAWN_IOU_MIN:
             raise GeometryError(f"{fact.key}: the corners project onto the drawn rectangle by {overlap:.2f} only")
-        return in_order(corners, truth.value)
+        return order_corners(corners, truth.value)
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """Stored world corners solved into the camera frame."""
         pose = np.array(evidence["fact"]["world_from_camera"][evidence["frame_ids"][0]]).reshape(4, 4)
-        return self.rounded(solved(pose, np.array(evidence["truth"]["evidence"]["world_corners_m"])))
+        return self.rounded(solve_into_camera(pose, np.array(evidence["truth"]["evidence"]["world_corners_m"])))
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Mean distance of corners over a fifth of the smallest step between rungs."""
@@ -193,7 +193,7 @@ class ObjectLocation(Task):
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """(1 - IoU) / (1 - the largest IoU allowed), so >= 1 exactly where the printed boxes overlap little enough."""
         try:
-            iou = boxes.iou_3d(boxes.from_corners(a.value), boxes.from_corners(b.value))
+            iou = boxes.iou_3d(boxes.fit_to_corners(a.value), boxes.fit_to_corners(b.value))
         except GeometryError:
             return 0.0
         return (1 - iou) / (1 - self.limits.iou_max)
@@ -205,7 +205,7 @@ class ObjectLocation(Task):
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `margin_ratio` and `ceiling_ratio`; an overlap is the same both ways round."""
-        found = [boxes.from_corners(candidate.value) for candidate in candidates]
+        found = [boxes.fit_to_corners(candidate.value) for candidate in candidates]
         iou = np.eye(len(found))
         for i, j in itertools.combinations(range(len(found)), 2):
             iou[i, j] = iou[j, i] = boxes.iou_3d(found[i], found[j])
@@ -221,7 +221,7 @@ class ObjectLocation(Task):
         if not self.gates.depth.near_m <= value[:, 2].mean() <= self.gates.object.depth_max_m:
             return False
         try:
-            boxes.from_corners(value)
+            boxes.fit_to_corners(value)
         except GeometryError:
             return False
         return boxes.cuboid_residual_m(value) <= RESIDUAL_MAX_M
@@ -264,12 +264,12 @@ class ObjectLocation(Task):
 
         Boxes named freely would not project there, and whoever projects them would find the truth.
         """
-        return ranged("box", self.gates.depth.near_m, self.gates.object.depth_max_m, DECIMALS)
+        return make_range("box", self.gates.depth.near_m, self.gates.object.depth_max_m, DECIMALS)
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """The box with its centre at that depth, seen under the same rays."""
         exact = np.array(fact.truth_candidate.evidence["corners_m"])
-        (depth_m,) = moved(numbers, rng)
+        (depth_m,) = move_numbers(numbers, rng)
         return Candidate("", self.rounded(exact * (depth_m / float(exact[:, 2].mean())))) if depth_m > 0 else None
 
     def rank_by(self, value: FloatArray, fact: Fact) -> float:
@@ -278,7 +278,7 @@ class ObjectLocation(Task):
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""
-        box = boxes.from_corners(np.array(fact.truth_candidate.evidence["corners_m"]), "camera")
+        box = boxes.fit_to_corners(np.array(fact.truth_candidate.evidence["corners_m"]), "camera")
         center, size = box.center_m + rng.uniform(-0.1, 0.1, 3), box.size_m * rng.uniform(0.9, 1.1, 3)
         noisy = OrientedBox(center, size, box.rotation, box.frame)
         return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
@@ -288,9 +288,9 @@ class ObjectLocation(Task):
     ) -> FloatArray:
         """The box with another centre and other sides, seen from a camera that is elsewhere; rungs of a ladder too."""
         exact = np.array(about.evidence["corners_m"]) if "corners_m" in about.evidence else about.value
-        axes = boxes.from_corners(exact, "camera").rotation
+        axes = boxes.fit_to_corners(exact, "camera").rotation
         centres, sides = noise.box_m * rng.standard_normal((2, n, 1, 3))
-        turns, shifts = pose_errors(noise, rng, n)
+        turns, shifts = draw_pose_errors(noise, rng, n)
         corners = exact + centres + (boxes.CORNER_SIGNS * sides / 2) @ axes.T
         return np.asarray(corners @ np.swapaxes(turns, 1, 2) + shifts[:, None])
 
@@ -305,7 +305,7 @@ class ObjectLocation(Task):
         truth, camera = evidence["truth"], evidence["cameras"][evidence["frame_ids"][0]]
         corners = np.array(truth["value"])
         label = f"{truth['evidence']['label']} {corners[:, 2].mean():.2f} m"
-        return [_overlays.wireframe(corners, camera, label)]
+        return [_overlays.draw_wireframe(corners, camera, label)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""
@@ -316,7 +316,7 @@ class ObjectLocation(Task):
         """The true claim is the box with slight noise, the false one that same box nearer or farther, as on a ladder of
         two."""
         truth = fact.truth_candidate
-        box = boxes.from_corners(np.array(truth.evidence["corners_m"]), "camera")
+        box = boxes.fit_to_corners(np.array(truth.evidence["corners_m"]), "camera")
         shift, grow = rng.uniform(-_TRUE_NOISE, _TRUE_NOISE, (2, 3))
         noisy = boxes.corners(
             OrientedBox(box.center_m + box.rotation @ (shift * box.size_m), box.size_m * (1 + grow), box.rotation)
@@ -341,31 +341,31 @@ class ObjectLocation(Task):
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: corners reflected, and listed so that the box is no mirrored one."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        second = mirror.corners(fact.second_value)
+        second = mirror.mirror_corners(fact.second_value)
         return _mirror.counterpart(self, fact, lambda member: self._mirrored(member, width), second)
 
     def _mirrored(self, member: Candidate, width: int) -> Candidate:
         evidence = dict(member.evidence)
         for name in ("corners_m", "world_corners_m"):
             if name in evidence:
-                evidence[name] = mirror.corners(evidence[name]).tolist()
-        value = self.rounded(mirror.corners(member.value))
-        return replace(member, value=value, show=_mirror.with_rect(member.show, width), evidence=evidence)
+                evidence[name] = mirror.mirror_corners(evidence[name]).tolist()
+        value = self.rounded(mirror.mirror_corners(member.value))
+        return replace(member, value=value, show=_mirror.mirror_rect(member.show, width), evidence=evidence)
 
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
-        rect = evidence_rect(fact.truth_candidate.show)
+        rect = read_evidence_rect(fact.truth_candidate.show)
         op = {"op": "region", "rect": rect, "color": self._color(fact), "label": ""}
-        return (_mirror.picture(fact, fact.frame_ids[0], op),)
+        return (_mirror.make_picture(fact, fact.frame_ids[0], op),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         return {
             "color": word(f"color.{self._color(fact)}"),
-            "region": numbers.rect(evidence_rect(fact.truth_candidate.show)),
-        } | camera_slots(fact.cameras[fact.frame_ids[0]])
+            "region": numbers.rect(read_evidence_rect(fact.truth_candidate.show)),
+        } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def _color(self, fact: Fact) -> str:
         # By hash, so that every format and seed of this fact shows the same picture.
-        return MARK_COLORS[int(stable_hash(fact.dataset, fact.scene_id, fact.key), 16) % len(MARK_COLORS)]
+        return MARK_COLORS[int(hash_stably(fact.dataset, fact.scene_id, fact.key), 16) % len(MARK_COLORS)]
 
     def _fact(
         self, frame: ViewFrame, found: GatedObject, needed: float, view: SceneView, rng: np.random.Generator
@@ -391,7 +391,7 @@ class ObjectLocation(Task):
             frame_ids=(frame.id,),
             evidence={"world_from_camera": {frame.id: frame.world_from_camera.ravel().tolist()}},
         )
-        return with_margins(fact, f"{frame.id}/{truth.key}", ratios)
+        return add_margins(fact, f"{frame.id}/{truth.key}", ratios)
 
     def _others(
         self, frame: ViewFrame, found: GatedObject, view: SceneView, rng: np.random.Generator
@@ -403,7 +403,7 @@ class ObjectLocation(Task):
             if len(others) >= self.pool_size - 1:
                 break
             corners = transform(frame.camera_from_world, boxes.corners(item.box))
-            if item.instance_id == found.instance_id or not may_be_asked(item.label) or not (corners[:, 2] > 0).all():
+            if item.instance_id == found.instance_id or not is_askable(item.label) or not (corners[:, 2] > 0).all():
                 continue
             others.append(Candidate(f"object:{item.instance_id}", self.rounded(corners)))
         return others

@@ -11,7 +11,7 @@ from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.text.render import word
 
 
-def camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
+def make_camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
     """Slots width, height and, where asked, the integer intrinsics of a stored camera."""
     slots = {f"width{suffix}": str(camera["width"]), f"height{suffix}": str(camera["height"])}
     if intrinsics:
@@ -21,17 +21,17 @@ def camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool =
     return slots
 
 
-def camera_record(camera: Camera) -> dict[str, Any]:
+def make_camera_record(camera: Camera) -> dict[str, Any]:
     """A camera as evidence: K row-major (9 numbers), width and height in pixels."""
     return {"K": camera.K.ravel().tolist(), "width": camera.width, "height": camera.height}
 
 
-def camera_from_record(record: Mapping[str, Any]) -> Camera:
-    """Inverse of `camera_record`."""
+def read_camera_record(record: Mapping[str, Any]) -> Camera:
+    """Inverse of `make_camera_record`."""
     return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
 
 
-def stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
+def read_stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
     """(4, 4) world_from_camera of a frame, as evidence keeps it.
 
     Raises:
@@ -40,6 +40,6 @@ def stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
     return np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
 
 
-def numbered(texts: Sequence[str], kind: str) -> str:
+def number_texts(texts: Sequence[str], kind: str) -> str:
     """ "region 1 [...], region 2 [...]": numbered regions or points in one line, by the words of `list.<kind>`."""
     return word("list.separator").join(word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts))

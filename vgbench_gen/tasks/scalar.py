@@ -11,7 +11,7 @@ import numpy as np
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._proposals import moved
+from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
 from vgbench_gen.text.numbers import fixed
@@ -115,7 +115,7 @@ class ScalarTask(Task):
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """One number, in the task's unit."""
-        return Candidate("", self.rounded(np.array(moved(numbers, rng))))
+        return Candidate("", self.rounded(np.array(move_numbers(numbers, rng))))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """The value before rounding, from a candidate's evidence; of a computed one, as printed."""
@@ -201,7 +201,7 @@ class ScalarTask(Task):
         return Claim({"claim": fixed(float(value[0]), self.decimals)}, value, off)
 
 
-def evidence_rect(show: Mapping[str, object]) -> list[int]:
+def read_evidence_rect(show: Mapping[str, object]) -> list[int]:
     """The integer rectangle [x1, y1, x2, y2] (ends included) a candidate is shown by."""
     rect = show["rect"]
     if not isinstance(rect, list) or len(rect) != 4:

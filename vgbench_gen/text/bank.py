@@ -20,7 +20,7 @@ from pydantic import Field, StringConstraints
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.paraphrase.checks import Original, Text, lint_problems
@@ -77,7 +77,7 @@ class BankEntry(Config):
     @property
     def template_id(self) -> str:
         """What rows are marked with; an edited wording is another one."""
-        return f"{self.id}.{stable_hash(self.question, self.context, size=4)}"
+        return f"{self.id}.{hash_stably(self.question, self.context, size=4)}"
 
 
 class _BankFile(Config):
@@ -96,7 +96,7 @@ class Bank:
     def digest(self) -> str:
         """Of all that may be drawn from it."""
         parts = [part for e in self.entries for part in (e.template_id, e.status, e.model)]
-        return stable_hash("bank", *parts, size=16)
+        return hash_stably("bank", *parts, size=16)
 
     def of(self, task: str, question_type: QuestionType, language: str) -> list[BankEntry]:
         """Entries of one cell."""
@@ -105,7 +105,7 @@ class Bank:
 
 def template_digest(phrasing: Phrasing) -> str:
     """Digest of a shipped phrasing's words and of what they must state."""
-    return stable_hash("template", phrasing.question, phrasing.context, *phrasing.states)
+    return hash_stably("template", phrasing.question, phrasing.context, *phrasing.states)
 
 
 def load_shipped() -> dict[str, Phrasing]:

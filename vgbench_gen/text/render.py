@@ -21,7 +21,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QuestionType
 
 MAX_FILE_BYTES = 256 * 1024
@@ -270,7 +270,7 @@ def template_version() -> str:
     root = templates_root()
     shipped = folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
     brought = [folder_digest(path.parent, [path]) for _, path in sorted(_BROUGHT.items())]
-    return stable_hash(shipped, *brought, size=16) if brought else shipped
+    return hash_stably(shipped, *brought, size=16) if brought else shipped
 
 
 def folder_digest(root: Path, files: Iterable[Path]) -> str:

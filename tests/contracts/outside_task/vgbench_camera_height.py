@@ -16,9 +16,9 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Problems, reject, tasks, with_margins
+from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import camera_slots
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.solving import ImageRule, Solver, VisibleQuestion
 
@@ -91,7 +91,7 @@ class CameraHeight(ScalarTask):
             truth = Candidate(f"frame:{frame.id}", self.rounded(np.array([height_m])))
             fact = self.new_fact(view, (truth,), frame_ids=(frame.id,), evidence=evidence)
             made += 1
-            yield with_margins(fact, frame.id, {"height": height_m / self.limits.min_m})
+            yield add_margins(fact, frame.id, {"height": height_m / self.limits.min_m})
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """In the camera's own frame, where up is turned instead of the points."""
@@ -133,7 +133,7 @@ class CameraHeight(ScalarTask):
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """The camera."""
-        return camera_slots(fact.cameras[fact.frame_ids[0]])
+        return make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Four heights."""

@@ -16,7 +16,7 @@ from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.drawing import draw
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks.records import camera_record, camera_slots
+from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import phrasings, render, word
 
@@ -44,7 +44,7 @@ def _room(seed: int) -> RoomScene:
 
 def motion(seed: int, i: int, j: int) -> FloatArray:
     """(3, 4) second_from_first as printed."""
-    return _poses.rounded(poses.relative_pose(shot(seed, i)[3], shot(seed, j)[3])[:3])
+    return _poses.round_as_printed(poses.relative_pose(shot(seed, i)[3], shot(seed, j)[3])[:3])
 
 
 def asked(
@@ -66,7 +66,7 @@ def pose_choices(seed: int) -> list[Asked]:
         a, b = pairs[(n + 1) % len(pairs)]
         stated = [motion(seed, j, i), motion(seed, a, b), motion(seed, b, a)]
         stated.insert(n % 4, motion(seed, i, j))
-        texts = [word("option.pose", **_poses.slots(value)) for value in stated]
+        texts = [word("option.pose", **_poses.make_slots(value)) for value in stated]
         question = asked(seed, "relative_pose", "multi-choice", _two_cameras(seed, i, j), texts, n % 4, n)
         found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (i, j)]))
     return found
@@ -76,7 +76,7 @@ def pose_claims(seed: int) -> list[Asked]:
     found = []
     for n, (i, j, a, b) in enumerate([(2, 5, 2, 5), (2, 5, 5, 2), (8, 4, 8, 4), (8, 4, 2, 7)]):
         limits = {"tolerance_deg": "5", "tolerance_m": "0.10"}
-        slots = _two_cameras(seed, i, j) | _poses.slots(motion(seed, a, b)) | limits
+        slots = _two_cameras(seed, i, j) | _poses.make_slots(motion(seed, a, b)) | limits
         question = asked(seed, "relative_pose", "judgment", slots, (), int((i, j) != (a, b)), n)
         found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (i, j)]))
     return found
@@ -87,7 +87,9 @@ def views(seed: int) -> list[Asked]:
     for n, source in enumerate(FRAMES):
         others = [k for k in FRAMES if k != source]
         target = others[(3 * n) % 4]
-        slots = _poses.slots(motion(seed, source, target)) | camera_slots(camera_record(shot(seed, source)[2]))
+        slots = _poses.make_slots(motion(seed, source, target)) | make_camera_slots(
+            make_camera_record(shot(seed, source)[2])
+        )
         options = [word("option.image", n=str(k + 2)) for k in range(4)]
         question = asked(seed, "view_after_motion", "multi-choice", slots, options, others.index(target), n)
         found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (source, *others)]))
@@ -147,8 +149,8 @@ def rotated(question: Question, k: int) -> Question:
 
 
 def _two_cameras(seed: int, i: int, j: int) -> dict[str, str]:
-    first, second = (camera_record(shot(seed, k)[2]) for k in (i, j))
-    return camera_slots(first) | camera_slots(second, "_2")
+    first, second = (make_camera_record(shot(seed, k)[2]) for k in (i, j))
+    return make_camera_slots(first) | make_camera_slots(second, "_2")
 
 
 def _pixel(uv: FloatArray) -> list[int]:

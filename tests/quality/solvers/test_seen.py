@@ -57,7 +57,7 @@ def test_every_wording_is_read(task: str, form: QuestionType) -> None:
         elif task == "point_tracking":
             assert seen.read_point(question).tolist() == [761, 428]
             options = ("point 2", "point 1") if form == "multi-choice" else ("Yes", "No")
-            marks = seen.marked_points(seen.VisibleQuestion(task, form, "", question, context, options, ()))
+            marks = seen.list_marked_points(seen.VisibleQuestion(task, form, "", question, context, options, ()))
             assert [mark.tolist() for mark in marks] == [[598, 380], [748, 303]]
         else:
             assert {n: r.tolist() for n, r in seen.read_numbered_rects(context).items()} == {
@@ -102,10 +102,10 @@ def test_options_must_name_what_is_shown() -> None:
     images = (Image(b""), Image(b""))
     bare = seen.VisibleQuestion("view_after_motion", "multi-choice", "", "", "", ("image 2", "image 3"), images)
     with pytest.raises(Unread):
-        seen.candidate_images(bare)
-    assert seen.candidate_images(replace(bare, options=("image 2",))) == [images[1]]
+        seen.list_candidate_images(bare)
+    assert seen.list_candidate_images(replace(bare, options=("image 2",))) == [images[1]]
     with pytest.raises(Unread):
-        seen.candidate_images(replace(bare, options=("image 1",)))
+        seen.list_candidate_images(replace(bare, options=("image 1",)))
     listed = replace(bare, context=f"{word('list.point', n='1', point='(3, 4)')}", options=("point 2",))
     with pytest.raises(Unread):
-        seen.marked_points(listed)
+        seen.list_marked_points(listed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.core.rng import bytes_digest
+from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.item_source import ItemSource
@@ -168,7 +168,7 @@ def image_name(data: bytes) -> str:
     """
     for sign, suffix in _SIGNS:
         if data.startswith(sign):
-            return f"{bytes_digest(data)}.{suffix}"
+            return f"{digest_bytes(data)}.{suffix}"
     raise RowError("image", f"{data[:8]!r}, which begins no image", "image_unreadable")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.metrics import micro
@@ -139,11 +139,11 @@ class _Log:
 
         name = f"{self.job.name}_{self.stage.replace('-', '_')}" if self.stage else self.job.name
         ids = list(dict.fromkeys(_sample_id(line) for line in lines))
-        identity = stable_hash(self.header.spec, self.header.dataset, self.stage)
+        identity = hash_stably(self.header.spec, self.header.dataset, self.stage)
         return EvalSpec(
             eval_id=identity,
             run_id=identity,
-            task_id=stable_hash(self.header.dataset, self.stage),
+            task_id=hash_stably(self.header.dataset, self.stage),
             created=_format_time(min(line.time for line in lines)),
             task=name,
             dataset=EvalDataset(name=self.job.name, samples=len(ids), sample_ids=ids),

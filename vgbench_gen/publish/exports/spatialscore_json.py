@@ -10,7 +10,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.prompting import full_text, prompt_set
-from vgbench_gen.importers.base import origin_index
+from vgbench_gen.importers.base import read_origin_index
 from vgbench_gen.publish.export import Export, exports
 from vgbench_gen.publish.export_job import ExportRow, Job
 
@@ -43,6 +43,6 @@ def _make_row(row: ExportRow, benchmark: str) -> dict[str, Any]:
         "answer": item.answer,
         "img_paths": [f"./{path}" for path in row.images],
         "source": item.benchmark.rpartition("/")[2] or benchmark,
-        "index_origin": origin_index(item),
+        "index_origin": read_origin_index(item),
         "category_origin": item.category_origin,
     }

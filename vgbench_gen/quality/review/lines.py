@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.rng import canonical_json, stable_hash
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Item
 
 SCHEMA: Literal[1] = 1
@@ -90,7 +90,7 @@ class ReviewLine(BaseModel):
 
     def to_bytes(self) -> bytes:
         """The line as canonical JSON with its newline."""
-        return canonical_json(self.model_dump(mode="json", by_alias=True)).encode() + b"\n"
+        return format_canonical_json(self.model_dump(mode="json", by_alias=True)).encode() + b"\n"
 
 
 def keep_last(lines: Iterable[ReviewLine]) -> list[ReviewLine]:
@@ -104,7 +104,7 @@ def keep_last(lines: Iterable[ReviewLine]) -> list[ReviewLine]:
 def item_digest(item: Item) -> str:
     """Digest of what a reviewer sees and judges: words, options, answer, images. Place and split do not count."""
     shown = [item.id, item.question, item.context, list(item.options), item.answer, item.unit, list(item.images)]
-    return stable_hash(canonical_json(shown), size=12)
+    return hash_stably(format_canonical_json(shown), size=12)
 
 
 def normalise_name(text: str) -> str:

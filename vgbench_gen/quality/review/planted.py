@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.rng import rng_for, stable_hash
+from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.review.lines import KINDS, Kind
 from vgbench_gen.quality.review.queue import ReviewItem
@@ -75,7 +75,7 @@ def choose_planted(
     alike = [e for e in pool if (e.task, e.form, e.source) in cells]
     order = [alike[k] for k in rng_for(0, "planted", *key).permutation(len(alike)).tolist()]
     order.sort(key=lambda e: e.id in inside or e.group in inside)
-    first = int(stable_hash("planted kinds", *key), 16)
+    first = int(hash_stably("planted kinds", *key), 16)
     return [(e, KINDS[(first + n) % len(KINDS)]) for n, e in enumerate(order[:number])]
 
 

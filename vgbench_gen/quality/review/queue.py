@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item, QuestionType
 from vgbench_gen.quality.review.lines import CANNOT_TELL, item_digest
 
@@ -126,7 +126,7 @@ def _sample_items(entries: Sequence[ReviewItem], most: int) -> list[ReviewItem]:
     cells: dict[tuple[str, str], list[ReviewItem]] = defaultdict(list)
     for e in entries:
         cells[e.task, e.source].append(e)
-    by_hash = (sorted(cell, key=lambda e: stable_hash("review sample", e.id)) for cell in cells.values())
+    by_hash = (sorted(cell, key=lambda e: hash_stably("review sample", e.id)) for cell in cells.values())
     kept = {e.id for cell in by_hash for e in cell[:most]}
     return [e for e in entries if e.id in kept]
 
@@ -136,14 +136,14 @@ def split_batches(entries: Sequence[ReviewItem], size: int = BATCH) -> list[tupl
 
     Items are spread over the batches by hash; the name is a digest of the batch's ids.
     """
-    spread = sorted(entries, key=lambda e: stable_hash("review queue", e.id))
+    spread = sorted(entries, key=lambda e: hash_stably("review queue", e.id))
     parts = [spread[k : k + size] for k in range(0, len(spread), size)]
-    return [(stable_hash("review batch", *(e.id for e in part)), part) for part in parts]
+    return [(hash_stably("review batch", *(e.id for e in part)), part) for part in parts]
 
 
 def place_token(reviewer: str, batch: str, turn: int, item_id: str, planted: bool) -> str:
     """Hash by which a reviewer's items of a batch are ordered; also the name of the place in an address."""
-    return stable_hash("review place", reviewer, batch, str(turn), item_id, str(planted))
+    return hash_stably("review place", reviewer, batch, str(turn), item_id, str(planted))
 
 
 def read_ids(path: Path) -> tuple[str, ...]:

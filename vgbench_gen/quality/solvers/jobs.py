@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.dataset import Dataset, load
@@ -107,7 +107,7 @@ def plan(
 def _sample(questions: Sequence[Question], count: int) -> list[Question]:
     if not count or len(questions) <= count:
         return list(questions)
-    order = sorted(range(len(questions)), key=lambda k: (stable_hash("solvers", questions[k].group), k))
+    order = sorted(range(len(questions)), key=lambda k: (hash_stably("solvers", questions[k].group), k))
     chosen: list[int] = []
     for _, same in groupby(order, key=lambda k: questions[k].group):
         if len(chosen) >= count:

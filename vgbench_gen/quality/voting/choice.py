@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.voting.rule import Balance
 
@@ -141,7 +141,7 @@ def _make_cells(
     cells: _Cells = {}
     for one in candidates:
         key = (name(one), one.task, one.form, one.kind, one.options, one.rank >= 0, one.source)
-        order = (one.id not in accepted, one.twin not in both, stable_hash("hard", str(seed), one.twin or one.id))
+        order = (one.id not in accepted, one.twin not in both, hash_stably("hard", str(seed), one.twin or one.id))
         cells.setdefault(key, _ChoiceCell(one.kind, one.options)).add(one, order)
     return {key: cells[key] for key in sorted(cells)}
 

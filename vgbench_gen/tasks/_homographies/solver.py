@@ -12,7 +12,7 @@ import numpy as np
 
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.tasks.solving import Image, ImageRule, Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import candidate_images, read_matrices
+from vgbench_gen.tasks.solving.seen import list_candidate_images, read_matrices
 
 SIDE = 320
 _INLIER_PX = 2.0  # at the working size
@@ -35,10 +35,10 @@ def pair_matrices(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
 def pair_images(seen: VisibleQuestion) -> list[tuple[FloatArray, Image]]:
     """`Pairs` where the question states one matrix and the options are images."""
     H = _read_one(seen.question)
-    return [(H, image) for image in candidate_images(seen)]
+    return [(H, image) for image in list_candidate_images(seen)]
 
 
-def homography_solvers(pairs: Pairs) -> tuple[Solver, ...]:
+def make_homography_solvers(pairs: Pairs) -> tuple[Solver, ...]:
     """The solvers of a task whose options stand in `pairs`."""
 
     def score_by_matches(seen: VisibleQuestion) -> FloatArray:
@@ -57,16 +57,16 @@ def homography_solvers(pairs: Pairs) -> tuple[Solver, ...]:
 
     def score_by_warping(seen: VisibleQuestion) -> FloatArray:
         """How well image 1, warped by the stated matrix, explains the other image (-1 to 1)."""
-        return np.array([_explained(seen.images[0], H, image) for H, image in pairs(seen)])
+        return np.array([_correlate_warped(seen.images[0], H, image) for H, image in pairs(seen)])
 
     return Solver("features and a robust fit", score_by_matches, 95.0), Solver("warp and compare", score_by_warping)
 
 
-def border_rule(pairs: Pairs) -> ImageRule:
+def make_border_rule(pairs: Pairs) -> ImageRule:
     """Overlap of the stated warp's black border with that of the image; no content is looked at."""
 
     def score_by_border(seen: VisibleQuestion) -> FloatArray:
-        return np.array([_same_border(H, image) for H, image in pairs(seen)])
+        return np.array([_compare_borders(H, image) for H, image in pairs(seen)])
 
     return ImageRule("border shape", score_by_border, "a warp shows its border by design")
 
@@ -93,26 +93,26 @@ def _corner_error(a: FloatArray, b: FloatArray, image: Image) -> float:
     width, height = image.size
     corners = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], dtype=np.float64)
     with np.errstate(all="ignore"):
-        gap = np.linalg.norm(_moved(a, corners) - _moved(b, corners), axis=1).mean() / image.diagonal_px
+        gap = np.linalg.norm(_warp_points(a, corners) - _warp_points(b, corners), axis=1).mean() / image.diagonal_px
     return float(gap) if np.isfinite(gap) else 1e6
 
 
-def _moved(H: FloatArray, uv: FloatArray) -> FloatArray:
+def _warp_points(H: FloatArray, uv: FloatArray) -> FloatArray:
     moved = np.concatenate([uv, np.ones((len(uv), 1))], axis=1) @ H.T
     return np.asarray(moved[:, :2] / moved[:, 2:])
 
 
-def _explained(source: Image, H: FloatArray, target: Image) -> float:
+def _correlate_warped(source: Image, H: FloatArray, target: Image) -> float:
     """Correlation (-1 to 1) of the warped source with the target, where the source has content."""
     small, shown = source.shrunk(_WARP_SIDE), target.shrunk(_WARP_SIDE)
     if shown.shape != small.shape:
         return -1.0
-    at_size = _at_size(H, source, small.shape)
-    covered = _warped(np.full(small.shape, 255, np.uint8), at_size)
+    at_size = _rescale_homography(H, source, small.shape)
+    covered = _warp_image(np.full(small.shape, 255, np.uint8), at_size)
     valid = cv2.erode(covered, np.ones((5, 5), np.uint8)) > 250
     a, b = (
         cv2.GaussianBlur(image, (0, 0), _BLUR_PX)[valid].astype(np.float64)
-        for image in (_warped(small, at_size), shown)
+        for image in (_warp_image(small, at_size), shown)
     )
     if len(a) < _PIXELS_MIN:
         return -1.0
@@ -120,20 +120,20 @@ def _explained(source: Image, H: FloatArray, target: Image) -> float:
     return float((a * b).sum() / max(np.sqrt((a * a).sum() * (b * b).sum()), 1e-9))
 
 
-def _same_border(H: FloatArray, image: Image) -> float:
+def _compare_borders(H: FloatArray, image: Image) -> float:
     """Overlap (0 to 1) of what the warp covers with what is not black."""
     gray = cv2.cvtColor(image.small, cv2.COLOR_RGB2GRAY)
-    covered = _warped(np.full(gray.shape, 255, np.uint8), _at_size(H, image, gray.shape)) > 127
+    covered = _warp_image(np.full(gray.shape, 255, np.uint8), _rescale_homography(H, image, gray.shape)) > 127
     content = cv2.morphologyEx((gray > _BLACK).astype(np.uint8), cv2.MORPH_CLOSE, np.ones((9, 9), np.uint8)) > 0
     return float((covered & content).sum() / max((covered | content).sum(), 1))
 
 
-def _warped(image: ColorArray, H: FloatArray) -> ColorArray:
+def _warp_image(image: ColorArray, H: FloatArray) -> ColorArray:
     warped = cv2.warpPerspective(image, H, image.shape[1::-1], flags=cv2.INTER_LINEAR)
     return np.asarray(warped, dtype=np.uint8)
 
 
-def _at_size(H: FloatArray, image: Image, shape: tuple[int, ...]) -> FloatArray:
+def _rescale_homography(H: FloatArray, image: Image, shape: tuple[int, ...]) -> FloatArray:
     """The homography between images resized, edge-aligned, to `shape` (rows, columns)."""
     sx, sy = np.array(shape[1::-1]) / np.array(image.size)
     resize = np.array([[sx, 0, sx / 2 - 0.5], [0, sy, sy / 2 - 0.5], [0, 0, 1]])

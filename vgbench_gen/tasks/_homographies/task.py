@@ -16,7 +16,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.rng import stable_hash
+from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import homography
@@ -24,8 +24,8 @@ from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies.checks import check_warps
 from vgbench_gen.tasks._homographies.gates import HomographyGates
-from vgbench_gen.tasks._proposals import moved
-from vgbench_gen.tasks.base import Task, reject, with_margins
+from vgbench_gen.tasks._proposals import move_numbers
+from vgbench_gen.tasks.base import Task, add_margins, reject
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.text import lint, numbers
 
@@ -33,7 +33,8 @@ PER_FRAME = 2
 DRAWS = 60  # three in four draws pass the gates
 AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pixel apart is another convention
 
-# Ranges of the components. Wider ones mostly fail `kept_min` or the ceiling; see `component_moves_d` for the least.
+# Ranges of the components. Wider ones mostly fail `kept_min` or the ceiling; for the least see
+# `measure_component_moves_d`.
 ANGLE_MAX_DEG = 30.0
 SCALE_MIN, SCALE_MAX = 0.6, 1.35
 SHIFT_MAX_D = 0.22
@@ -45,7 +46,7 @@ _FAR_OUTSIDE = -1e6  # what a coordinate image holds beyond its border; a trace 
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Parameters of `geometry.homography.similarity_perspective`; a component at its default is absent."""
+    """Parameters of `geometry.homography.make_similarity_perspective`; a component at its default is absent."""
 
     angle_deg: float = 0.0
     scale: float = 1.0
@@ -56,7 +57,7 @@ class Components:
 
     def matrix(self, width: int, height: int) -> FloatArray:
         """(3, 3) before rounding."""
-        return homography.similarity_perspective(
+        return homography.make_similarity_perspective(
             width, height, self.angle_deg, self.scale, self.tx_px, self.ty_px, self.px, self.py
         )
 
@@ -79,7 +80,7 @@ class Components:
         return {name: float(getattr(self, name)) for name in self.__slots__}
 
 
-def printed_matrix(H: FloatArray) -> FloatArray:
+def round_as_printed(H: FloatArray) -> FloatArray:
     """H (3, 3) as a reader of its four significant digits gets it back."""
     return np.array([[float(numbers.significant(x)) for x in row] for row in H.tolist()])
 
@@ -105,7 +106,7 @@ def sample_components(width: int, height: int, rng: np.random.Generator) -> Comp
     )
 
 
-def component_moves_d(components: Components, width: int, height: int) -> float:
+def measure_component_moves_d(components: Components, width: int, height: int) -> float:
     """How far the weakest present component alone moves the corners, per cent of the diagonal."""
     alone = np.stack([part.matrix(width, height) for part in components.parts()])
     return 100 * float(homography.corner_moves_px(alone, width, height).min()) / float(np.hypot(width, height))
@@ -116,12 +117,12 @@ def warp_problem(H: FloatArray, width: int, height: int, gates: HomographyGates)
 
     Remembered: every pair of a pool asks again whether its members are valid.
     """
-    return _warp_problem(_key(H), width, height, gates)
+    return _warp_problem(_make_key(H), width, height, gates)
 
 
 @lru_cache(maxsize=4096)
 def _warp_problem(H: bytes, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
-    matrix, margins = _matrix(H), Margins()
+    matrix, margins = _read_matrix(H), Margins()
     try:
         denominators = homography.denominators(matrix, width, height)
     except GeometryError:
@@ -151,9 +152,9 @@ def sample_pool(
             break
         components = sample_components(width, height, rng)
         margins = Margins()
-        moves_d = component_moves_d(components, width, height)
+        moves_d = measure_component_moves_d(components, width, height)
         if margins.at_least("component", moves_d, gates.component_min_d):
-            H = printed_matrix(components.matrix(width, height))
+            H = round_as_printed(components.matrix(width, height))
             problem, ratios = warp_problem(H, width, height, gates)
             margins.ratios.update(ratios)
         else:
@@ -164,7 +165,7 @@ def sample_pool(
         entries = H.ravel().tolist()
         pool.append(
             Candidate(
-                f"warp:{stable_hash(numbers.matrix_line(H, numbers.significant), size=4)}",
+                f"warp:{hash_stably(numbers.matrix_line(H, numbers.significant), size=4)}",
                 H,
                 show={"H": entries},
                 evidence={
@@ -179,29 +180,29 @@ def sample_pool(
 
 def corners_px(H: FloatArray, width: int, height: int) -> FloatArray:
     """(4, 2) images of the corner pixels; remembered, since every pair of a pool asks for them."""
-    return _corners_px(_key(H), width, height)
+    return _corners_px(_make_key(H), width, height)
 
 
 @lru_cache(maxsize=4096)
 def _corners_px(H: bytes, width: int, height: int) -> FloatArray:
     try:
-        corners = homography.apply(_matrix(H), homography.image_corners(width, height))
+        corners = homography.apply(_read_matrix(H), homography.image_corners(width, height))
     except GeometryError:
         corners = np.full((4, 2), np.nan)
     corners.flags.writeable = False
     return corners
 
 
-def _key(H: FloatArray) -> bytes:
+def _make_key(H: FloatArray) -> bytes:
     return np.ascontiguousarray(H, dtype=np.float64).tobytes()
 
 
-def _matrix(key: bytes) -> FloatArray:
+def _read_matrix(key: bytes) -> FloatArray:
     return np.frombuffer(key, dtype=np.float64).reshape(3, 3)
 
 
 @lru_cache(maxsize=4)
-def _coordinate_image(width: int, height: int) -> Float32Array:
+def _make_coordinate_image(width: int, height: int) -> Float32Array:
     """(height, width, 2) float32: each pixel holds its own (u, v)."""
     u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
     image = np.stack([u, v], axis=-1)
@@ -209,7 +210,7 @@ def _coordinate_image(width: int, height: int) -> Float32Array:
     return image
 
 
-def warped_correspondences(H: FloatArray, width: int, height: int) -> tuple[FloatArray, FloatArray]:
+def warp_correspondences(H: FloatArray, width: int, height: int) -> tuple[FloatArray, FloatArray]:
     """(source (N, 2), target (N, 2)) pixels as the warp of `store.pictures` pairs them on a grid of target pixels.
 
     Coordinates travel through the warp as colours would; no formula for where a pixel goes is used here. Only every
@@ -218,7 +219,7 @@ def warped_correspondences(H: FloatArray, width: int, height: int) -> tuple[Floa
     step_u, step_v = max(1, (width - 1) // (_GRID - 1)), max(1, (height - 1) // (_GRID - 1))
     columns, rows = min(_GRID, width), min(_GRID, height)
     warped = cv2.warpPerspective(
-        _coordinate_image(width, height),
+        _make_coordinate_image(width, height),
         np.diag([1 / step_u, 1 / step_v, 1.0]) @ H,
         (columns, rows),
         flags=cv2.INTER_LINEAR,
@@ -287,20 +288,20 @@ class HomographyTask(Task):
             return reject(self, view, key, "no_option_set", len(pool), 4)
         margins = Margins(dict(drawn.truth_candidate.evidence["margins"]))
         margins.at_least("keypoints", frame.corner_count, gates.keypoints_min)
-        return with_margins(drawn, key, margins.ratios)
+        return add_margins(drawn, key, margins.ratios)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Least squares (DLT) over what the warp that is shown does to coordinates."""
         width, height = view.frame(fact.frame_ids[0]).camera.size
         shown = np.array(fact.truth_candidate.show["H"], dtype=np.float64).reshape(3, 3)
-        source, target = warped_correspondences(shown, width, height)
-        return homography.from_points(source, target)
+        source, target = warp_correspondences(shown, width, height)
+        return homography.fit_to_points(source, target)
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """The matrix through the four stored corners."""
         width, height = evidence["fact"]["size"]
         stored = np.array(evidence["truth"]["evidence"]["corners_px"], dtype=np.float64)
-        return self.rounded(homography.from_points(homography.image_corners(width, height), stored))
+        return self.rounded(homography.fit_to_points(homography.image_corners(width, height), stored))
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Corner error of the two routes over half a pixel."""
@@ -315,7 +316,7 @@ class HomographyTask(Task):
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """Four significant digits."""
-        return printed_matrix(value)
+        return round_as_printed(value)
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Corner error over the required share of the diagonal."""
@@ -372,10 +373,10 @@ class HomographyTask(Task):
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """The warp; a component that is named absent stays absent."""
-        values = [x if x in (0.0, 1.0) else near for x, near in zip(numbers, moved(numbers, rng), strict=True)]
+        values = [x if x in (0.0, 1.0) else near for x, near in zip(numbers, move_numbers(numbers, rng), strict=True)]
         components, (width, height) = Components(*values), fact.evidence["size"]
         try:
-            H = printed_matrix(components.matrix(width, height))
+            H = round_as_printed(components.matrix(width, height))
         except GeometryError:
             return None
         return Candidate("", H, show={"H": H.ravel().tolist()})
@@ -396,6 +397,6 @@ class HomographyTask(Task):
         return 100 * self.metric(a.value, b.value, fact) / float(np.hypot(*fact.evidence["size"]))
 
 
-def warped_picture(base: str, candidate: Candidate, size: tuple[int, int]) -> Picture:
+def warp_picture(base: str, candidate: Candidate, size: tuple[int, int]) -> Picture:
     """The base image warped by a candidate's matrix to its own size."""
     return Picture(base, ({"op": "warp", "H": list(candidate.show["H"]), "size": list(size)},))

@@ -44,7 +44,7 @@ class Crop:
     margins: dict[str, float]
 
 
-def output_size(camera: Camera) -> tuple[int, int]:
+def compute_output_size(camera: Camera) -> tuple[int, int]:
     """(width, height) in pixels that every crop of a frame is resized to."""
     scale = min(1.0, LONG_SIDE_PX / max(camera.size))
     return max(1, round(camera.width * scale)), max(1, round(camera.height * scale))
@@ -52,10 +52,10 @@ def output_size(camera: Camera) -> tuple[int, int]:
 
 def crop_camera(camera: Camera, rect: Rect, size: tuple[int, int]) -> Camera:
     """The camera of a crop resized to `size`."""
-    return cameras.resized(cameras.cropped(camera, *rect), *size)
+    return cameras.resize_camera(cameras.crop_camera(camera, *rect), *size)
 
 
-def off_centre(camera: Camera, axis: int) -> float:
+def measure_off_centre(camera: Camera, axis: int) -> float:
     """Signed distance of the principal point from the image centre along x (0) or y (1), in image sides."""
     middle = (camera.size[axis] - 1) / 2
     return float(((camera.cx, camera.cy)[axis] - middle) / camera.size[axis])
@@ -117,19 +117,19 @@ def crop_problem(crop: Rect, structure: Structure, gates: CameraGates, margins: 
     return "" if margins.at_least("structure", best, 1.0) else "structure"
 
 
-def off_centre_crops(
+def propose_off_centre_crops(
     frame: ViewFrame, count: int, gates: CameraGates, rng: np.random.Generator, axis: int
 ) -> tuple[list[Crop], dict[str, int]]:
     """Up to `count` gated crops with the principal point off-centre along x (0) or y (1), and what dropped others."""
-    size, structure = output_size(frame.camera), Structure(frame)
+    size, structure = compute_output_size(frame.camera), Structure(frame)
     kept: list[Crop] = []
     dropped: dict[str, int] = {}
-    for rect in _off_centre_rects(frame.camera, gates, rng, axis):
+    for rect in _propose_off_centre_rects(frame.camera, gates, rng, axis):
         if len(kept) == count:
             break
         margins = Margins()
         camera = crop_camera(frame.camera, rect, size)
-        off = abs(off_centre(camera, axis))
+        off = abs(measure_off_centre(camera, axis))
         if not margins.at_least("off_centre", off, gates.principal_off_centre_min) or off > OFF_CENTRE_MAX:
             problem = "off_centre"
         else:
@@ -141,23 +141,23 @@ def off_centre_crops(
     return kept, dropped
 
 
-def ladder_crops(
+def propose_ladder_crops(
     frame: ViewFrame, count: int, gates: CameraGates, rng: np.random.Generator, axis: int, by_angle: bool
 ) -> tuple[list[Crop], dict[str, int]]:
     """As above, for fields of view or focal lengths along an axis: whole sets of four with the required gaps.
 
     Three gaps take most of what one frame offers, so crops drawn one by one would rarely make a set.
     """
-    size, structure = output_size(frame.camera), Structure(frame)
+    size, structure = compute_output_size(frame.camera), Structure(frame)
     kept: list[Crop] = []
     dropped: dict[str, int] = {}
-    for ladder in _ladders(frame.camera, gates, rng, axis, by_angle):
+    for ladder in _draw_ladders(frame.camera, gates, rng, axis, by_angle):
         if len(kept) + 4 > count:
             break
         members: list[Crop] = []
         for target in ladder:
             for place in rng.random((PLACES, 2)):
-                rect = _rect_near(frame.camera, float(target), place, gates, axis, by_angle)
+                rect = _find_rect_near(frame.camera, float(target), place, gates, axis, by_angle)
                 margins = Margins()
                 problem = "out_of_reach" if rect is None else crop_problem(rect, structure, gates, margins)
                 if rect is not None and not problem:
@@ -175,7 +175,9 @@ def ladder_crops(
     return kept, dropped
 
 
-def _ladders(camera: Camera, gates: CameraGates, rng: np.random.Generator, axis: int, by_angle: bool) -> FloatArray:
+def _draw_ladders(
+    camera: Camera, gates: CameraGates, rng: np.random.Generator, axis: int, by_angle: bool
+) -> FloatArray:
     """(at most LADDERS, 4) in random order, uniform over all sets with the gaps and within the ceiling.
 
     Fields of view in degrees, or logarithms of the zoom.
@@ -196,7 +198,7 @@ def _ladders(camera: Camera, gates: CameraGates, rng: np.random.Generator, axis:
     return np.asarray(rng.permuted(ladders, axis=1))
 
 
-def _rect_near(
+def _find_rect_near(
     camera: Camera, target: float, place: FloatArray, gates: CameraGates, axis: int, by_angle: bool
 ) -> Rect | None:
     """The crop at a relative place that comes nearest to a field of view or log-zoom; None where none comes near."""
@@ -217,7 +219,9 @@ def _rect_near(
     return int(x0[best]), int(y0[best]), int(widths[best]), int(heights[best])
 
 
-def _off_centre_rects(camera: Camera, gates: CameraGates, rng: np.random.Generator, axis: int) -> Iterator[Rect]:
+def _propose_off_centre_rects(
+    camera: Camera, gates: CameraGates, rng: np.random.Generator, axis: int
+) -> Iterator[Rect]:
     """Rectangles of the frame's shape: zoom log-uniform, place by the wanted offset along `axis`, else uniform."""
     # Nearer than this to the whole frame the principal point cannot be off-centre enough.
     zoom_min = 1 + 2 * gates.principal_off_centre_min

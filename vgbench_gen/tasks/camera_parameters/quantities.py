@@ -15,14 +15,14 @@ ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
 CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
 
 
-def parameter(camera: Camera, ask: str) -> float:
+def compute_parameter(camera: Camera, ask: str) -> float:
     """One of the six, unrounded, pixels or degrees."""
     if ask in ANGLES:
         return cameras.fov_deg(camera)[ASK_AXIS[ask]]
     return {"fx": camera.fx, "fy": camera.fy, "cx": camera.cx, "cy": camera.cy}[ask]
 
 
-def parameter_by_rays(ask: str, K: FloatArray, rect: tuple[int, int, int, int], size: tuple[int, int]) -> float:
+def compute_parameter_by_rays(ask: str, K: FloatArray, rect: tuple[int, int, int, int], size: tuple[int, int]) -> float:
     """One of the six, unrounded, by the rays through the two edges of a crop.
 
     Args:
@@ -45,17 +45,17 @@ def parameter_by_rays(ask: str, K: FloatArray, rect: tuple[int, int, int, int], 
     return float(-focal * rays[0, axis] - 0.5 if ask in CENTRES else focal)
 
 
-def rounded_as(value: float, ask: str) -> FloatArray:
+def round_as_printed(value: float, ask: str) -> FloatArray:
     """(1,) as printed for that kind of question."""
-    return np.array([float(fixed(float(value), decimals_of(ask)))])
+    return np.array([float(fixed(float(value), get_decimals(ask)))])
 
 
-def decimals_of(ask: str) -> int:
+def get_decimals(ask: str) -> int:
     """Printed decimals of that kind of question."""
     return 1 if ask in ANGLES else 0
 
 
-def shown_crop(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
+def read_shown_crop(show: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
     """((x0, y0, width, height) of the crop in its frame, (width, height) as shown) of a candidate, pixels."""
     x0, y0, width, height = (int(x) for x in show["rect"])
     out_width, out_height = (int(x) for x in show["size"])

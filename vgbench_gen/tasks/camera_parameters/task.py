@@ -22,20 +22,25 @@ from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror
-from vgbench_gen.tasks._proposals import moved, ranged
-from vgbench_gen.tasks.base import reject, tasks, with_margins
+from vgbench_gen.tasks._proposals import make_range, move_numbers
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
-from vgbench_gen.tasks.camera_parameters.crops import Crop, ladder_crops, off_centre_crops, output_size
+from vgbench_gen.tasks.camera_parameters.crops import (
+    Crop,
+    compute_output_size,
+    propose_ladder_crops,
+    propose_off_centre_crops,
+)
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
     CENTRES,
-    decimals_of,
-    parameter,
-    parameter_by_rays,
-    rounded_as,
-    shown_crop,
+    compute_parameter,
+    compute_parameter_by_rays,
+    get_decimals,
+    read_shown_crop,
+    round_as_printed,
 )
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
@@ -95,24 +100,24 @@ class CameraParameters(ScalarTask):
         key = f"{frame.id}/{ask}"
         gates, axis = self.limits, ASK_AXIS[ask]
         if ask in CENTRES:
-            crops, dropped = off_centre_crops(frame, self.pool_size, gates, rng, axis)
+            crops, dropped = propose_off_centre_crops(frame, self.pool_size, gates, rng, axis)
         else:
-            crops, dropped = ladder_crops(frame, self.pool_size, gates, rng, axis, by_angle=ask in ANGLES)
+            crops, dropped = propose_ladder_crops(frame, self.pool_size, gates, rng, axis, by_angle=ask in ANGLES)
         if len(crops) < 4:
             most = max(dropped, key=lambda name: dropped[name], default="none")
             return reject(self, view, key, f"crops_{most}", len(crops), 4, str(dropped))
-        size = output_size(frame.camera)
-        pool = tuple(_candidate(crop, ask, size) for crop in crops)
+        size = compute_output_size(frame.camera)
+        pool = tuple(_make_candidate(crop, ask, size) for crop in crops)
         fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence={"size": list(size)})
         drawn = self.with_drawn_truth(fact, rng)
         if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
-        return with_margins(drawn, key, crops[drawn.truth].margins)
+        return add_margins(drawn, key, crops[drawn.truth].margins)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Fit the pinhole equation to measured points and the output pixels where the resize puts them."""
         frame = view.frame(fact.frame_ids[0])
-        (x0, y0, width, height), (out_width, out_height) = shown_crop(fact.truth_candidate.show)
+        (x0, y0, width, height), (out_width, out_height) = read_shown_crop(fact.truth_candidate.show)
         u_out, u_base = _resize_map(x0, width, out_width, shrinking=out_width * out_height < width * height)
         v_out, v_base = _resize_map(y0, height, out_height, shrinking=out_width * out_height < width * height)
         base = np.stack(np.meshgrid(u_base, v_base), axis=-1).reshape(-1, 2)
@@ -137,12 +142,12 @@ class CameraParameters(ScalarTask):
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """From the rays through the two edges of the crop in the base camera."""
         K = np.asarray(evidence["cameras"][evidence["frame_ids"][0]]["K"], dtype=np.float64).reshape(3, 3)
-        rect, size = shown_crop(evidence["truth"]["show"])
-        return rounded_as(parameter_by_rays(evidence["ask"], K, rect, size), evidence["ask"])
+        rect, size = read_shown_crop(evidence["truth"]["show"])
+        return round_as_printed(compute_parameter_by_rays(evidence["ask"], K, rect, size), evidence["ask"])
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference over one unit of the last printed digit."""
-        return self.metric(fact.truth_candidate.value, second, fact) * 10.0 ** decimals_of(fact.ask)
+        return self.metric(fact.truth_candidate.value, second, fact) * 10.0 ** get_decimals(fact.ask)
 
     # --- answer space ----------------------------------------------------------------------------------------------
 
@@ -156,7 +161,7 @@ class CameraParameters(ScalarTask):
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """To a tenth, the finest of the kinds; values of a fact are already rounded by its kind."""
-        return rounded_as(float(value[0]), "hfov")
+        return round_as_printed(float(value[0]), "hfov")
 
     def printed(self, value: FloatArray) -> str:
         """The number alone; `text` knows the fact and with it decimals and unit."""
@@ -164,7 +169,7 @@ class CameraParameters(ScalarTask):
 
     def text(self, value: FloatArray, fact: Fact) -> str:
         """The value as an option text."""
-        return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), decimals_of(fact.ask)))
+        return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), get_decimals(fact.ask)))
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
@@ -211,7 +216,7 @@ class CameraParameters(ScalarTask):
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's rule: the truth times 1 + u, 5 to 15 % either way."""
         noise = float(rng.uniform(PAPER_NOISE_MIN, PAPER_NOISE_MAX)) * (1 if rng.random() < 0.5 else -1)
-        value = rounded_as(float(fact.truth_candidate.value[0]) * (1 + noise), fact.ask)
+        value = round_as_printed(float(fact.truth_candidate.value[0]) * (1 + noise), fact.ask)
         return Candidate(f"perturbed:{value[0]:g}", value)
 
     def proposal(self, fact: Fact) -> Proposal:
@@ -219,18 +224,18 @@ class CameraParameters(ScalarTask):
         width, height = fact.evidence["size"]
         side, size = (width, height)[ASK_AXIS[fact.ask]], {"width": str(width), "height": str(height)}
         if fact.ask in ANGLES:
-            return ranged("angle", NAMED_DEG[0], NAMED_DEG[1], 1, **size)
+            return make_range("angle", NAMED_DEG[0], NAMED_DEG[1], 1, **size)
         kind, shares = ("centre", NAMED_CENTRE) if fact.ask in CENTRES else ("focal", NAMED_FOCAL)
         # The long side gives the focal length of both axes: pixels are square.
         whole = side if fact.ask in CENTRES else max(width, height)
-        return ranged(kind, shares[0] * whole, shares[1] * whole, 0, **size)
+        return make_range(kind, shares[0] * whole, shares[1] * whole, 0, **size)
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """With the focal length that goes with it, by which the ceiling is measured."""
-        (value,) = moved(numbers, rng)
+        (value,) = move_numbers(numbers, rng)
         if not value > 0 or (fact.ask in ANGLES and value >= 180):
             return None
-        printed, evidence = rounded_as(value, fact.ask), {}
+        printed, evidence = round_as_printed(value, fact.ask), {}
         if fact.ask in ANGLES:
             side = fact.evidence["size"][ASK_AXIS[fact.ask]]
             evidence = {"fx": side / 2 / float(np.tan(np.radians(printed[0] / 2)))}
@@ -268,9 +273,9 @@ class CameraParameters(ScalarTask):
 
     def pictures(self, fact: Fact) -> tuple[Picture, ...]:
         """The crop of the truth."""
-        rect, size = shown_crop(fact.truth_candidate.show)
+        rect, size = read_shown_crop(fact.truth_candidate.show)
         op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
-        return (_mirror.picture(fact, fact.frame_ids[0], op),)
+        return (_mirror.make_picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Quantity, unit, definition and the size of the image as shown."""
@@ -303,13 +308,13 @@ class CameraParameters(ScalarTask):
 
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options."""
-        value = fixed(float(fact.truth_candidate.value[0]), decimals_of(fact.ask))
+        value = fixed(float(fact.truth_candidate.value[0]), get_decimals(fact.ask))
         answer = word(f"answer.{self.unit_key(fact)}", value=value)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
     def claim_noise_max(self, fact: Fact) -> float:
         """Principal points are claimed to within pixels, everything else to within a share."""
-        truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -decimals_of(fact.ask)
+        truth, last_digit = float(fact.truth_candidate.value[0]), 10.0 ** -get_decimals(fact.ask)
         within = self.centre_tolerance_px(fact) if fact.ask in CENTRES else self.claim_tolerance * truth
         return within / 2 + last_digit / 2
 
@@ -335,7 +340,7 @@ class CameraParameters(ScalarTask):
                 # Of a wide angle, half the tolerance is more than half the margin: too far off to count as the same.
                 half = min(half, (self.limits.fov_gap_min_deg / 2 - 0.05) / value)
             noise = float(rng.uniform(-half, half))
-            return rounded_as(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
+            return round_as_printed(value + noise if fact.ask in CENTRES else value * (1 + noise), fact.ask)
 
         claimed = noisy(fact.truth_candidate)
         if claimed is None:
@@ -359,32 +364,32 @@ class CameraParameters(ScalarTask):
         """The mirrored image: the same camera but for cx, which is counted from the other side."""
         base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(fact.evidence["size"][0])
         second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
-        turn = partial(_mirrored, ask=fact.ask, base_width=base_width, out_width=out_width)
+        turn = partial(_mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
         return _mirror.counterpart(self, fact, turn, second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)
-        return Claim({"claim": fixed(float(value[0]), decimals_of(fact.ask))}, value, off, key)
+        return Claim({"claim": fixed(float(value[0]), get_decimals(fact.ask))}, value, off, key)
 
 
-def _candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
+def _make_candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
     return Candidate(
         "crop:" + ",".join(map(str, crop.rect)),
-        rounded_as(parameter(crop.camera, ask), ask),
+        round_as_printed(compute_parameter(crop.camera, ask), ask),
         show={"rect": list(crop.rect), "size": list(size)},
-        evidence={"zoom": crop.zoom, **{name: parameter(crop.camera, name) for name in ASK_AXIS}},
+        evidence={"zoom": crop.zoom, **{name: compute_parameter(crop.camera, name) for name in ASK_AXIS}},
     )
 
 
-def _mirrored(member: Candidate, ask: str, base_width: int, out_width: int) -> Candidate:
+def _mirror_candidate(member: Candidate, ask: str, base_width: int, out_width: int) -> Candidate:
     value, show, evidence = member.value, dict(member.show), dict(member.evidence)
     if "cx" in evidence:
         evidence["cx"] = out_width - 1 - float(evidence["cx"])
     if ask == "cx":
         # A computed decoy has no camera, and its whole pixels stay whole.
-        value = rounded_as(evidence.get("cx", out_width - 1 - float(value[0])), ask)
+        value = round_as_printed(evidence.get("cx", out_width - 1 - float(value[0])), ask)
     if "rect" in show:
-        (x0, y0, width, height), _ = shown_crop(show)
+        (x0, y0, width, height), _ = read_shown_crop(show)
         show["rect"] = [base_width - x0 - width, y0, width, height]
     return replace(member, value=value, show=show, evidence=evidence)
 

@@ -10,7 +10,7 @@ from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
-from vgbench_gen.tasks.records import camera_from_record, stored_pose
+from vgbench_gen.tasks.records import read_camera_record, read_stored_pose
 
 CYCLE_PX = 1.0  # at most, there and back
 ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the place it stands for
@@ -19,28 +19,30 @@ ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the p
 def check_tracks(fact: Fact, gates: Gates) -> Problems:
     """Each point, from its pixel in image 1 at its depth, through the world onto the printed pixel of image 2, and
     back; a point and its pixel in image 2 where there is none in image 1."""
-    first, second = (camera_from_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
-    pose_1, pose_2 = (stored_pose(fact.evidence, frame_id) for frame_id in fact.frame_ids)
+    first, second = (read_camera_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
+    pose_1, pose_2 = (read_stored_pose(fact.evidence, frame_id) for frame_id in fact.frame_ids)
     allowed_px = gates.section(TrackGates).cycle_max_px_at_640
     found: Problems = []
     for option in fact.candidates:
         stored_m = np.array(option.evidence["point_2_m"], dtype=np.float64)
         if option.show.get("query") is None:
-            off = _distance(projection.project(second, stored_m)[0], option.value)
+            off = _measure_distance(projection.project(second, stored_m)[0], option.value)
             if not off <= CYCLE_PX + ROUNDING_PX:
-                found.append(("reprojection", f"{option.key}: its point lies {off:.2f} px from {_px(option.value)}"))
+                found.append(
+                    ("reprojection", f"{option.key}: its point lies {off:.2f} px from {_format_px(option.value)}")
+                )
             continue
         query, z_m = np.array(option.show["query"], dtype=np.float64), float(option.evidence["z_1_m"])
         world = poses.transform(pose_1, projection.back_project(first, query, np.array(z_m))[None])
         point_m = poses.transform(poses.invert(pose_2), world)[0]
         uv, z_2_m = projection.project(second, point_m)
-        off = _distance(uv, option.value)
-        if not (off <= CYCLE_PX + ROUNDING_PX and projection.in_image(second, option.value)):
-            found.append(("reprojection", f"{option.key}: its point lies {off:.2f} px from {_px(option.value)}"))
+        off = _measure_distance(uv, option.value)
+        if not (off <= CYCLE_PX + ROUNDING_PX and projection.is_in_image(second, option.value)):
+            found.append(("reprojection", f"{option.key}: its point lies {off:.2f} px from {_format_px(option.value)}"))
         if not np.linalg.norm(point_m - stored_m) <= 1e-3:
             found.append(("reprojection", f"{option.key}: point {stored_m.tolist()} stored, {point_m.tolist()} found"))
         back = poses.transform(pose_2, projection.back_project(second, option.evidence["uv_2_px"], z_2_m)[None])
-        cycle = _distance(projection.project_world(first, pose_1, back)[0][0], query)
+        cycle = _measure_distance(projection.project_world(first, pose_1, back)[0][0], query)
         if not cycle <= CYCLE_PX:
             found.append(("cycle", f"{option.key}: back in image 1 it lies {cycle:.2f} px from the query"))
         measured = float(option.evidence["cycle_px_at_640"])
@@ -49,9 +51,9 @@ def check_tracks(fact: Fact, gates: Gates) -> Problems:
     return found
 
 
-def _distance(a: FloatArray, b: FloatArray) -> float:
+def _measure_distance(a: FloatArray, b: FloatArray) -> float:
     return float(np.linalg.norm(a - b))
 
 
-def _px(value: FloatArray) -> str:
+def _format_px(value: FloatArray) -> str:
     return f"({value[0]:g}, {value[1]:g})"

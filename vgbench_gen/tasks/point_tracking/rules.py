@@ -6,49 +6,51 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
-from vgbench_gen.tasks.point_tracking.solver import patch_correlation
+from vgbench_gen.tasks.point_tracking.solver import correlate_patches
 from vgbench_gen.tasks.solving import Image, ImageRule, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import marked_points, read_point
+from vgbench_gen.tasks.solving.seen import list_marked_points, read_point
 
 
-def _from_query(seen: VisibleQuestion) -> FloatArray:
-    distance: FloatArray = np.linalg.norm(np.array(marked_points(seen)) - read_point(seen.question), axis=1)
+def _measure_from_query(seen: VisibleQuestion) -> FloatArray:
+    distance: FloatArray = np.linalg.norm(np.array(list_marked_points(seen)) - read_point(seen.question), axis=1)
     return distance
 
 
-def _same_pixel(seen: VisibleQuestion) -> FloatArray:
-    return -_from_query(seen)
+def _score_same_pixel(seen: VisibleQuestion) -> FloatArray:
+    return -_measure_from_query(seen)
 
 
-def _near_not_same(seen: VisibleQuestion) -> FloatArray:
+def _score_near_not_same(seen: VisibleQuestion) -> FloatArray:
     """Nearest to the query's pixel, leaving out a point that lies right there: cameras move little."""
-    distance = _from_query(seen)
+    distance = _measure_from_query(seen)
     there = distance <= 0.01 * seen.images[0].diagonal_px
     return np.where(there, -np.inf, -distance)
 
 
-def _central(seen: VisibleQuestion) -> FloatArray:
+def _score_central(seen: VisibleQuestion) -> FloatArray:
     middle = (np.array(seen.images[-1].size) - 1) / 2
-    distance: FloatArray = np.linalg.norm(np.array(marked_points(seen)) - middle, axis=1)
+    distance: FloatArray = np.linalg.norm(np.array(list_marked_points(seen)) - middle, axis=1)
     return -distance
 
 
-def _similar_patch(seen: VisibleQuestion) -> FloatArray:
+def _score_similar_patch(seen: VisibleQuestion) -> FloatArray:
     """Correlation of the surroundings as they are, neither turned nor scaled."""
     first, second, query = *seen.images, read_point(seen.question)
     unmoved = np.eye(2, 3)
     unit_px = max(*first.size, *second.size) / 640
-    return np.array([patch_correlation(first, second, query, mark, unmoved, unit_px) for mark in marked_points(seen)])
+    return np.array(
+        [correlate_patches(first, second, query, mark, unmoved, unit_px) for mark in list_marked_points(seen)]
+    )
 
 
-def _similar_colour(seen: VisibleQuestion) -> FloatArray:
+def _score_similar_colour(seen: VisibleQuestion) -> FloatArray:
     """Least difference in the mean colour inside the marker."""
     first, second = seen.images
-    wanted = _inside_marker(first, read_point(seen.question))
-    return -np.array([np.linalg.norm(_inside_marker(second, mark) - wanted) for mark in marked_points(seen)])
+    wanted = _read_inside_marker(first, read_point(seen.question))
+    return -np.array([np.linalg.norm(_read_inside_marker(second, mark) - wanted) for mark in list_marked_points(seen)])
 
 
-def _inside_marker(image: Image, uv: FloatArray) -> FloatArray:
+def _read_inside_marker(image: Image, uv: FloatArray) -> FloatArray:
     radius = int(StrokeSizes.of(*image.size).open_centre / np.sqrt(2))
     u, v = (int(x) for x in uv)
     patch = image.color[max(v - radius, 0) : v + radius + 1, max(u - radius, 0) : u + radius + 1]
@@ -58,9 +60,9 @@ def _inside_marker(image: Image, uv: FloatArray) -> FloatArray:
 
 
 RULES = (
-    ImageRule("same pixel", _same_pixel),
-    ImageRule("nearest to the pixel, not on it", _near_not_same),
-    ImageRule("nearest the centre", _central),
-    ImageRule("most similar patch", _similar_patch),
-    ImageRule("most similar colour", _similar_colour),
+    ImageRule("same pixel", _score_same_pixel),
+    ImageRule("nearest to the pixel, not on it", _score_near_not_same),
+    ImageRule("nearest the centre", _score_central),
+    ImageRule("most similar patch", _score_similar_patch),
+    ImageRule("most similar colour", _score_similar_colour),
 )

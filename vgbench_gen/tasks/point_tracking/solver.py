@@ -8,7 +8,7 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import marked_points, read_point
+from vgbench_gen.tasks.solving.seen import list_marked_points, read_point
 
 SIDE = 400
 _MATCHES_MIN = 12
@@ -28,7 +28,7 @@ def score_by_transfer(seen: VisibleQuestion) -> FloatArray:
     if len(seen.images) != 2:
         raise Unread(f"{len(seen.images)} images")
     first, second = seen.images
-    query, marks = read_point(seen.question), marked_points(seen)
+    query, marks = read_point(seen.question), list_marked_points(seen)
     a, b = _clean_matches(first, second, query, marks)
     unit_px = max(*first.size, *second.size) / SIDE
     scores = np.zeros(len(marks))
@@ -40,16 +40,16 @@ def score_by_transfer(seen: VisibleQuestion) -> FloatArray:
     keep = mask.ravel() > 0
     a, b = a[keep], b[keep]
     line = F @ np.array([*query, 1.0])
-    affine, spread_px = _local(a, b, query, unit_px)
+    affine, spread_px = _fit_local_map(a, b, query, unit_px)
     for k, mark in enumerate(marks):
         off_line = abs(line @ np.array([*mark, 1.0])) / max(np.hypot(*line[:2]), 1e-12) / unit_px
         off_place = float(np.linalg.norm(affine @ np.array([*query, 1.0]) - mark)) / spread_px
-        scores[k] = -_robust(off_line / _LINE_PX) - _robust(off_place)
-        scores[k] += _PATCH_WEIGHT * patch_correlation(first, second, query, mark, affine, unit_px)
+        scores[k] = -_weigh_robustly(off_line / _LINE_PX) - _weigh_robustly(off_place)
+        scores[k] += _PATCH_WEIGHT * correlate_patches(first, second, query, mark, affine, unit_px)
     return scores
 
 
-def _robust(x: float) -> float:
+def _weigh_robustly(x: float) -> float:
     return float(4 * np.log1p(x * x / 4))  # Cauchy: one broken cue must not outvote the others
 
 
@@ -65,7 +65,7 @@ def _clean_matches(
     return a[away], b[away]
 
 
-def _local(a: FloatArray, b: FloatArray, query: FloatArray, unit_px: float) -> tuple[FloatArray, float]:
+def _fit_local_map(a: FloatArray, b: FloatArray, query: FloatArray, unit_px: float) -> tuple[FloatArray, float]:
     """((2, 3) affine map from the first to the second image around the query, pixels it may be off there)."""
     distance = np.linalg.norm(a - query, axis=1)
     near = np.argsort(distance, kind="stable")[:_NEIGHBOURS]
@@ -81,7 +81,7 @@ def _local(a: FloatArray, b: FloatArray, query: FloatArray, unit_px: float) -> t
     return affine, float(residual + 6 * unit_px + 0.25 * distance[near[0]])
 
 
-def patch_correlation(
+def correlate_patches(
     first: Image, second: Image, query: FloatArray, mark: FloatArray, affine: FloatArray, unit_px: float
 ) -> float:
     """Correlation (-1 to 1) of the query's surroundings, bent by a map, with the mark's; drawn marks are left out.
@@ -94,8 +94,8 @@ def patch_correlation(
     here, there = query + offsets @ back.T, mark + offsets
     style_1, style_2 = StrokeSizes.of(*first.size), StrokeSizes.of(*second.size)
     clear = _clear(np.linalg.norm(here - query, axis=-1), style_1) & _clear(np.linalg.norm(offsets, axis=-1), style_2)
-    p, inside_1 = _sampled(first, here)
-    q, inside_2 = _sampled(second, there)
+    p, inside_1 = _sample_image(first, here)
+    q, inside_2 = _sample_image(second, there)
     clear &= inside_1 & inside_2
     if clear.sum() < _SAMPLES_MIN:
         return 0.0
@@ -108,7 +108,7 @@ def _clear(distance_px: FloatArray, style: StrokeSizes) -> BoolArray:
     return np.asarray((distance_px <= style.open_centre) | (distance_px > style.reach))
 
 
-def _sampled(image: Image, uv: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _sample_image(image: Image, uv: FloatArray) -> tuple[FloatArray, BoolArray]:
     width, height = image.size
     inside = (uv[..., 0] >= 0) & (uv[..., 0] <= width - 1) & (uv[..., 1] >= 0) & (uv[..., 1] <= height - 1)
     u, v = (np.clip(uv[..., k], -1e4, 1e4).astype(np.float32) for k in (0, 1))

@@ -22,16 +22,16 @@ from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _poses
-from vgbench_gen.tasks._noise import noisy_poses
-from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks._noise import perturb_poses
+from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
-from vgbench_gen.tasks.records import camera_from_record, camera_record, camera_slots
+from vgbench_gen.tasks.records import make_camera_record, make_camera_slots, read_camera_record
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
 
@@ -133,7 +133,7 @@ class PointTracking(Task):
             if problem is None and table.taken(i, j, used):
                 problem = ("pair_alike", float("nan"), float("nan"))
             if problem is None:
-                found = tracked.tracks(a, b, view, self.limits)
+                found = tracked.find_tracks(a, b, view, self.limits)
                 drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
                 rows = [k for k in drawn if self._confirmed(found, k, a, view)]
                 if len(rows) >= _CONFIRMED_MIN:
@@ -159,7 +159,7 @@ class PointTracking(Task):
         looked = motions.looked[pair.number]
         most: tuple[int, track_decoys.Wrong] | None = None
         for k in pair.rows:
-            there = track_decoys.wrong_places(found, k, 1, pair.number, motions, looked, view, gates, rng, loose)
+            there = track_decoys.find_wrong_places(found, k, 1, pair.number, motions, looked, view, gates, rng, loose)
             if there.fits or most is None or len(there.uv_px) > len(most[1].uv_px):
                 most = k, there
             # Where the first three drawn may stand beside it, the point is as likely to be the odd one out as they are:
@@ -169,8 +169,8 @@ class PointTracking(Task):
         if most is None:
             return "decoys_few", 0.0, 3.0
         k, there = most
-        back_places = track_decoys.wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
-        decoys = track_decoys.decoys(there, back_places)
+        back_places = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
+        decoys = track_decoys.make_decoys(there, back_places)
         truth = self._candidate(found, k)
         fact = self.new_fact(
             view, (truth, *decoys), frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px}
@@ -179,20 +179,20 @@ class PointTracking(Task):
             return "decoys_few", float(len(decoys)), 3.0
         candidates = fact.candidates
         if rng.random() < SAME_PIXEL_ODDS:
-            same = track_decoys.same_pixel(truth, found, view)
+            same = track_decoys.make_same_pixel_decoy(truth, found, view)
             candidates = (*candidates, same) if same is not None else candidates
         back = self._led_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
         poses_and_cameras = {
-            "world_from_camera": pose_evidence(a, b),
-            "camera_1": camera_record(a.camera),
-            "camera_2": camera_record(b.camera),
+            "world_from_camera": make_pose_evidence(a, b),
+            "camera_1": make_camera_record(a.camera),
+            "camera_2": make_camera_record(b.camera),
             "pair": table.evidence(i, j),
         } | ({} if back is None else {track_back.SECOND: back.tolist()})
         whole = replace(fact, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
-        return with_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
+        return add_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
     def _candidate(self, tracks: tracked.Tracks, k: int) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
@@ -207,8 +207,8 @@ class PointTracking(Task):
 
     def _led_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
         """What `recheck` gives for the partner, or None where it would refuse it."""
-        motion = _poses.from_stored(b.world_from_camera.ravel().tolist(), a.world_from_camera.ravel().tolist())
-        target = track_back.turned(truth, b.camera, a.camera, motion).value
+        motion = _poses.compute_from_stored(b.world_from_camera.ravel().tolist(), a.world_from_camera.ravel().tolist())
+        target = track_back.make_turned_candidate(truth, b.camera, a.camera, motion).value
         try:
             back = self._second(b, a, truth.value, target, view)
         except GeometryError:
@@ -218,8 +218,8 @@ class PointTracking(Task):
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
-        back = track_back.exchanged(fact)
-        return None if back is None else _mirror.checked(self, back)
+        back = track_back.exchange_images(fact)
+        return None if back is None else _mirror.check_counterpart(self, back)
 
     def learn(self, facts: Iterable[Fact]) -> track_odds.Odds | None:
         """See `Task.learn`."""
@@ -253,14 +253,14 @@ class PointTracking(Task):
 
     def _second(self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView) -> FloatArray:
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
-        seen = tracked.seen_from(b, a, target)
+        seen = tracked.carry_into(b, a, target)
         where = f"{a.id}-{b.id}: pixel {target.tolist()}"
         if not np.linalg.norm(seen.uv_back - query) <= allowed_px:
             raise GeometryError(f"{where}: the second depth image leads elsewhere in the first image")
         z_query_m = float(a.depth_at(query))
         if not abs(seen.z_back_m - z_query_m) <= view.tolerance.of(z_query_m):
             raise GeometryError(f"{where}: the first image shows another surface there")
-        return tracked.matched_pixel(a, b, query, target, seen)
+        return tracked.match_pixel(a, b, query, target, seen)
 
     def _confirmed(self, tracks: tracked.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
         target = self.rounded(tracks.uv_b[k])
@@ -275,8 +275,8 @@ class PointTracking(Task):
         """Homogeneous pixels: x2 ~ K2 (R K1^-1 x1 z + t), the pose composed by quaternions."""
         fact, truth = evidence["fact"], evidence["truth"]
         first, second = (fact["world_from_camera"][frame_id] for frame_id in evidence["frame_ids"])
-        motion = _poses.from_stored(first, second)
-        K_1, K_2 = (camera_from_record(fact[name]).K for name in ("camera_1", "camera_2"))
+        motion = _poses.compute_from_stored(first, second)
+        K_1, K_2 = (read_camera_record(fact[name]).K for name in ("camera_1", "camera_2"))
         x_1 = np.array([*truth["show"]["query"], 1.0])
         x_2 = K_2 @ (motion[:, :3] @ np.linalg.solve(K_1, x_1) * truth["evidence"]["z_1_m"] + motion[:, 3])
         return self.rounded(x_2[:2] / x_2[2])
@@ -327,11 +327,11 @@ class PointTracking(Task):
     ) -> FloatArray:
         """Where the query's point lies in image 2 if its depth and the cameras' motion are off."""
         a, b = (np.array(fact.evidence["world_from_camera"][f]).reshape(4, 4) for f in fact.frame_ids)
-        first, second = (camera_from_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
+        first, second = (read_camera_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
         z_m = float(about.evidence["z_1_m"])
         depth_m = np.maximum(z_m + noise.depth_sigma_m(z_m) * rng.standard_normal(n), 0.0)
         points = projection.back_project(first, np.broadcast_to(about.show["query"], (n, 2)), depth_m)
-        motions = noisy_poses(poses.relative_pose(a, b), noise, rng, n)
+        motions = perturb_poses(poses.relative_pose(a, b), noise, rng, n)
         return projection.project(second, (motions[:, :, :3] @ points[..., None])[..., 0] + motions[:, :, 3])[0]
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
@@ -343,7 +343,7 @@ class PointTracking(Task):
         """The query, and where its 3D point and those of the decoys lie in the second image."""
         truth = evidence["truth"]
         query = Mark("point", (tuple(truth["show"]["query"]),), "query")
-        shown = evidence["options"] if len(evidence["options"]) > 1 else [truth, *_claimed_decoy(evidence)]
+        shown = evidence["options"] if len(evidence["options"]) > 1 else [truth, *_list_claimed_decoy(evidence)]
         marks = [Mark("point", (tuple(option["value"]),), right=option["key"] == truth["key"]) for option in shown]
         return [[query], marks]
 
@@ -394,8 +394,8 @@ class PointTracking(Task):
             "color": word(f"color.{self._color(fact)}"),
             "point": point(fact.truth_candidate.show["query"]),
             "points": places,
-            **camera_slots(first, intrinsics=False),
-            **camera_slots(second, "_2", intrinsics=False),
+            **make_camera_slots(first, intrinsics=False),
+            **make_camera_slots(second, "_2", intrinsics=False),
         }
 
     @staticmethod
@@ -404,6 +404,6 @@ class PointTracking(Task):
         return QUERY_COLORS[sum(fact.truth_candidate.show["query"]) % len(QUERY_COLORS)]
 
 
-def _claimed_decoy(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _list_claimed_decoy(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     claim = evidence.get("claim")
     return [claim] if claim is not None and not claim["holds"] else []

@@ -14,23 +14,23 @@ import numpy as np
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks._mirror import invalid
-from vgbench_gen.tasks.records import camera_from_record
+from vgbench_gen.tasks._mirror import make_invalid
+from vgbench_gen.tasks.records import read_camera_record
 
 SECOND = "second_back_px"  # in a fact's evidence: where the second route, in its own direction, puts the way back
 
 
-def exchanged(fact: Fact) -> Fact | None:
+def exchange_images(fact: Fact) -> Fact | None:
     """The fact with its images exchanged, or None where the second route did not lead back."""
     if SECOND not in fact.evidence:
         return None
     stored = fact.evidence
-    camera_1, camera_2 = (camera_from_record(stored[name]) for name in ("camera_1", "camera_2"))
-    motion = _poses.from_stored(*(stored["world_from_camera"][frame_id] for frame_id in fact.frame_ids[::-1]))
+    camera_1, camera_2 = (read_camera_record(stored[name]) for name in ("camera_1", "camera_2"))
+    motion = _poses.compute_from_stored(*(stored["world_from_camera"][frame_id] for frame_id in fact.frame_ids[::-1]))
     members = tuple(
-        _moved_decoy(member, fact.truth_candidate)
+        _move_decoy(member, fact.truth_candidate)
         if member.show["query"] is None
-        else turned(member, camera_2, camera_1, motion)
+        else make_turned_candidate(member, camera_2, camera_1, motion)
         for member in fact.candidates
     )
     evidence = {
@@ -44,7 +44,7 @@ def exchanged(fact: Fact) -> Fact | None:
     return replace(fact, frame_ids=fact.frame_ids[::-1], candidates=members, second_value=second, evidence=evidence)
 
 
-def turned(member: Candidate, first: Camera, second: Camera, motion: FloatArray) -> Candidate:
+def make_turned_candidate(member: Candidate, first: Camera, second: Camera, motion: FloatArray) -> Candidate:
     """A point of the pool, asked about at its printed pixel.
 
     Args:
@@ -53,7 +53,7 @@ def turned(member: Candidate, first: Camera, second: Camera, motion: FloatArray)
         motion: (3, 4) second_from_first.
     """
     query, z_m = member.value, float(member.evidence["point_2_m"][2])
-    place_m = _poses.moved(motion, projection.back_project(first, query, np.array(z_m)))
+    place_m = _poses.move_points(motion, projection.back_project(first, query, np.array(z_m)))
     uv_px = projection.project(second, place_m)[0]
     evidence = {
         **member.evidence,
@@ -72,11 +72,11 @@ def place(camera: Camera, uv_px: FloatArray, z_m: float) -> list[float]:
     return point
 
 
-def _moved_decoy(member: Candidate, truth: Candidate) -> Candidate:
+def _move_decoy(member: Candidate, truth: Candidate) -> Candidate:
     """A wrong option in image 1; none where it has no place there, or image 1 knows no depth at the query's pixel."""
     evidence = dict(member.evidence)
     if "point_1_m" not in evidence:
-        return invalid(member)
+        return make_invalid(member)
     evidence["point_1_m"], evidence["point_2_m"] = evidence["point_2_m"], evidence["point_1_m"]
     if "same_pixel_of" in member.show:
         return replace(member, value=truth.value, evidence=evidence)

@@ -149,7 +149,7 @@ class Wrong:
 _NOWHERE = Wrong(np.zeros((0, 2)), np.zeros((0, 3)), False)
 
 
-def wrong_places(
+def find_wrong_places(
     tracks: Tracks,
     k: int,
     to: int,
@@ -181,7 +181,7 @@ def wrong_places(
     here = track_looks.ground(frames[1 - to], view)
     there = track_looks.ground(frame, view)
     targets = motions.targets(number, start, (frames[1 - to], frame), rng)
-    rank = _nearest(there, targets)
+    rank = _find_nearest(there, targets)
     truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
     diagonal_px = frame.camera.diagonal_px
     rows = np.flatnonzero(rank < len(targets))
@@ -194,12 +194,12 @@ def wrong_places(
     if not away[seen.alike(own, loose)[0]].any():
         return _NOWHERE
     wanted = np.concatenate([rng.permutation(others), rng.permutation(elsewhere)[:_ELSEWHERE]])
-    picked = [int(rows[n]) for n in _picked(seen, wanted, rank, loose)]
+    picked = [int(rows[n]) for n in _pick_rows(seen, wanted, rank, loose)]
     if not picked:
         return _NOWHERE
     uv = np.concatenate([ends[to][None], there.uv_px[picked]])
     points_m = np.concatenate([truth_m[None], there.points_m[picked]])
-    may_stand = _apart(uv, points_m, diagonal_px, gates)
+    may_stand = _compare_places(uv, points_m, diagonal_px, gates)
     moved_d = 100 * np.linalg.norm(uv - start, axis=1) / diagonal_px
     may_stand[:, moved_d < gates.motion_min_d] = False
     good = 1 + np.flatnonzero(may_stand[0, 1:])
@@ -207,14 +207,14 @@ def wrong_places(
         nearer = moved_d[good] < moved_d[0]
         good = good[np.argsort(np.where(nearer, np.cumsum(nearer), np.cumsum(~nearer)), kind="stable")]
     else:
-        good = _together(good, may_stand)
+        good = _select_compatible(good, may_stand)
     good = good[:_DECOYS]
     # Not the first three that may stand beside the point, but the first three: where places crowd, right answers do.
     fits = len(uv) >= _ENOUGH and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
     return Wrong(uv[good], points_m[good], fits)
 
 
-def _picked(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
+def _pick_rows(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
     """Rows of `seen`, each with one of the looks wanted (n, 7) in turn, each around a target of its own.
 
     rank: the first target around each row; earlier ones are preferred.
@@ -239,7 +239,7 @@ def _picked(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loose:
     return picked[: 2 * _DECOYS]
 
 
-def _nearest(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:
+def _find_nearest(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:
     """(n,) the first target around each place of the ground; their number where there is none."""
     columns, rows = there.size
     scale = columns / there.camera.width
@@ -253,7 +253,7 @@ def _nearest(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:
     return np.asarray(first[there.cells[:, 1], there.cells[:, 0]])
 
 
-def decoys(there: Wrong, back: Wrong) -> list[Candidate]:
+def make_decoys(there: Wrong, back: Wrong) -> list[Candidate]:
     """Wrong options at places of image 2, each with one of image 1 if there are enough of them."""
     count = min(len(there.uv_px), len(back.uv_px))
     both = count >= min(len(there.uv_px), _FEWEST_BACK)
@@ -268,7 +268,7 @@ def decoys(there: Wrong, back: Wrong) -> list[Candidate]:
     return found
 
 
-def same_pixel(truth: Candidate, tracks: Tracks, view: SceneView) -> Candidate | None:
+def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> Candidate | None:
     """The decoy at the query's own pixel, where image 2 has that pixel and knows its depth; never the truth."""
     uv, first, second = np.array(truth.show["query"], dtype=np.float64), tracks.first, tracks.second
     z_m = float(second.depth_at(uv))
@@ -281,7 +281,7 @@ def same_pixel(truth: Candidate, tracks: Tracks, view: SceneView) -> Candidate |
     return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, evidence)
 
 
-def _together(rows: IntArray, may_stand: BoolArray) -> IntArray:
+def _select_compatible(rows: IntArray, may_stand: BoolArray) -> IntArray:
     """The rows that may stand beside all those kept before them."""
     kept: list[int] = []
     for row in rows.tolist():
@@ -290,7 +290,7 @@ def _together(rows: IntArray, may_stand: BoolArray) -> IntArray:
     return np.array(kept, dtype=np.int64)
 
 
-def _apart(uv_px: FloatArray, points_m: FloatArray, diagonal_px: float, gates: TrackGates) -> BoolArray:
+def _compare_places(uv_px: FloatArray, points_m: FloatArray, diagonal_px: float, gates: TrackGates) -> BoolArray:
     """(n, n) which places keep the margins among each other."""
     apart_px = np.linalg.norm(uv_px[:, None] - uv_px, axis=-1)
     apart_m = np.linalg.norm(points_m[:, None] - points_m, axis=-1)

@@ -21,7 +21,7 @@ from vgbench_gen.core.types import Camera, ColorArray, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import decode
-from vgbench_gen.tasks.point_tracking.tracked import standing
+from vgbench_gen.tasks.point_tracking.tracked import gate_pixels
 
 _COLOR_SIDE, _GREY_SIDE = 640, 320  # long sides of the images on which colours and patches are compared
 _CLOSE, _AROUND, _PATCH = 3, 16, 12  # radii there: what a marker leaves open, and a ring around its strokes
@@ -171,7 +171,7 @@ def _made(frame: ViewFrame, view: SceneView) -> Ground:
     x, y = np.meshgrid(np.arange(columns), np.arange(rows))
     cells = np.stack([x.ravel(), y.ravel()], axis=1)
     uv_px = np.floor((cells + 0.5) * (np.array(frame.camera.size) / (columns, rows)))
-    stands = standing(frame, uv_px, view)
+    stands = gate_pixels(frame, uv_px, view)
     close, around = (
         (_STEPS * cv2.blur(image.astype(np.float32), (2 * radius + 1,) * 2)).astype(np.uint16)
         for image, radius in ((at_color, _CLOSE), (at_grey, _AROUND // 2))

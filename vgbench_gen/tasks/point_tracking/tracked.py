@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
-from vgbench_gen.tasks._pairs import edges, kept_mask
+from vgbench_gen.tasks._pairs import get_edges, get_mask
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 
 _GRID_COLUMNS = 80  # query points per image row before gates
@@ -48,7 +48,7 @@ class Tracks:
     second: ViewFrame
 
 
-def tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tracks:
+def find_tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tracks:
     """Every gated point on a regular grid of integer pixels of the first frame."""
     step = a.camera.width / _GRID_COLUMNS
     u, v = np.meshgrid(np.arange(step / 2, a.camera.width, step), np.arange(step / 2, a.camera.height, step))
@@ -61,11 +61,11 @@ def tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tr
         dropped[reason] = dropped.get(reason, 0) + int((~mask).sum())
         alive = alive[mask]
 
-    keep(_inside(a, uv_a, view), "border")
-    keep(_in_range(a.depth_at(uv_a[alive]), view), "depth")
-    keep(_firm(a, uv_a[alive], view), "edge")
-    keep(_textured(a, uv_a[alive]), "texture")
-    two_way = visibility.two_way_visible(
+    keep(_is_inside(a, uv_a, view), "border")
+    keep(_is_in_range(a.depth_at(uv_a[alive]), view), "depth")
+    keep(_is_firm(a, uv_a[alive], view), "edge")
+    keep(_is_textured(a, uv_a[alive]), "texture")
+    two_way = visibility.find_two_way_visible(
         a.depth_camera,
         a.depth_m,
         a.world_from_camera,
@@ -90,10 +90,10 @@ def tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tr
         return here
 
     keep(two_way.visible, "hidden")
-    keep(_inside(b, uv_b[passed()], view), "border")
-    keep(_in_range(z_b[passed()], view), "depth")
-    keep(_firm(b, uv_b[passed()], view), "edge")
-    keep(_textured(b, uv_b[passed()]), "texture")
+    keep(_is_inside(b, uv_b[passed()], view), "border")
+    keep(_is_in_range(z_b[passed()], view), "depth")
+    keep(_is_firm(b, uv_b[passed()], view), "edge")
+    keep(_is_textured(b, uv_b[passed()]), "texture")
     keep(cycle[passed()] <= gates.cycle_max_px_at_640, "cycle")
     keep(motion_d[passed()] >= gates.motion_min_d, "motion")
     k = passed()
@@ -101,12 +101,12 @@ def tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tr
     return Tracks(uv_a[first[k]], z_a[k], uv_b[k], points_b[k], motion_d[k], cycle[k], scarce, a, b)
 
 
-def standing(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+def gate_pixels(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
     """(N,) which pixels (N, 2) pass the gates that a point must pass in each image by itself."""
-    good = _inside(frame, uv, view)
-    good[good] = _in_range(frame.depth_at(uv[good]), view)
-    good[good] = _firm(frame, uv[good], view)
-    good[good] = _textured(frame, uv[good])
+    good = _is_inside(frame, uv, view)
+    good[good] = _is_in_range(frame.depth_at(uv[good]), view)
+    good[good] = _is_firm(frame, uv[good], view)
+    good[good] = _is_textured(frame, uv[good])
     return good
 
 
@@ -122,7 +122,7 @@ class SeenBack:
     jacobian: FloatArray
 
 
-def seen_from(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> SeenBack:
+def carry_into(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> SeenBack:
     """Carry the surface that `frame` measures around pixel `uv` (2,) into `other`.
 
     Raises:
@@ -154,7 +154,7 @@ def seen_from(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> SeenBack:
     return SeenBack(back[0], float(z[0]), jacobian)
 
 
-def matched_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArray, seen: SeenBack) -> FloatArray:
+def match_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArray, seen: SeenBack) -> FloatArray:
     """(2,) pixel of `b`, near `near`, whose surroundings look most like those of `query` in `a`.
 
     The patch of `a` is drawn as `b` sees it (`seen.jacobian`) and moved over `b` by up to 12 px at 640; normalised
@@ -172,7 +172,7 @@ def matched_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArra
     template = cv2.remap(
         a.grey, in_grey[..., 0].astype(np.float32), in_grey[..., 1].astype(np.float32), cv2.INTER_LINEAR
     )
-    if not projection.in_image(a.camera, warped).all():
+    if not projection.is_in_image(a.camera, warped).all():
         raise GeometryError(f"frame {a.id}: the surroundings of {query.tolist()} leave the image")
     center = (near + 0.5) * scale_b - 0.5
     left, top = (int(c) - reach - search for c in np.round(center))
@@ -185,12 +185,12 @@ def matched_pixel(a: ViewFrame, b: ViewFrame, query: FloatArray, near: FloatArra
     if not score[row, column] >= _CORRELATION_MIN:
         raise GeometryError(f"{a.id}-{b.id}: best correlation {score[row, column]:.2f} near {near.tolist()}")
     place = np.array([left + reach + column, top + reach + row], dtype=np.float64)
-    place += _peak(score, int(row), int(column))
+    place += _find_peak(score, int(row), int(column))
     found: FloatArray = (place + 0.5) / scale_b - 0.5
     return found
 
 
-def _peak(score: object, row: int, column: int) -> FloatArray:
+def _find_peak(score: object, row: int, column: int) -> FloatArray:
     values = np.asarray(score, dtype=np.float64)
     shift = np.zeros(2)
     for axis, (line, k) in enumerate(((values[row], column), (values[:, column], row))):
@@ -200,22 +200,22 @@ def _peak(score: object, row: int, column: int) -> FloatArray:
     return shift
 
 
-def _inside(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+def _is_inside(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
     # Room for the patch around a point and the search around it, so that every pool member has its second route.
     room = (_PATCH_RADIUS + _SEARCH_RADIUS + 2) * frame.camera.width / GREY_WIDTH
     border = np.maximum(view.gates.depth.border * np.array(frame.camera.size), room)
     return np.asarray(((uv >= border) & (uv <= np.array(frame.camera.size) - 1 - border)).all(axis=-1))
 
 
-def _in_range(z_m: FloatArray, view: SceneView) -> BoolArray:
+def _is_in_range(z_m: FloatArray, view: SceneView) -> BoolArray:
     return np.asarray((z_m >= view.near_m) & (z_m <= view.far_m))
 
 
-def _firm(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
-    return np.asarray(~projection.sample_nearest(edges(frame, view), frame.depth_uv(uv), outside=True))
+def _is_firm(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+    return np.asarray(~projection.sample_nearest(get_edges(frame, view), frame.depth_uv(uv), outside=True))
 
 
-def _textured(frame: ViewFrame, uv: FloatArray) -> BoolArray:
-    mask = kept_mask(_TEXTURED, frame, frame.textured)
+def _is_textured(frame: ViewFrame, uv: FloatArray) -> BoolArray:
+    mask = get_mask(_TEXTURED, frame, frame.textured)
     scale = mask.shape[1] / frame.camera.width
     return np.asarray(projection.sample_nearest(mask, (uv + 0.5) * scale - 0.5, outside=False))

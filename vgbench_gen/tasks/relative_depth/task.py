@@ -22,20 +22,20 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _balance, _mirror
 from vgbench_gen.tasks._depth_margins import DepthMargins
-from vgbench_gen.tasks._noise import nearest
+from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
     Region,
     check_regions,
-    cloud_medians_m,
-    frame_regions,
-    mirrored_region,
-    region_mark,
+    find_frame_regions,
+    make_region_mark,
+    measure_cloud_medians_m,
+    mirror_region,
 )
-from vgbench_gen.tasks.base import Task, reject, tasks, with_margins
+from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import camera_slots, numbered
-from vgbench_gen.tasks.relative_depth.rules import depth_rules
-from vgbench_gen.tasks.scalar import evidence_rect
+from vgbench_gen.tasks.records import make_camera_slots, number_texts
+from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
+from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import ImageRule, NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -81,7 +81,7 @@ class RelativeDepth(Task):
 
     def rules_for(self, ask: str) -> tuple[ImageRule, ...]:
         """What goes with far regions where the deepest is asked, otherwise what goes with near ones."""
-        return depth_rules(1.0 if ask == "deepest" else -1.0)
+        return make_depth_rules(1.0 if ask == "deepest" else -1.0)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per kind of question and frame."""
@@ -119,7 +119,7 @@ class RelativeDepth(Task):
             differs: list[FloatArray] = []
             for frame in frames:
                 key = f"{frame.id}/{ask}"
-                found, dropped = frame_regions(frame, view)
+                found, dropped = find_frame_regions(frame, view)
                 if len(found) <= DECOYS:
                     most = max(dropped, key=lambda name: dropped[name])
                     problem = f"regions_{most}", len(found), DECOYS + 1, str(dropped)
@@ -150,7 +150,7 @@ class RelativeDepth(Task):
     ) -> tuple[Fact, Region] | None:
         """A fact of one of the sets, drawn by weight, and its truth, which is none of `taken` nor near one."""
         found, rows = sets.found, sets.rows
-        near = np.array([any(_apart_m(region, t) < TARGETS_APART_M for t in taken) for region in found])
+        near = np.array([any(_measure_apart_m(region, t) < TARGETS_APART_M for t in taken) for region in found])
         free = ~near[rows[:, 0]]
         if not free.any():
             return None
@@ -170,7 +170,7 @@ class RelativeDepth(Task):
         margins = [self._order_separation(truth.median_m, found[r].median_m) for r in picked]
         candidates = [
             Candidate(
-                _key(region),
+                _make_key(region),
                 np.array([region.median_m]),
                 show={"rect": list(region.rect_px)},
                 evidence=region.evidence(),
@@ -178,7 +178,7 @@ class RelativeDepth(Task):
             for region in members
         ]
         fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence={"sets": told})
-        fact = with_margins(fact, f"{frame.id}/{ask}/{_key(truth)}", {"order": min(margins)})
+        fact = add_margins(fact, f"{frame.id}/{ask}/{_make_key(truth)}", {"order": min(margins)})
         return fact, truth
 
     def _decided(self, truth: Region, other: Region, ask: str) -> bool:
@@ -198,7 +198,7 @@ class RelativeDepth(Task):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Cloud medians of all regions must leave the truth extreme; its own is returned."""
         frame = view.frame(fact.frame_ids[0])
-        medians = cloud_medians_m(frame, [evidence_rect(c.show) for c in fact.candidates])
+        medians = measure_cloud_medians_m(frame, [read_evidence_rect(c.show) for c in fact.candidates])
         if not np.isfinite(medians).all():
             raise GeometryError(f"{fact.key}: a region has no point of the cloud")
         extreme = int(np.argmax(medians) if fact.ask == "deepest" else np.argmin(medians))
@@ -265,17 +265,17 @@ class RelativeDepth(Task):
         median_m = np.array([[float(option.value[0])] for option in options])
         sigma_m = np.array([[noise.depth_sigma_m(z)] for z in median_m[:, 0].tolist()])
         depth_m = median_m + sigma_m * rng.standard_normal((len(options), count))
-        return nearest(-depth_m if fact.ask == "deepest" else depth_m, truth)
+        return is_nearest(-depth_m if fact.ask == "deepest" else depth_m, truth)
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """Every region that is an option, with its depth."""
         truth = evidence["truth"]["key"]
-        return [[region_mark(record, record["key"] == truth) for record in evidence["options"]]]
+        return [[make_region_mark(record, record["key"] == truth) for record in evidence["options"]]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Regions carry numbers that say nothing about letters; the options name the numbers."""
         order = rng.permutation(len(options.options))
-        rects = [evidence_rect(options.options[i].show) for i in order]
+        rects = [read_evidence_rect(options.options[i].show) for i in order]
         ops = tuple(
             {"op": "region", "rect": rect, "color": LABEL_COLOR, "label": str(n + 1)} for n, rect in enumerate(rects)
         )
@@ -283,20 +283,20 @@ class RelativeDepth(Task):
         frame_id = fact.frame_ids[0]
         slots = {
             "extreme": word(f"extreme.{fact.ask}"),
-            "regions": numbered([numbers.rect(rect) for rect in rects], "region"),
-        } | camera_slots(fact.cameras[frame_id], intrinsics=False)
+            "regions": number_texts([numbers.rect(rect) for rect in rects], "region"),
+        } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
         texts = tuple(word("option.region", n=str(place[i])) for i in range(len(rects)))
-        return Presentation((_mirror.picture(fact, frame_id, *ops),), slots, texts)
+        return Presentation((_mirror.make_picture(fact, frame_id, *ops),), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths and sets."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.counterpart(self, fact, lambda member: mirrored_region(member, width), fact.second_value)
+        return _mirror.counterpart(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
 
-def _apart_m(a: Region, b: Region) -> float:
+def _measure_apart_m(a: Region, b: Region) -> float:
     return float(np.linalg.norm(a.point_m - b.point_m))
 
 
-def _key(region: Region) -> str:
+def _make_key(region: Region) -> str:
     return "region:" + ",".join(map(str, region.rect_px))

@@ -7,7 +7,7 @@ from vgbench_gen.core.types import Fact
 from vgbench_gen.geometry import poses
 from vgbench_gen.tasks._motion_checks import compare_with_way_back
 from vgbench_gen.tasks.base import Problems
-from vgbench_gen.tasks.records import stored_pose
+from vgbench_gen.tasks.records import read_stored_pose
 
 
 def check_motions(fact: Fact, gates: Gates) -> Problems:
@@ -15,6 +15,6 @@ def check_motions(fact: Fact, gates: Gates) -> Problems:
     found: Problems = []
     for option in fact.candidates:
         if "world_from_camera" in option.evidence:
-            there, back = (stored_pose(option.evidence, frame_id) for frame_id in option.frame_ids)
+            there, back = (read_stored_pose(option.evidence, frame_id) for frame_id in option.frame_ids)
             found += compare_with_way_back(option, poses.relative_pose(back, there))
     return found

@@ -7,7 +7,7 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
-from vgbench_gen.tasks._epipolar import matched_rays, support
+from vgbench_gen.tasks._epipolar import match_rays, support
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import read_cameras, read_motions
 
@@ -27,7 +27,7 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
     K = read_cameras(seen.context)
     if len(K) != 2 or len(seen.images) != 2:
         raise Unread(f"{len(K)} cameras, {len(seen.images)} images")
-    x_1, x_2, tolerance = matched_rays(seen.images[0], seen.images[1], K[0], K[1])
+    x_1, x_2, tolerance = match_rays(seen.images[0], seen.images[1], K[0], K[1])
     if seen.form == "judgment":
         return _score_claim(read_motions(seen.question), x_1, x_2, tolerance)
     stated = [read_motions(option) for option in seen.options]

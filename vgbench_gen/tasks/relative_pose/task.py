@@ -19,13 +19,13 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
-from vgbench_gen.tasks._noise import mean_gaps_m, noisy_poses
-from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
+from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_poses
+from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table, thin_rows
 from vgbench_gen.tasks._pose_margins import PoseMargins
-from vgbench_gen.tasks._proposals import pose_of
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks._proposals import make_pose
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
-from vgbench_gen.tasks.records import camera_record, camera_slots
+from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.text.numbers import fixed
@@ -139,7 +139,7 @@ class RelativePose(Task):
             return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
         gates, turn = self.limits, table.relative[i, j, :3, :3]
-        found = _registration.essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
+        found = _registration.estimate_essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
         if found is not None:
             off = float(poses.rotation_angle_deg(found[0] @ turn.T))
             if off > gates.pnp_rotation_max_deg:
@@ -147,17 +147,17 @@ class RelativePose(Task):
         used.append((i, j))
         margins = table.margins(i, j, self.gates, planes=True)
         checked = replace(drawn, evidence={"essential_inliers": found[1] if found else 0})
-        return with_margins(checked, drawn.truth_candidate.key, margins.ratios)
+        return add_margins(checked, drawn.truth_candidate.key, margins.ratios)
 
     def _candidate(self, table: PairTable, i: int, j: int) -> Candidate:
         pair = table.pair(i, j)
         seen = pair.seen_m[0 if i < j else 1] if pair else np.zeros((0, 3))
         first, second = table.frames[i], table.frames[j]
-        points = poses.transform(poses.invert(first.world_from_camera), thinned(seen, _POINTS))
+        points = poses.transform(poses.invert(first.world_from_camera), thin_rows(seen, _POINTS))
         evidence = {
             "points_m": np.round(points, 3).tolist(),
-            "camera_2": camera_record(second.camera),
-            "world_from_camera": pose_evidence(first, second),
+            "camera_2": make_camera_record(second.camera),
+            "world_from_camera": make_pose_evidence(first, second),
             "pair": table.evidence(i, j),
         }
         value = self.rounded(table.relative[i, j, :3])
@@ -166,26 +166,26 @@ class RelativePose(Task):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """From matches and depth, or from the two depth images; never from the product of the pose files."""
         first, second = (view.frame(frame_id) for frame_id in fact.truth_candidate.frame_ids)
-        return _registration.second_route(first, second, view)
+        return _registration.estimate_second_route(first, second, view)
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """By quaternions and camera centres."""
         truth = evidence["truth"]
         stored = truth["evidence"]["world_from_camera"]
         first, second = truth["frame_ids"]
-        return _poses.from_stored(stored[first], stored[second])
+        return _poses.compute_from_stored(stored[first], stored[second])
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance, metres, between where both poses put the points that the truth's frames share."""
-        return _poses.mean_displacement_m(a, b, np.array(fact.truth_candidate.evidence["points_m"]))
+        return _poses.measure_mean_displacement_m(a, b, np.array(fact.truth_candidate.evidence["points_m"]))
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """R to three decimals, t to two."""
-        return _poses.rounded(value)
+        return _poses.round_as_printed(value)
 
     def printed(self, value: FloatArray) -> str:
         """R row by row, then t."""
-        return _poses.printed(value)
+        return _poses.print_pose(value)
 
     def printed_numbers(self, value: FloatArray) -> FloatArray:
         """R row by row, then t."""
@@ -196,19 +196,19 @@ class RelativePose(Task):
         """Clear in rotation or in direction of translation, and visible in the image, all over their margins."""
         gates = self.limits
         shift = self._shift_d(a, b.value) / gates.reprojection_gap_min_d
-        turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
+        turn = _poses.measure_rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
         return min(max(turn, self._direction(a.value, b.value)), shift)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `margin_ratio`; there is no ceiling between pairs."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
-        turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
+        turns = _poses.measure_rotations_between_deg(values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
         directions = np.where(
-            long[:, None] & long, _poses.directions_between_deg(values) / gates.direction_gap_min_deg, 0.0
+            long[:, None] & long, _poses.measure_directions_between_deg(values) / gates.direction_gap_min_deg, 0.0
         )
         shifts = [
-            _poses.median_shifts_d(
+            _poses.measure_median_shifts_d(
                 candidate.evidence["camera_2"],
                 candidate.value,
                 values,
@@ -223,18 +223,18 @@ class RelativePose(Task):
         gates = self.limits
         if min(np.linalg.norm(a[:, 3]), np.linalg.norm(b[:, 3])) < gates.direction_norm_min_m:
             return 0.0
-        return _poses.direction_between_deg(a, b) / gates.direction_gap_min_deg
+        return _poses.measure_direction_between_deg(a, b) / gates.direction_gap_min_deg
 
     def _shift_d(self, a: Candidate, value: FloatArray) -> float:
         points = np.array(a.evidence["points_m"]).reshape(-1, 3)
-        return _poses.median_shift_d(a.evidence["camera_2"], a.value, value, points)
+        return _poses.measure_median_shift_d(a.evidence["camera_2"], a.value, value, points)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""
         value, gates = candidate.value, self.limits
         return (
             _poses.is_pose(value)
-            and _poses.rotation_between_deg(value, np.eye(3, 4)) <= gates.rotation_max_deg
+            and _poses.measure_rotation_between_deg(value, np.eye(3, 4)) <= gates.rotation_max_deg
             and float(np.linalg.norm(value[:, 3])) <= gates.norm_max_m
         )
 
@@ -245,7 +245,8 @@ class RelativePose(Task):
         chord = 2 * norm * np.sin(np.radians(gates.direction_gap_min_deg) / 2)
         allowed_m = max(SECOND_TRANSLATION_MIN_M, SECOND_ROUTE_SHARE * chord)
         gaps = (
-            _poses.rotation_between_deg(truth.value, second) / (SECOND_ROUTE_SHARE * gates.rotation_gap_min_deg),
+            _poses.measure_rotation_between_deg(truth.value, second)
+            / (SECOND_ROUTE_SHARE * gates.rotation_gap_min_deg),
             float(np.linalg.norm(truth.value[:, 3] - second[:, 3])) / allowed_m,
             self._shift_d(truth, second) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
         )
@@ -261,11 +262,11 @@ class RelativePose(Task):
         """The pose, measured against others by the points and the second camera of the truth."""
         truth = fact.truth_candidate.evidence
         seen = {name: truth[name] for name in ("points_m", "camera_2")}
-        return Candidate("", self.rounded(pose_of(numbers, rng)), evidence=seen)
+        return Candidate("", self.rounded(make_pose(numbers, rng)), evidence=seen)
 
     def rank_by(self, value: FloatArray, fact: Fact) -> float:
         """Angle of the rotation, degrees."""
-        return _poses.rotation_between_deg(value, np.eye(3, 4))
+        return _poses.measure_rotation_between_deg(value, np.eye(3, 4))
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """Those that are the motion between two frames; a computed one is not."""
@@ -275,12 +276,12 @@ class RelativePose(Task):
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
         """See `NoiseTest`; of the stored motion, not of the printed one."""
-        return noisy_poses(_stored(about), noise, rng, n)
+        return perturb_poses(_read_stored(about), noise, rng, n)
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest` and `metric`, by the points that the frames of `about` share."""
         points = np.array(about.evidence["points_m"]).reshape(-1, 3)
-        return mean_gaps_m(values, np.stack([option.value for option in options]), points)
+        return measure_mean_gaps_m(values, np.stack([option.value for option in options]), points)
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """See `NoiseTest` and `claim_error`."""
@@ -294,7 +295,7 @@ class RelativePose(Task):
         truth = evidence["truth"]
         first, second = (evidence["cameras"][frame_id] for frame_id in truth["frame_ids"])
         points = np.array(truth["evidence"]["points_m"]).reshape(-1, 3)
-        return list(_overlays.moved_points(points, np.array(truth["value"]), first, second))
+        return list(_overlays.draw_moved_points(points, np.array(truth["value"]), first, second))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""
@@ -315,14 +316,18 @@ class RelativePose(Task):
         chosen = truth, others[int(rng.integers(len(others)))]
         # Rounding t to two decimals moves it by up to 9 mm, which must fit into the half as well.
         values = [
-            self.rounded(_poses.noisy(_stored(one), 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng))
+            self.rounded(
+                _poses.perturb_pose(
+                    _read_stored(one), 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng
+                )
+            )
             for one in chosen
         ]
         noise = max(self.claim_error(one.value, value) for one, value in zip(chosen, values, strict=True))
         if noise > 0.5 or self.claim_error(truth.value, values[1]) < _FALSE_CLAIM_MIN:
             return None
         claims = [
-            Claim(_poses.slots(value), value, self.margin_ratio(truth, replace(truth, value=value), fact), one.key)
+            Claim(_poses.make_slots(value), value, self.margin_ratio(truth, replace(truth, value=value), fact), one.key)
             for one, value in zip(chosen, values, strict=True)
         ]
         slots = self._slots(fact) | {
@@ -339,7 +344,7 @@ class RelativePose(Task):
     def claim_error(self, truth: FloatArray, claimed: FloatArray) -> float:
         """How far a claimed pose is off, over the stated tolerances; <= 1 makes the claim true."""
         return max(
-            _poses.rotation_between_deg(truth, claimed) / CLAIM_ROTATION_DEG,
+            _poses.measure_rotation_between_deg(truth, claimed) / CLAIM_ROTATION_DEG,
             float(np.linalg.norm(truth[:, 3] - claimed[:, 3])) / CLAIM_TRANSLATION_M,
         )
 
@@ -377,10 +382,10 @@ class RelativePose(Task):
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
-        return camera_slots(first) | camera_slots(second, "_2")
+        return make_camera_slots(first) | make_camera_slots(second, "_2")
 
 
-def _stored(candidate: Candidate) -> FloatArray:
+def _read_stored(candidate: Candidate) -> FloatArray:
     """(3, 4) motion of a candidate before it was rounded."""
     first, second = (np.array(candidate.evidence["world_from_camera"][f]).reshape(4, 4) for f in candidate.frame_ids)
     return poses.relative_pose(first, second)[:3]

@@ -103,7 +103,9 @@ class Image:
     def matches(self, other: Image, side: int) -> IntArray:
         """(M, 2) indices of features of this and the other image: mutual nearest neighbours that pass the ratio."""
         if (other, side) not in self._matches:
-            self._matches[other, side] = _matched(self.features(side).descriptors, other.features(side).descriptors)
+            self._matches[other, side] = _match_one_way(
+                self.features(side).descriptors, other.features(side).descriptors
+            )
         return self._matches[other, side]
 
     def matched(self, other: Image, side: int) -> tuple[FloatArray, FloatArray]:
@@ -112,7 +114,7 @@ class Image:
         return self.features(side).uv[pairs[:, 0]], other.features(side).uv[pairs[:, 1]]
 
 
-def _matched(a: FloatArray, b: FloatArray) -> IntArray:
+def _match_one_way(a: FloatArray, b: FloatArray) -> IntArray:
     if min(len(a), len(b)) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     alike = a @ b.T

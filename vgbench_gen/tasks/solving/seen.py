@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.geometry.poses import nearest_rotation
+from vgbench_gen.geometry.poses import find_nearest_rotation
 from vgbench_gen.tasks.solving.images import Image
 from vgbench_gen.text.numbers import parse_numbers
 
@@ -78,7 +78,7 @@ def read_motions(text: str) -> list[FloatArray]:
         raise Unread(f"{len(turns)} rotations and {len(shifts)} translations")
     found = []
     for R, t in zip(turns, shifts, strict=True):
-        found.append(np.concatenate([nearest_rotation(R), t[:, None]], axis=1))
+        found.append(np.concatenate([find_nearest_rotation(R), t[:, None]], axis=1))
     return found
 
 
@@ -116,7 +116,7 @@ def read_number(option: str) -> int:
     return int(numbers[0])
 
 
-def candidate_images(seen: VisibleQuestion) -> list[Image]:
+def list_candidate_images(seen: VisibleQuestion) -> list[Image]:
     """The image that each option names, in the order of the options.
 
     Raises:
@@ -128,7 +128,7 @@ def candidate_images(seen: VisibleQuestion) -> list[Image]:
     return [seen.images[place] for place in places]
 
 
-def marked_points(seen: VisibleQuestion) -> list[FloatArray]:
+def list_marked_points(seen: VisibleQuestion) -> list[FloatArray]:
     """The marked pixel of image 2 that each option names; of a judgment, the claimed one and then the other.
 
     Raises:

@@ -7,14 +7,14 @@ from vgbench_gen.core.types import Fact
 from vgbench_gen.geometry import poses
 from vgbench_gen.tasks._motion_checks import compare_with_way_back
 from vgbench_gen.tasks.base import Problems
-from vgbench_gen.tasks.records import stored_pose
+from vgbench_gen.tasks.records import read_stored_pose
 
 
 def check_motions(fact: Fact, gates: Gates) -> Problems:
     """Each option is the motion from the source to its own frame."""
-    source = stored_pose(fact.evidence, fact.frame_ids[0])
+    source = read_stored_pose(fact.evidence, fact.frame_ids[0])
     found: Problems = []
     for option in fact.candidates:
-        back = poses.relative_pose(stored_pose(option.evidence, option.frame_ids[0]), source)
+        back = poses.relative_pose(read_stored_pose(option.evidence, option.frame_ids[0]), source)
         found += compare_with_way_back(option, back)
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks._epipolar import matched_rays, support
+from vgbench_gen.tasks._epipolar import match_rays, support
 from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import candidate_images, read_cameras, read_motions
+from vgbench_gen.tasks.solving.seen import list_candidate_images, read_cameras, read_motions
 
 _ADDED_MATCHES = 10  # unexplained ones, so that two lucky matches are no proof
 
@@ -26,13 +26,13 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
         raise Unread(f"{len(K)} cameras, {len(motion)} motions")
     source = seen.images[0]
     scores = []
-    for image in candidate_images(seen):
-        x_1, x_2, tolerance = matched_rays(source, image, K[0], _camera_of(K[0], source, image))
+    for image in list_candidate_images(seen):
+        x_1, x_2, tolerance = match_rays(source, image, K[0], _get_camera(K[0], source, image))
         scores.append(support(motion[0], x_1, x_2, tolerance) / (len(x_1) + _ADDED_MATCHES))
     return np.array(scores)
 
 
-def _camera_of(K: FloatArray, source: Image, image: Image) -> FloatArray:
+def _get_camera(K: FloatArray, source: Image, image: Image) -> FloatArray:
     """K of another image of the same camera: as it is for the same size, else focal length by the long side."""
     if image.size == source.size:
         return K

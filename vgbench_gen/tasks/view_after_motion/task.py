@@ -18,11 +18,11 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror, poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
-from vgbench_gen.tasks._noise import mean_gaps_m, nearest, noisy_poses
-from vgbench_gen.tasks._pairs import PairTable, Problem, pair_table, pose_evidence, thinned
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, reject, tasks, with_margins
+from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_poses
+from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table, thin_rows
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
-from vgbench_gen.tasks.records import camera_record, camera_slots
+from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
 from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
@@ -120,7 +120,7 @@ class ViewAfterMotion(Task):
 
     def _pool(self, table: PairTable, source: int, frames: list[int], rng: np.random.Generator) -> list[int]:
         """A random frame and others whose overlap with the source is alike."""
-        overlap = np.array([_overlap(table, source, j) for j in frames])
+        overlap = np.array([_look_up_overlap(table, source, j) for j in frames])
         seed = int(rng.integers(len(frames)))
         alike = np.flatnonzero(np.abs(overlap - overlap[seed]) <= self.limits.overlap_spread_max)
         others = rng.permutation(alike[alike != seed])[: self.pool_size - 1]
@@ -140,7 +140,7 @@ class ViewAfterMotion(Task):
         frame = view.frames[source]
         uv_px, seen_m = frame.samples
         z_m = frame.depth_at(uv_px)
-        points = thinned(seen_m[(z_m >= view.near_m) & (z_m <= view.far_m)], _POINTS)
+        points = thin_rows(seen_m[(z_m >= view.near_m) & (z_m <= view.far_m)], _POINTS)
         camera_points = poses.transform(poses.invert(frame.world_from_camera), points)
         candidates = tuple(self._candidate(table, source, j) for j in pool)
         fact = self.new_fact(
@@ -149,7 +149,7 @@ class ViewAfterMotion(Task):
             frame_ids=(frame.id,),
             evidence={
                 "points_m": np.round(camera_points, 3).tolist(),
-                "world_from_camera": pose_evidence(frame),
+                "world_from_camera": make_pose_evidence(frame),
             },
         )
         eligible = np.array([not table.taken(source, j, used) for j in pool])
@@ -159,17 +159,17 @@ class ViewAfterMotion(Task):
         target = pool[drawn.truth]
         used.append((source, target))
         margins, gates = Margins(), self.limits
-        margins.at_least("overlap", _overlap(table, source, target), gates.overlap_min)
+        margins.at_least("overlap", _look_up_overlap(table, source, target), gates.overlap_min)
         turn = float(table.rotation_deg[source, target]) / gates.motion_min_deg
         shift = float(table.baseline_m[source, target]) / gates.motion_min_m
         margins.at_least("motion", max(turn, shift), 1.0)
-        return with_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", margins.ratios)
+        return add_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", margins.ratios)
 
     def _candidate(self, table: PairTable, source: int, j: int) -> Candidate:
         frame = table.frames[j]
         evidence = {
-            "camera": camera_record(frame.camera),
-            "world_from_camera": pose_evidence(frame),
+            "camera": make_camera_record(frame.camera),
+            "world_from_camera": make_pose_evidence(frame),
             "pair": table.evidence(source, j),
         }
         value = self.rounded(table.relative[source, j, :3])
@@ -178,42 +178,43 @@ class ViewAfterMotion(Task):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """From matches and depth, or from the two depth images; never from the product of the pose files."""
         source, frame = view.frame(fact.frame_ids[0]), view.frame(fact.truth_candidate.frame_ids[0])
-        return _registration.second_route(source, frame, view)
+        return _registration.estimate_second_route(source, frame, view)
 
     def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
         """By quaternions and camera centres."""
         first = evidence["fact"]["world_from_camera"][evidence["frame_ids"][0]]
         truth = evidence["truth"]
-        return _poses.from_stored(first, truth["evidence"]["world_from_camera"][truth["frame_ids"][0]])
+        return _poses.compute_from_stored(first, truth["evidence"]["world_from_camera"][truth["frame_ids"][0]])
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance, metres, between where both motions put the points that the source sees."""
-        return _poses.mean_displacement_m(a, b, np.array(fact.evidence["points_m"]))
+        return _poses.measure_mean_displacement_m(a, b, np.array(fact.evidence["points_m"]))
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """R to three decimals, t to two."""
-        return _poses.rounded(value)
+        return _poses.round_as_printed(value)
 
     def printed(self, value: FloatArray) -> str:
         """R row by row, then t; options of this task are images."""
-        return _poses.printed(value)
+        return _poses.print_pose(value)
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Two views stand apart in turn or place of the camera, and in the image, all over their margins."""
         gates = self.limits
-        turn = _poses.rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
-        place = _poses.centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
+        turn = _poses.measure_rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
+        place = _poses.measure_centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
         return min(max(turn, place), self._shift_d(a, b.value, fact) / gates.image_gap_min_d)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `margin_ratio` and `ceiling_ratio`."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
-        turns = _poses.rotations_between_deg(values) / gates.rotation_gap_min_deg
+        turns = _poses.measure_rotations_between_deg(values) / gates.rotation_gap_min_deg
         centres_m = np.einsum("nji,nj->ni", values[:, :, :3], values[:, :, 3])
         places = np.linalg.norm(centres_m[:, None] - centres_m, axis=-1) / gates.shift_gap_min_m
         points = np.array(fact.evidence["points_m"])
         shifts = [
-            _poses.median_shifts_d(c.evidence["camera"], c.value, values, points, inside=True) for c in candidates
+            _poses.measure_median_shifts_d(c.evidence["camera"], c.value, values, points, inside=True)
+            for c in candidates
         ]
         overlaps = np.array([candidate.evidence["pair"]["overlap"] for candidate in candidates], dtype=np.float64)
         apart = np.minimum(np.maximum(turns, places), np.stack(shifts) / gates.image_gap_min_d)
@@ -221,7 +222,7 @@ class ViewAfterMotion(Task):
 
     def _shift_d(self, a: Candidate, value: FloatArray, fact: Fact) -> float:
         points = np.array(fact.evidence["points_m"])
-        return _poses.median_shift_d(a.evidence["camera"], a.value, value, points, inside=True)
+        return _poses.measure_median_shift_d(a.evidence["camera"], a.value, value, points, inside=True)
 
     def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Difference in overlap with the source over what is allowed, so that overlap does not tell."""
@@ -237,8 +238,8 @@ class ViewAfterMotion(Task):
         gates, truth = self.limits, fact.truth_candidate
         return (
             max(
-                _poses.rotation_between_deg(truth.value, second) / gates.rotation_gap_min_deg,
-                _poses.centre_distance_m(truth.value, second) / gates.shift_gap_min_m,
+                _poses.measure_rotation_between_deg(truth.value, second) / gates.rotation_gap_min_deg,
+                _poses.measure_centre_distance_m(truth.value, second) / gates.shift_gap_min_m,
                 self._shift_d(truth, second, fact) / gates.image_gap_min_d,
             )
             / SECOND_ROUTE_SHARE
@@ -258,40 +259,40 @@ class ViewAfterMotion(Task):
         source = np.array(fact.evidence["world_from_camera"][fact.frame_ids[0]]).reshape(4, 4)
         stored = [option.evidence["world_from_camera"][option.frame_ids[0]] for option in options]
         motions = poses.relative_pose(source, np.array(stored).reshape(-1, 4, 4))
-        noisy = np.concatenate([noisy_poses(motion, noise, rng, count) for motion in motions])
-        points = thinned(np.array(fact.evidence["points_m"]).reshape(-1, 3), _NOISE_POINTS)
-        gaps_m = mean_gaps_m(noisy, options[truth].value[None], points)
-        return nearest(gaps_m.reshape(len(options), count), truth)
+        noisy = np.concatenate([perturb_poses(motion, noise, rng, count) for motion in motions])
+        points = thin_rows(np.array(fact.evidence["points_m"]).reshape(-1, 3), _NOISE_POINTS)
+        gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
+        return is_nearest(gaps_m.reshape(len(options), count), truth)
 
     def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
         """Points that the source sees, and on the true candidate where the motion puts them."""
         truth = evidence["truth"]
         source, frame = evidence["cameras"][evidence["frame_ids"][0]], evidence["cameras"][truth["frame_ids"][0]]
         points = np.array(evidence["fact"]["points_m"]).reshape(-1, 3)
-        on_source, on_truth = _overlays.moved_points(points, np.array(truth["value"]), source, frame)
+        on_source, on_truth = _overlays.draw_moved_points(points, np.array(truth["value"]), source, frame)
         return [on_source, *(on_truth if option["key"] == truth["key"] else [] for option in evidence["options"])]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(word("option.image", n=str(i + 2)) for i in range(len(options.options)))
-        slots = _poses.slots(fact.truth_candidate.value) | camera_slots(fact.cameras[fact.frame_ids[0]])
-        return Presentation(tuple(_mirror.picture(fact, frame_id) for frame_id in shown), slots, texts)
+        slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
+        return Presentation(tuple(_mirror.make_picture(fact, frame_id) for frame_id in shown), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
-        points = mirror.points(np.array(fact.evidence["points_m"]).reshape(-1, 3)).tolist()
+        points = mirror.mirror_points(np.array(fact.evidence["points_m"]).reshape(-1, 3)).tolist()
         turned = replace(fact, evidence={**fact.evidence, "points_m": points})
-        return _mirror.counterpart(self, turned, self._mirrored, mirror.motion(fact.second_value))
+        return _mirror.counterpart(self, turned, self._mirrored, mirror.mirror_motion(fact.second_value))
 
     def _mirrored(self, member: Candidate) -> Candidate:
         evidence = dict(member.evidence)
         if evidence:
-            evidence["camera"] = _mirror.camera(evidence["camera"])
-            evidence["world_from_camera"] = _mirror.poses(evidence["world_from_camera"])
-        return replace(member, value=self.rounded(mirror.motion(member.value)), evidence=evidence)
+            evidence["camera"] = _mirror.mirror_camera(evidence["camera"])
+            evidence["world_from_camera"] = _mirror.mirror_poses(evidence["world_from_camera"])
+        return replace(member, value=self.rounded(mirror.mirror_motion(member.value)), evidence=evidence)
 
 
-def _overlap(table: PairTable, i: int, j: int) -> float:
+def _look_up_overlap(table: PairTable, i: int, j: int) -> float:
     pair = table.pair(i, j)
     return pair.overlap if pair else 0.0

@@ -11,8 +11,8 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import RowError, column
-from vgbench_gen.importers._files import text as text_of
+from vgbench_gen.importers._files import RowError, read_column
+from vgbench_gen.importers._files import read_text as text_of
 from vgbench_gen.importers._words import find_options
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store.files import dataset_error
@@ -87,7 +87,7 @@ def open_questions(path: Path) -> ParquetSource:
 def _item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictures: dict[str, ImagePlace]) -> Item:
     question = text_of(fields, "question").strip()
     answer = text_of(fields, "answer").strip().upper()
-    cell = column(fields, "images")
+    cell = read_column(fields, "images")
     names = parquet.names_of(cell)
     if not names:
         raise RowError("images", "none", "image_missing")

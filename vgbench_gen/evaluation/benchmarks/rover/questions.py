@@ -14,8 +14,8 @@ from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, as_png, think_output_of
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import RowError, column, optional
-from vgbench_gen.importers._files import text as text_of
+from vgbench_gen.importers._files import RowError, read_column, read_optional
+from vgbench_gen.importers._files import read_text as text_of
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error, write_bytes
 
@@ -93,13 +93,13 @@ def _item(
     task = text_of(fields, "id")
     if "/" in task or "\\" in task or task.startswith("."):
         raise RowError("id", f"{task[:60]!r}, which is no name of a file")
-    names = parquet.names_of(column(fields, "image"))
+    names = parquet.names_of(read_column(fields, "image"))
     targets = parquet.names_of(fields.get("target_image"))
-    dimension = optional(fields, "dimension")
+    dimension = read_optional(fields, "dimension")
     if isinstance(dimension, int):
         dimension = labels[dimension] if 0 <= dimension < len(labels) else ""
     told = {
-        name: value if isinstance(value := optional(fields, name), str) else ""
+        name: value if isinstance(value := read_optional(fields, name), str) else ""
         for name in ("reasoning_type", "keywords", "target_description")
     }
     place = EvaluationSample(

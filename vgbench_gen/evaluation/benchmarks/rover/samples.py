@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
-from vgbench_gen.core.rng import bytes_digest, canonical_json, stable_hash
+from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
 from vgbench_gen.evaluation.answers.vocabulary import any_of, words
 from vgbench_gen.store.files import dataset_error
 
@@ -180,7 +180,9 @@ def _png(image: Image) -> bytes:
 def digest(sample: EvaluationSample, images: Mapping[str, bytes]) -> str:
     """Of everything the judge is given."""
     texts = [sample.prompt, *sample.place, sample.keywords, sample.target_description, sample.think_output]
-    return stable_hash(canonical_json([texts, {name: bytes_digest(data) for name, data in sorted(images.items())}]))
+    return hash_stably(
+        format_canonical_json([texts, {name: digest_bytes(data) for name, data in sorted(images.items())}])
+    )
 
 
 _TEXTS = tuple(one.name for one in fields(EvaluationSample) if "image" not in one.name)

@@ -15,7 +15,7 @@ from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.item_source import make_item
-from vgbench_gen.importers._files import Place, RowError, column, optional
+from vgbench_gen.importers._files import Place, RowError, read_column, read_optional
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.text.render import templates_root
 
@@ -107,14 +107,14 @@ def _item(
     file: Path, number: int, config: str, fields: Mapping[str, Any], pictures: dict[str, ImagePlace], start: int
 ) -> Item:
     split, task = CONFIGS[config]
-    question = optional(fields, "question")
+    question = read_optional(fields, "question")
     where = ImagePlace(file, number, "image")
     if isinstance(question, str) and question.strip():
         name = _name(fields, "image")
     else:
         question = _question(fields, split, task)
         name, where = _with_box(where, fields) if task == "visual_referring" else (_name(fields, "image"), where)
-    image_id = str(optional(fields, "image_id", "sample_id") or f"{config}-{start + number}")
+    image_id = str(read_optional(fields, "image_id", "sample_id") or f"{config}-{start + number}")
     item = make_item(
         f"salbench-{config}-{start + number}",
         benchmark=f"SalBench-{NAMES[split]}",
@@ -126,7 +126,7 @@ def _item(
         source=split,
         scene_id=image_id,
         category=config,
-        difficulty=str(optional(fields, "difficulty") or ""),
+        difficulty=str(read_optional(fields, "difficulty") or ""),
         index=start + number,
     )
     pictures[name] = where
@@ -141,7 +141,7 @@ def _name(fields: Mapping[str, Any], key: str) -> str:
 
 
 def _answer(fields: Mapping[str, Any], split: str) -> str:
-    value = column(fields, "answer", "label", "labels")
+    value = read_column(fields, "answer", "label", "labels")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     if labels.truth(text, labels.SPLITS[split]) is None:
         raise RowError("answer", f"{text[:60]!r}, which is no list of {', '.join(labels.SPLITS[split])}")
@@ -151,15 +151,15 @@ def _answer(fields: Mapping[str, Any], split: str) -> str:
 def _question(fields: Mapping[str, Any], split: str, task: str) -> str:
     slots = {"features": words().features[split]}
     if task != "detection":
-        slots["num_distractors"] = str(column(fields, "num_distractors"))
-        slots["object_category"] = str(column(fields, "object_category"))
+        slots["num_distractors"] = str(read_column(fields, "num_distractors"))
+        slots["object_category"] = str(read_column(fields, "object_category"))
     if task == "referring":
         slots |= {name: f"{value:.2f}" for name, value in zip(_BOX, _box(fields), strict=True)}
     return _SLOT.sub(lambda match: slots[match.group(1)], words().prompts[task])
 
 
 def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
-    value = column(fields, "bbox", "box")
+    value = read_column(fields, "bbox", "box")
     if isinstance(value, Mapping):
         value = [value.get(name) for name in _BOX]
     if not isinstance(value, list) or len(value) != 4 or not all(isinstance(v, int | float) for v in value):
@@ -172,7 +172,7 @@ def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
 
 def _with_box(where: ImagePlace, fields: Mapping[str, Any]) -> tuple[str, ImagePlace]:
     """(name, place) of the image with the object's box: the row's own, else drawn."""
-    if optional(fields, "image_with_box") is not None:
+    if read_optional(fields, "image_with_box") is not None:
         return _name(fields, "image_with_box"), replace(where, column="image_with_box")
     box = _box(fields)
     if max(box) <= 1:

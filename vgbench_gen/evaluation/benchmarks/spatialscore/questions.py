@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from vgbench_gen.core.rng import bytes_digest, stable_hash
+from vgbench_gen.core.rng import digest_bytes, hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
-from vgbench_gen.importers.published_items import PublishedItems, image_files, read_items
+from vgbench_gen.importers.published_items import PublishedItems, list_image_files, read_items
 from vgbench_gen.store.files import dataset_error
 
 _READING = "1"  # another way of reading the rows makes another dataset of the same file
@@ -41,7 +41,7 @@ class Published:
     @cached_property
     def fingerprint(self) -> str:
         """As `Source.fingerprint`: of the file's bytes."""
-        return stable_hash(_READING, bytes_digest(self._path.read_bytes()), size=16)
+        return hash_stably(_READING, digest_bytes(self._path.read_bytes()), size=16)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -66,7 +66,7 @@ class Published:
         """
         name = item.images[k]
         if name not in self._found:
-            file = next((path for path in image_files(self._folders, name) if path.is_file()), None)
+            file = next((path for path in list_image_files(self._folders, name) if path.is_file()), None)
             if file is None:
                 where = " or ".join(map(str, self._folders))
                 raise dataset_error(where, f"no file {name}", "the images of the questions", REMEDY)
@@ -79,7 +79,7 @@ class Published:
         return [
             name
             for name in names
-            if name not in self._found and not any(path.is_file() for path in image_files(self._folders, name))
+            if name not in self._found and not any(path.is_file() for path in list_image_files(self._folders, name))
         ]
 
     def again(self) -> Published:
