@@ -21,7 +21,7 @@ N = 8
 BENCHMARK = """
 import json
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
-from vgbench_gen.evaluation.layouts import Layout, LayoutColumn, of_source
+from vgbench_gen.evaluation.layouts import LayoutColumn, TableLayout, of_source
 from vgbench_gen.evaluation.item_source import ItemSource, make_item
 from yesno.scoring import YesNoRules
 
@@ -32,7 +32,7 @@ OURS = of_source(NAME)
 @benchmarks.register("claims")
 class ClaimsBenchmark(Benchmark):
     scoring = YesNoRules()
-    layouts = (Layout("claims", "Claims", "All claims.", (LayoutColumn("Overall", OURS),), OURS),)
+    layouts = (TableLayout("claims", "Claims", "All claims.", (LayoutColumn("Overall", OURS),), OURS),)
 
     def open(self, path, images=None):
         rows = list(map(json.loads, (path / "claims.jsonl").read_text().splitlines()))
