@@ -20,7 +20,7 @@ from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, replies_path
 from vgbench_gen.evaluation.votes import vote_of
-from vgbench_gen.quality.review.lines import ReviewLine, item_digest
+from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
@@ -195,7 +195,7 @@ def review(folder: Path, item: Item, verdicts: str, flags: tuple[str, ...] = ())
                 ("verdict", {"verdict": {"v": "valid", "i": "invalid"}[verdict], "flags": list(flags)}),
             ):
                 record = {
-                    "stage": stage, "reviewer": reviewer, "item": item.id, "digest": item_digest(item), "planted": "",
+                    "stage": stage, "reviewer": reviewer, "item": item.id, "digest": digest_item(item), "planted": "",
                     "batch": "b", "round": 0, "time": "2026-01-01T00:00:00.000+00:00", "seconds": 1.0, **more,
                 }  # fmt: skip
                 file.write(ReviewLine.model_validate_json(json.dumps(record)).model_dump_json(by_alias=True) + "\n")

@@ -19,7 +19,7 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.build import BuildReport, build, recompose
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
 from vgbench_gen.pipeline.shortfall import QuotasNotMet
-from vgbench_gen.quality.verify import scene_jobs, verify_item, verify_scene, verify_set
+from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.dataset import load
@@ -54,7 +54,7 @@ def test_every_answer_is_reached_again_from_evidence_and_from_raw_files(
     problems = verify_set(items)
     for item in items:
         problems += verify_item(item, [items.image_bytes(item, k) for k in range(len(item.images))], recipe().gates)
-    jobs, missing = scene_jobs(items, discover(raw_room), recipe().gates)
+    jobs, missing = group_by_scene(items, discover(raw_room), recipe().gates)
     assert len(jobs) == 2
     for job in jobs:
         problems += verify_scene(job)

@@ -29,7 +29,7 @@ from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.pipeline.subset import write_subset
 from vgbench_gen.pipeline.summary import pair_lines
 from vgbench_gen.pipeline.trials import feasible_plan
-from vgbench_gen.quality.verify import scene_jobs, verify_item, verify_scene, verify_set
+from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.tasks.base import tasks
@@ -234,7 +234,7 @@ def test_partners_are_verified_like_any_row(built: tuple[Path, BuildReport, Data
     problems = verify_set(items)
     for item in items:
         problems += verify_item(item, [items.image_bytes(item, k) for k in range(len(item.images))], small().gates)
-    jobs, missing = scene_jobs(items, discover(raw_room), small().gates)
+    jobs, missing = group_by_scene(items, discover(raw_room), small().gates)
     for job in jobs:
         problems += verify_scene(job)
     assert problems + missing == []
@@ -312,7 +312,7 @@ def test_a_partner_in_the_first_ones_direction_is_found(
     images = [items.image_bytes(other, k) for k in range(len(other.images))]
     assert verify_item(other, images, small().gates) == []
     assert {"recomputed", "second_route"} <= {p.check for p in verify_item(wrong, images, small().gates)}
-    (job,) = (job for job in scene_jobs([wrong], discover(raw_room), small().gates)[0] if job.items)
+    (job,) = (job for job in group_by_scene([wrong], discover(raw_room), small().gates)[0] if job.items)
     assert "raw_route" in {p.check for p in verify_scene(job)}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.quality.text_questions import question
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.balance import audit_balance, constant_relative, constant_within
+from vgbench_gen.quality.balance import audit_balance, find_constant_relative, find_constant_within
 from vgbench_gen.quality.questions import Question
 
 
@@ -67,19 +67,19 @@ def test_best_constant_within_a_factor_is_exact() -> None:
     values = np.exp(rng_for(0, "constant").uniform(-1, 1, 60))
     grid = np.exp(np.linspace(-1.2, 1.2, 20_001))
     most = max(int((np.maximum(values / c, c / values) <= 1.25).sum()) for c in grid)
-    constant, right = constant_within(values, 1.25)
+    constant, right = find_constant_within(values, 1.25)
     assert right == most
     assert (np.maximum(values / constant, constant / values) <= 1.25 + 1e-9).sum() == most
     # Log-uniform over 0.4 to 5 m: 2 ln(1.25) / ln(12.5) = 18 % (`docs/validity.md#open-ended-answers`).
     uniform = np.exp(np.linspace(np.log(0.4), np.log(5), 4000))
-    assert constant_within(uniform, 1.25)[1] / 4000 == pytest.approx(0.177, abs=0.002)
-    assert constant_within(uniform, 2.0)[1] / 4000 == pytest.approx(0.549, abs=0.002)
+    assert find_constant_within(uniform, 1.25)[1] / 4000 == pytest.approx(0.177, abs=0.002)
+    assert find_constant_within(uniform, 2.0)[1] / 4000 == pytest.approx(0.549, abs=0.002)
 
 
 def test_mean_relative_accuracy_is_vsi_benchs() -> None:
     # All alike: exact. Two answers, 2 and 1: at 2, errors 0 and 1; at 1, 0.5 (never below 0.5) and 0.
-    assert constant_relative(np.array([2.0, 2.0]))[1] == pytest.approx(1)
-    constant, score = constant_relative(np.array([1.0, 1.3]))
+    assert find_constant_relative(np.array([2.0, 2.0]))[1] == pytest.approx(1)
+    constant, score = find_constant_relative(np.array([1.0, 1.3]))
     by_hand = np.mean(
         [np.mean(np.abs(constant - np.array([1.0, 1.3])) / [1.0, 1.3] < 0.5 - 0.05 * i) for i in range(10)]
     )

@@ -15,8 +15,8 @@ from tests.quality.conftest import Rows
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
 from vgbench_gen.geometry.poses import make_pose
-from vgbench_gen.quality.checks import consistency_problems
-from vgbench_gen.quality.verify import fact_of, verify_item
+from vgbench_gen.quality.checks import find_consistency_problems
+from vgbench_gen.quality.verify import rebuild_fact, verify_item
 from vgbench_gen.tasks.base import tasks
 
 Change = Callable[[dict[str, Any]], None]
@@ -29,7 +29,9 @@ def found(item: Item, change: Change | None = None) -> set[str]:
     if change is not None:
         change(evidence)
     row = replace(item, evidence=evidence)
-    return {check for check, _ in consistency_problems(row, fact_of(row), tasks[item.task].with_gates(Gates()))}
+    return {
+        check for check, _ in find_consistency_problems(row, rebuild_fact(row), tasks[item.task].with_gates(Gates()))
+    }
 
 
 def of(rows: Rows, task: str, form: str = "multi-choice", side: str = "") -> list[Item]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.quality.text_questions import around_hidden, choices, question, times_noise
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.exchangeability import audit_exchangeability, exchangeability_p
+from vgbench_gen.quality.exchangeability import audit_exchangeability, measure_exchangeability_p
 
 
 def test_distance_is_kolmogorovs() -> None:
@@ -20,7 +20,7 @@ def test_distance_is_kolmogorovs() -> None:
     truth = rng.integers(0, 4, 80)
     right = np.zeros_like(values, dtype=bool)
     right[np.arange(80), truth] = True
-    _, distance = exchangeability_p(values, truth, rng)
+    _, distance = measure_exchangeability_p(values, truth, rng)
     assert distance == pytest.approx(stats.ks_2samp(values[right], values[~right]).statistic)
 
 
@@ -30,7 +30,7 @@ def test_level_holds_although_options_of_a_question_are_alike() -> None:
     p = []
     for _ in range(200):
         values = rng.normal(size=(40, 1)) * 5 + rng.normal(size=(40, 4))
-        p.append(exchangeability_p(values, rng.integers(0, 4, 40), rng, 199)[0])
+        p.append(measure_exchangeability_p(values, rng.integers(0, 4, 40), rng, 199)[0])
     assert 0.05 < np.mean(np.array(p) < 0.1) < 0.16
     assert np.mean(p) == pytest.approx(0.5, abs=0.08)
 
@@ -40,8 +40,8 @@ def test_the_smallest_shift_between_questions_is_found_within_them() -> None:
     values = rng.normal(size=(300, 1)) * 2000 + rng.normal(size=(300, 4))
     values[:, 0] += 1
     truth = np.zeros(300, dtype=np.int64)
-    assert exchangeability_p(values, truth, rng)[0] > 0.01
-    assert exchangeability_p(values - values.mean(axis=1, keepdims=True), truth, rng)[0] < 0.001
+    assert measure_exchangeability_p(values, truth, rng)[0] > 0.01
+    assert measure_exchangeability_p(values - values.mean(axis=1, keepdims=True), truth, rng)[0] < 0.001
 
 
 def test_published_rule_is_red_and_exchangeable_options_are_not() -> None:

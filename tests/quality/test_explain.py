@@ -92,22 +92,22 @@ def test_images_stand_side_by_side_in_the_order_shown(rows: Rows) -> None:
 
 def test_the_panel_follows_the_row(rows: Rows) -> None:
     item = rows.one("metric_depth", "judgment")
-    panel = explain._panel(item)
+    panel = explain._draw_panel(item)
     for change in (
         replace(item, answer="Yes" if item.answer == "No" else "No"),
         replace(item, question="Is it?"),
         replace(item, scene_id="another"),
     ):
-        other = explain._panel(change)
+        other = explain._draw_panel(change)
         assert other.shape != panel.shape or not np.array_equal(other, panel)
     evidence = copy.deepcopy(dict(item.evidence))
     evidence["second_value"] = [9.99]
-    assert not np.array_equal(explain._panel(replace(item, evidence=evidence)), panel)
+    assert not np.array_equal(explain._draw_panel(replace(item, evidence=evidence)), panel)
 
 
 def test_a_long_matrix_stays_on_the_page(rows: Rows) -> None:
     item = rows.one("homography_to_matrix", "multi-choice")
-    panel = explain._panel(item)
+    panel = explain._draw_panel(item)
     assert (panel[:, -12:] == 24).all()  # nothing runs into the right edge
     assert (panel[-8:] == 24).all()
 

@@ -8,8 +8,8 @@ import pytest
 from tests.quality.conftest import Rows
 from tests.quality.text_questions import question
 from vgbench_gen.quality import features
-from vgbench_gen.quality._blocks import list_claim_sets, list_option_sets, make_blocks, standing, to_others
-from vgbench_gen.quality._values import claim_of, numbers, option_values, read
+from vgbench_gen.quality._blocks import list_claim_sets, list_option_sets, make_blocks, rank_options, summarise_gaps
+from vgbench_gen.quality._values import read, read_claim, read_numbers, read_option_values
 from vgbench_gen.quality.questions import read_question
 
 
@@ -25,7 +25,7 @@ from vgbench_gen.quality.questions import read_question
     ],
 )
 def test_numbers_are_read_tolerantly(text: str, expected: list[float]) -> None:
-    assert numbers(text) == expected
+    assert read_numbers(text) == expected
 
 
 def test_camera_regions_and_marks_are_read() -> None:
@@ -43,11 +43,11 @@ def test_camera_regions_and_marks_are_read() -> None:
 
 def test_options_name_marks_or_hold_numbers() -> None:
     marked = question("a", ["region 2", "region 1"], 0, context="region 1 [0, 0, 9, 9], region 2 [5, 5, 7, 8]")
-    assert option_values(marked)[0] == "mark"
-    assert option_values(marked)[1].tolist() == [[5, 5, 7, 8], [0, 0, 9, 9]]
-    assert option_values(question("b", ["image 2", "image 3"], 0))[0] == "name"
-    assert option_values(question("c", ["1.5 m", "2.5 m"], 0))[1].tolist() == [[1.5], [2.5]]
-    assert option_values(question("d", ["to the left", "2 m"], 0))[1].shape == (2, 0)
+    assert read_option_values(marked)[0] == "mark"
+    assert read_option_values(marked)[1].tolist() == [[5, 5, 7, 8], [0, 0, 9, 9]]
+    assert read_option_values(question("b", ["image 2", "image 3"], 0))[0] == "name"
+    assert read_option_values(question("c", ["1.5 m", "2.5 m"], 0))[1].tolist() == [[1.5], [2.5]]
+    assert read_option_values(question("d", ["to the left", "2 m"], 0))[1].shape == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ def test_options_name_marks_or_hold_numbers() -> None:
     ],
 )
 def test_claims_are_found(text: str, expected: list[float]) -> None:
-    assert claim_of(question("a", question=text, form="judgment")).values[0].tolist() == expected
+    assert read_claim(question("a", question=text, form="judgment")).values[0].tolist() == expected
 
 
 def test_a_claimed_mark_stands_among_the_others() -> None:
-    claim = claim_of(question("a", question="Is it point 2?", context="point 1 (1, 2), point 2 (3, 4)"))
+    claim = read_claim(question("a", question="Is it point 2?", context="point 1 (1, 2), point 2 (3, 4)"))
     assert claim.values[claim.claimed].tolist() == [3, 4]
     assert len(claim.values) == 2
 
 
 def test_ranks_share_ties() -> None:
-    assert standing(np.array([[3.0, 1, 1, 2]])).tolist() == [[3, 0.5, 0.5, 2]]
+    assert rank_options(np.array([[3.0, 1, 1, 2]])).tolist() == [[3, 0.5, 0.5, 2]]
 
 
 def _columns(options: list[str], **fields: object) -> dict[str, np.ndarray]:
@@ -123,7 +123,7 @@ def test_point_quantities() -> None:
 def test_gaps_are_ratios_for_positive_numbers() -> None:
     asked = [question("a", ["1", "2", "8"], 0)]
     (block,) = make_blocks(asked, list_option_sets(asked))
-    nearest, mean = to_others(block.gaps)
+    nearest, mean = summarise_gaps(block.gaps)
     assert nearest[0] == pytest.approx(np.log([2, 2, 4]))
     assert mean[0, 0] == pytest.approx(np.log(16) / 2)
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from tests.quality.text_questions import question
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.intervals import Clusters, holm_adjusted, wilson_interval
+from vgbench_gen.quality.intervals import Clusters, adjust_by_holm, wilson_interval
 from vgbench_gen.quality.questions import group_by_cell, group_by_scene
 
 
@@ -24,8 +24,8 @@ def test_wilson_takes_shared_credit_and_nothing() -> None:
 
 
 def test_holm_steps_down_and_keeps_the_order() -> None:
-    assert holm_adjusted([0.04, 0.01, 0.03, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
-    assert holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
+    assert adjust_by_holm([0.04, 0.01, 0.03, 0.5]) == pytest.approx([0.09, 0.04, 0.09, 0.5])
+    assert adjust_by_holm([0.9, 0.8]) == [1.0, 1.0]
 
 
 def _scenes(rng: np.random.Generator, scenes: int, each: int, spread: float) -> tuple[list[int], np.ndarray]:
@@ -43,7 +43,7 @@ def test_interval_and_test_hold_their_level_where_scenes_differ() -> None:
         sure = Clusters(labels, rng, draws=400)
         low, high = sure.interval(credit)
         covered += low <= 0.25 <= high
-        rejected += sure.p_above(credit, 0.25) < 0.05
+        rejected += sure.test_above(credit, 0.25) < 0.05
         naive += stats.binomtest(int(credit.sum()), len(credit), 0.25, "greater").pvalue < 0.05
     assert covered / rounds > 0.91
     assert rejected / rounds < 0.08
@@ -54,11 +54,11 @@ def test_p_is_the_binomial_one_for_single_questions() -> None:
     rng = rng_for(1, "binomial")
     credit = np.array([1.0] * 75 + [0.0] * 125)
     exact = stats.binomtest(75, 200, 0.25, "greater").pvalue
-    assert Clusters([0] * 200, rng).p_above(credit, 0.25) == pytest.approx(exact)
-    assert exact <= Clusters(list(range(200)), rng).p_above(credit, 0.25) < 3 * exact + 1e-4
-    assert Clusters(list(range(200)), rng).p_above(credit, np.full(200, 0.5)) > 0.99
+    assert Clusters([0] * 200, rng).test_above(credit, 0.25) == pytest.approx(exact)
+    assert exact <= Clusters(list(range(200)), rng).test_above(credit, 0.25) < 3 * exact + 1e-4
+    assert Clusters(list(range(200)), rng).test_above(credit, np.full(200, 0.5)) > 0.99
     # All scenes exactly at chance: nothing spreads, nothing is gained.
-    assert Clusters([0, 0, 1, 1], rng).p_above([1, 0, 1, 0], 0.5) > 0.6
+    assert Clusters([0, 0, 1, 1], rng).test_above([1, 0, 1, 0], 0.5) > 0.6
 
 
 def test_interval_is_never_narrower_than_wilsons() -> None:

@@ -21,8 +21,8 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.trials import plan_facts
-from vgbench_gen.quality.noise import item_share, kept_share
-from vgbench_gen.quality.verify import fact_of, verify_item
+from vgbench_gen.quality.noise import measure_item_share, measure_kept_share
+from vgbench_gen.quality.verify import rebuild_fact, verify_item
 from vgbench_gen.tasks._noise import perturb_poses
 from vgbench_gen.tasks.base import Task, tasks
 
@@ -40,7 +40,7 @@ def gates(noise: SensorNoise | None = None, draws: int = 200, **changed: float) 
 
 
 def share(item: Item, given: Gates) -> float | None:
-    return item_share(item, fact_of(item), tasks[item.task].with_gates(given))
+    return measure_item_share(item, rebuild_fact(item), tasks[item.task].with_gates(given))
 
 
 def told(*values: float) -> list[Candidate]:
@@ -86,7 +86,7 @@ def test_poses_are_off_by_their_root_mean_square() -> None:
 
 def off_px(item: Item, noise: SensorNoise) -> FloatArray:
     """(MANY, 2) how far a row's target moves in image 2."""
-    fact = fact_of(item)
+    fact = rebuild_fact(item)
     values = tasks[item.task].noisy_values(fact, fact.truth_candidate, noise, rng_for(1, item.id), MANY)
     return np.asarray(values - np.array(fact.truth_candidate.evidence["uv_2_px"]))
 
@@ -95,7 +95,7 @@ def test_a_tracked_point_moves_as_small_angle_theory_and_parallax_say(all_rows: 
     for item in of(all_rows, "point_tracking"):
         camera = item.evidence["fact"]["camera_2"]
         turn = np.radians(1.0) / np.sqrt(3)
-        evidence = fact_of(item).truth_candidate.evidence
+        evidence = rebuild_fact(item).truth_candidate.evidence
         x, y = np.array(evidence["point_2_m"])[:2] / evidence["point_2_m"][2]
         sigma_u = camera["K"][0] * turn * np.sqrt((1 + x * x) ** 2 + (x * y) ** 2 + y * y)
         off = off_px(item, SILENT.model_copy(update={"turn_deg": 1.0}))
@@ -105,7 +105,7 @@ def test_a_tracked_point_moves_as_small_angle_theory_and_parallax_say(all_rows: 
         spread = np.linalg.svd(off - off.mean(axis=0), compute_uv=False)
         assert spread[1] < 0.05 * spread[0]
         further = dict(evidence) | {"z_1_m": evidence["z_1_m"] + 0.01}
-        fact = fact_of(item)
+        fact = rebuild_fact(item)
         moved = tasks[item.task].noisy_values(
             fact, replace(fact.truth_candidate, evidence=further), SILENT, rng_for(1), 1
         )[0]
@@ -121,7 +121,7 @@ def test_a_margin_below_sigma_fails_by_the_law_of_errors_and_a_wide_one_passes(r
     fact = room.facts["metric_depth"][0]
 
     def kept(*values: float) -> float:
-        return kept_share(fact, "group", "multi-choice", task, told(*values))
+        return measure_kept_share(fact, "group", "multi-choice", task, told(*values))
 
     assert kept(1.00, 1.25, 1.60, 2.10) == 1.0
     # The geometric middle between 1.00 and 1.03 is 0.74 sigma from the lower one, 0.76 from the upper one.
@@ -136,25 +136,25 @@ def test_a_set_fails_by_any_member_that_might_have_been_asked_about(room: Room) 
     options = told(1.00, 1.60, 2.10, 2.13)  # the truth, at 1.00, is far from all others
     noise = task.gates.noise
     assert task.best_stays(fact, options, 0, noise.ca1m, rng_for(0), noise.draws).all()
-    assert kept_share(fact, "group", "multi-choice", task, options, 0) < 0.9
+    assert measure_kept_share(fact, "group", "multi-choice", task, options, 0) < 0.9
     # Of regions only one is the farthest, whatever else is asked.
     assert tasks["relative_depth"].could_be_true(fact, options, 2) == [2]
     # A rung of a ladder of distances is a value alone, and is perturbed as the truth.
     rungs = told(0.4, 0.45, 0.9, 1.5)
     distance = tasks["object_distance"].with_gates(gates(box_m=0.03))
-    assert kept_share(room.facts["object_distance"][0], "group", "multi-choice", distance, rungs, 3) < 0.9
+    assert measure_kept_share(room.facts["object_distance"][0], "group", "multi-choice", distance, rungs, 3) < 0.9
 
 
 def test_neighbours_in_depth_change_places(room: Room) -> None:
     task = tasks["relative_depth"].with_gates(gates(depth_m=0.02, draws=MANY))
     fact = replace(room.facts["relative_depth"][0], ask="deepest")
     # Both are off: the difference of the two has sqrt(2) times the sigma.
-    kept = kept_share(fact, "group", "multi-choice", task, told(1.0, 1.2, 2.00, 2.03), 3)
+    kept = measure_kept_share(fact, "group", "multi-choice", task, told(1.0, 1.2, 2.00, 2.03), 3)
     assert kept == pytest.approx(below(0.03 / 0.02 / sqrt(2)), abs=0.02)
-    assert kept_share(fact, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.3), 3) == 1.0
+    assert measure_kept_share(fact, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.3), 3) == 1.0
     nearest = replace(fact, ask="nearest")
-    assert kept_share(nearest, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.03), 0) == 1.0
-    assert kept_share(nearest, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.03), 3) == 0.0
+    assert measure_kept_share(nearest, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.03), 0) == 1.0
+    assert measure_kept_share(nearest, "group", "multi-choice", task, told(1.0, 1.2, 2.0, 2.03), 3) == 0.0
 
 
 def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> None:
@@ -163,7 +163,7 @@ def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> No
     fact = replace(fact, candidates=(Candidate("truth", np.array([1.0]), evidence={"mean_m": 1.0}),), truth=0)
 
     def claims(true: float, false: float) -> float:
-        return kept_share(fact, "group", "judgment", task, claims=(np.array([true]), np.array([false])))
+        return measure_kept_share(fact, "group", "judgment", task, claims=(np.array([true]), np.array([false])))
 
     assert claims(1.01, 1.6) == 1.0
     # Within 10 percent of the truth where that is 1.0364 or more: 1.82 sigma up.
@@ -174,8 +174,8 @@ def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> No
     assert claims(0.63, 0.60) < 0.9
     answer = replace(fact, candidates=tuple(told(0.1)))
     within = below(0.025 / 0.02) + below(0.02 / 0.02) - 1
-    assert kept_share(answer, "group", "open-ended", task) == pytest.approx(within, abs=0.025)
-    assert kept_share(fact, "group", "open-ended", task) == 1.0
+    assert measure_kept_share(answer, "group", "open-ended", task) == pytest.approx(within, abs=0.025)
+    assert measure_kept_share(fact, "group", "open-ended", task) == 1.0
 
 
 def test_matrices_that_differ_by_less_than_their_last_digit(room: Room) -> None:
@@ -185,10 +185,10 @@ def test_matrices_that_differ_by_less_than_their_last_digit(room: Room) -> None:
         off = H.copy()
         off[0, 0] += 0.3 * (0.0001 if abs(H[0, 0]) < 1 else 0.001)
         twice = [replace(fact.truth_candidate, key="a"), replace(fact.truth_candidate, key="b", value=off)]
-        assert kept_share(fact, "group", "multi-choice", task, twice) < 0.9
+        assert measure_kept_share(fact, "group", "multi-choice", task, twice) < 0.9
         off = H.copy()
         off[0, 2] += 1.0
-        assert kept_share(fact, "group", "multi-choice", task, [twice[0], replace(twice[1], value=off)]) == 1.0
+        assert measure_kept_share(fact, "group", "multi-choice", task, [twice[0], replace(twice[1], value=off)]) == 1.0
 
 
 def test_gaps_of_all_draws_are_the_metric_of_each(room: Room) -> None:
@@ -222,12 +222,12 @@ def test_the_same_question_gives_the_same_share_whatever_its_letters(all_rows: R
     noisy = gates(LOUD, draws=37)
     for name in sorted(tasks):
         item = of(all_rows, name)[0]
-        task, fact = tasks[name].with_gates(noisy), fact_of(item)
+        task, fact = tasks[name].with_gates(noisy), rebuild_fact(item)
         options: Sequence[Candidate] = fact.candidates
 
         def kept(order: Sequence[int], group: str, task: Task = task, fact: Fact = fact) -> float:
             members = [fact.candidates[k] for k in order]
-            return kept_share(fact, group, "multi-choice", task, members, list(order).index(fact.truth))
+            return measure_kept_share(fact, group, "multi-choice", task, members, list(order).index(fact.truth))
 
         first = kept(range(len(options)), "group")
         assert first * 37 == pytest.approx(round(first * 37), abs=1e-9)  # as many draws as the gates say

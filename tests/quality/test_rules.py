@@ -20,7 +20,7 @@ from tests.quality.text_questions import (
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.rules import audit_rules, shared_credit
+from vgbench_gen.quality.rules import audit_rules, share_credit
 
 N = 1000
 
@@ -73,7 +73,7 @@ def test_small_cells_are_neither_green_nor_red() -> None:
 
 def test_ties_share_the_credit() -> None:
     score = np.array([[1.0, 1, 0, 0], [0, 2, 1, 0], [3, 3, 3, 3]])
-    credit = shared_credit(score, np.array([0, 0, 2]))
+    credit = share_credit(score, np.array([0, 0, 2]))
     assert credit[:2].tolist() == [0.5, 0]
     assert np.isnan(credit[2])
 

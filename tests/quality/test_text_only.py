@@ -18,7 +18,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality._learners import make_rows, predict_out_of_fold, score_credit, split_folds
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question, group_by_scene
-from vgbench_gen.quality.text_only import audit_text_only, breaks_bar, leak_bar, twin_questions
+from vgbench_gen.quality.text_only import audit_text_only, breaks_bar, format_leak_bar, join_claim_pairs
 
 
 def lines(questions: list[Question], seed: int = 0) -> dict[str, Finding]:
@@ -160,7 +160,7 @@ def test_too_little_to_learn_from_is_said() -> None:
 
 
 def test_twins_become_one_question() -> None:
-    pair = twin_questions(_claims(3, 2.0)[:5])
+    pair = join_claim_pairs(_claims(3, 2.0)[:5])
     assert len(pair) == 2
     assert [q.truth for q in pair] == [0, 0]
     assert all(option not in q.question for q in pair for option in q.options)
@@ -173,7 +173,7 @@ def test_a_leak_needs_both_size_and_certainty() -> None:
     assert not breaks_bar(replace(line, value=27.0), 0.001)
     assert breaks_bar(replace(line, value=27.0, high=31.5), 0.001)
     assert not breaks_bar(line, 0.001, points=5.0, upper=None)
-    assert leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.01 (Holm)"
+    assert format_leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.01 (Holm)"
 
 
 def test_same_seed_same_result() -> None:

@@ -12,7 +12,13 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.uniqueness import ItemAppearance, near_duplicates, partners, picture_hash, scene_shares
+from vgbench_gen.quality.uniqueness import (
+    ItemAppearance,
+    audit_partners,
+    audit_scene_shares,
+    find_near_duplicates,
+    hash_picture,
+)
 from vgbench_gen.store.pictures import encode_jpeg
 
 
@@ -36,7 +42,7 @@ def count(lines: list[Finding], name: str) -> float:
 
 @pytest.mark.parametrize(("x_m", "turn_deg", "pairs"), [(0.1, 2.0, 1), (0.2, 2.0, 0), (0.1, 6.0, 0), (0.0, 0.0, 1)])
 def test_frames_of_two_groups_differ_in_place_or_direction(x_m: float, turn_deg: float, pairs: int) -> None:
-    lines = near_duplicates([sight("a", {"1": pose(0)}), sight("b", {"2": pose(x_m, turn_deg)})], Gates())
+    lines = find_near_duplicates([sight("a", {"1": pose(0)}), sight("b", {"2": pose(x_m, turn_deg)})], Gates())
     assert count(lines, "pose") == pairs
     assert next(line.verdict for line in lines if line.name == "pose") == ("red" if pairs else "green")
 
@@ -45,29 +51,29 @@ def test_pairs_of_frames_are_compared_in_both_orders() -> None:
     a = sight("a", {"1": pose(0), "2": pose(1)}, pair_is_target=True)
     turned = sight("b", {"3": pose(1.05), "4": pose(0.05)}, pair_is_target=True)
     half = sight("c", {"5": pose(0.05), "6": pose(2)}, pair_is_target=True)
-    assert count(near_duplicates([a, turned], Gates()), "pose") == 1
-    assert count(near_duplicates([a, half], Gates()), "pose") == 0
-    assert count(near_duplicates([a, replace(a, id="d", group="another")], Gates()), "target") == 1
+    assert count(find_near_duplicates([a, turned], Gates()), "pose") == 1
+    assert count(find_near_duplicates([a, half], Gates()), "pose") == 0
+    assert count(find_near_duplicates([a, replace(a, id="d", group="another")], Gates()), "target") == 1
     # Twins and other forms of one truth are no duplicates of it; nor are other scenes and tasks.
-    assert count(near_duplicates([a, replace(a, id="d")], Gates()), "target") == 0
-    assert count(near_duplicates([a, replace(turned, scene_id="other")], Gates()), "pose") == 0
+    assert count(find_near_duplicates([a, replace(a, id="d")], Gates()), "target") == 0
+    assert count(find_near_duplicates([a, replace(turned, scene_id="other")], Gates()), "pose") == 0
 
 
 def test_what_looks_alike_and_has_one_answer() -> None:
     picture = encode_jpeg(textured(320, 240, 1))
     brighter = encode_jpeg((textured(320, 240, 1).astype(float) * 1.1).clip(0, 255).astype(np.uint8))
     other = encode_jpeg(textured(320, 240, 2))
-    one, same, far = (picture_hash(data) for data in (picture, brighter, other))
+    one, same, far = (hash_picture(data) for data in (picture, brighter, other))
     assert one is not None
     assert same is not None
     assert far is not None
     assert (one ^ same).bit_count() <= 6 < (one ^ far).bit_count()
-    assert picture_hash(b"no picture") is None
+    assert hash_picture(b"no picture") is None
     a = sight("a", {"1": pose(0)}, poses={}, hashes={"1": one}, answer=(1.5,))
     b = sight("b", {"2": pose(0)}, poses={}, hashes={"2": same}, answer=(1.5,))
-    assert count(near_duplicates([a, b], Gates()), "look") == 1
-    assert count(near_duplicates([a, replace(b, answer=(1.6,))], Gates()), "look") == 0
-    assert count(near_duplicates([a, replace(b, hashes={"2": far})], Gates()), "look") == 0
+    assert count(find_near_duplicates([a, b], Gates()), "look") == 1
+    assert count(find_near_duplicates([a, replace(b, answer=(1.6,))], Gates()), "look") == 0
+    assert count(find_near_duplicates([a, replace(b, hashes={"2": far})], Gates()), "look") == 0
 
 
 def questions(per_scene: list[int]) -> list[Question]:
@@ -80,19 +86,19 @@ def questions(per_scene: list[int]) -> list[Question]:
 
 def test_the_fullest_scene() -> None:
     even, heavy = questions([10] * 30), questions([10] * 29 + [40])
-    (line,) = scene_shares(even, {"ca1m": 30}, 0.03, 1.5, True)
+    (line,) = audit_scene_shares(even, {"ca1m": 30}, 0.03, 1.5, True)
     assert (line.verdict, round(line.value, 1)) == ("green", 3.3)
-    (line,) = scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, True)
+    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, True)
     assert (line.verdict, line.detail, len(line.items)) == ("red", "ca1m/29", 40)
-    (line,) = scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, False)
+    (line,) = audit_scene_shares(heavy, {"ca1m": 30}, 0.03, 1.5, False)
     assert line.verdict == "reported"
 
 
 def test_partners() -> None:
     asked = questions([200])
     paired = [replace(q, pair=f"p{k // 2}") if k < 20 else q for k, q in enumerate(asked)]
-    share, broken = partners(paired, True)
+    share, broken = audit_partners(paired, True)
     assert (share.verdict, share.value, broken.verdict) == ("green", 10.0, "green")
-    share, broken = partners(paired[1:], True)
+    share, broken = audit_partners(paired[1:], True)
     assert (share.verdict, broken.verdict, broken.items) == ("red", "red", ("0-1",))
-    assert partners(asked, False)[0].verdict == "reported"
+    assert audit_partners(asked, False)[0].verdict == "reported"

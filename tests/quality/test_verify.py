@@ -16,7 +16,7 @@ from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality import verify
-from vgbench_gen.quality.verify import VerifyJob, fact_of, scene_jobs, verify_item, verify_scene, verify_set
+from vgbench_gen.quality.verify import VerifyJob, group_by_scene, rebuild_fact, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes.base import SceneRef
 
 GATES = Gates()
@@ -412,10 +412,10 @@ def test_a_missing_frame_or_scan_is_said(rows: Rows, monkeypatch: pytest.MonkeyP
     assert "Copy it again." in str(problem)
 
     here, elsewhere = SceneRef("ca1m", "room", Path()), SceneRef("ca1m", "hall", Path())
-    jobs, missing = scene_jobs(rows.items, [here, elsewhere], GATES)
+    jobs, missing = group_by_scene(rows.items, [here, elsewhere], GATES)
     assert [len(job.items) for job in jobs] == [len(rows.items)]
     assert missing == []
-    jobs, missing = scene_jobs(rows.items, [elsewhere], GATES)
+    jobs, missing = group_by_scene(rows.items, [elsewhere], GATES)
     assert jobs == []
     assert {p.check for p in missing} == {"scene_missing"}
     assert len(missing) == len(rows.items)
@@ -423,8 +423,8 @@ def test_a_missing_frame_or_scan_is_said(rows: Rows, monkeypatch: pytest.MonkeyP
 
 def test_the_fact_comes_back_from_the_row(rows: Rows) -> None:
     item = rows.one("metric_depth", "multi-choice")
-    fact = fact_of(item)
+    fact = rebuild_fact(item)
     assert fact.candidates[fact.truth].value.tolist() == list(item.answer_value)
     assert fact.truth == "ABCD".index(item.answer)
     assert fact.frame_ids == item.frame_ids
-    assert fact_of(rows.one("metric_depth", "open-ended")).truth == 0
+    assert rebuild_fact(rows.one("metric_depth", "open-ended")).truth == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.quality.conftest import compose_rows
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import Item
-from vgbench_gen.quality.review.lines import ReviewLine, item_digest
+from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.store.shards import write_items
@@ -94,14 +94,14 @@ def write_verdicts(folder: Path, looked: Looked) -> None:
 def verdict_lines(reviewer: str, items: list[Item]) -> list[ReviewLine]:
     """Item 0: first unsure, then invalid with a flag; 1: valid; 2: planted only; 3: on other words; 4: blind only."""
     base = ReviewLine(
-        stage="verdict", reviewer=reviewer, item=items[0].id, digest=item_digest(items[0]), batch="1", time="2026-01-01"
+        stage="verdict", reviewer=reviewer, item=items[0].id, digest=digest_item(items[0]), batch="1", time="2026-01-01"
     )
-    by = [base.model_copy(update={"item": i.id, "digest": item_digest(i)}) for i in items[:5]]
+    by = [base.model_copy(update={"item": i.id, "digest": digest_item(i)}) for i in items[:5]]
     return [
         by[0].model_copy(update={"verdict": "unsure"}),
         by[0].model_copy(update={"verdict": "invalid", "flags": ("occluded",), "note": HOSTILE}),
         by[1].model_copy(update={"verdict": "valid"}),
         by[2].model_copy(update={"verdict": "invalid", "planted": "flipped"}),
-        by[3].model_copy(update={"verdict": "invalid", "digest": item_digest(replace(items[3], question="older"))}),
+        by[3].model_copy(update={"verdict": "invalid", "digest": digest_item(replace(items[3], question="older"))}),
         by[4].model_copy(update={"stage": "answer", "answer": "A", "confidence": "sure"}),
     ]

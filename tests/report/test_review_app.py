@@ -37,7 +37,7 @@ def client(queue: ReviewQueue) -> TestClient:
 
 
 def first(queue: ReviewQueue, form: str = "multi-choice") -> Assignment:
-    return next(s for s in queue.session("ann").assignments if s.entry.form == form and not s.defect)
+    return next(s for s in queue.open_session("ann").assignments if s.entry.form == form and not s.defect)
 
 
 def answer(client: TestClient, assignment: Assignment, text: str = CANNOT_TELL) -> int:
@@ -63,9 +63,9 @@ def test_nothing_of_the_truth_before_the_answer(client: TestClient, queue: Revie
     ):
         assert word not in page
     # Were another letter the right one, the page would be the same to the byte.
-    session = queue.session("ann")
+    session = queue.open_session("ann")
     other = replace(item, answer="D" if item.answer != "D" else "A")
-    shown = session.shown(assignment)
+    shown = session.show(assignment)
     session._last = (assignment, type(shown)(other))
     assert client.get(f"/item/{assignment.token}").text == page
     session._last = None
@@ -74,7 +74,7 @@ def test_nothing_of_the_truth_before_the_answer(client: TestClient, queue: Revie
         assert refused.status_code == 409
         assert "Answer first" in refused.text
         assert item.id not in refused.text
-    assert queue.session("ann").log.lines == []
+    assert queue.open_session("ann").log.lines == []
     assert answer(client, assignment, "Z") == 400
     assert answer(client, assignment) == 303
     truth = client.get(f"/item/{assignment.token}/truth").text
@@ -98,7 +98,7 @@ def test_a_verdict_is_kept_and_can_be_changed(client: TestClient, queue: ReviewQ
     assert re.search(r'value="occluded"[^>]* checked', page)
     assert "behind\nthe chair</textarea>" in page
     _judge(client, assignment, "valid")
-    lines = queue.session("ann").log.lines
+    lines = queue.open_session("ann").log.lines
     assert [(line.stage, line.verdict) for line in lines] == [
         ("answer", ""),
         ("verdict", "unsure"),
@@ -140,7 +140,7 @@ def test_a_batch_that_goes_back_says_so(client: TestClient, queue: ReviewQueue) 
         place = client.get("/next").headers["location"]
         if place == "/":
             break
-        assignment = queue.session("ann").assignment(place.removeprefix("/item/"))
+        assignment = queue.open_session("ann").find_assignment(place.removeprefix("/item/"))
         answer(client, assignment)
         where = _judge(client, assignment).headers["location"]
         if where == "/":
@@ -154,7 +154,7 @@ def test_a_batch_that_goes_back_says_so(client: TestClient, queue: ReviewQueue) 
 def test_hostile_text_is_inert(looked: Looked, tmp_path: Path) -> None:
     queue = desk_of(looked, tmp_path, ids=[looked.items[-1].id])
     client = client_of(queue, "ann")
-    (assignment,) = [s for s in queue.session("ann").assignments if not s.defect]
+    (assignment,) = [s for s in queue.open_session("ann").assignments if not s.defect]
     pages = [client.get(f"/item/{assignment.token}").text]
     answer(client, assignment, "A")
     _judge(client, assignment, "unsure", note=HOSTILE + "</textarea><script>1</script>")
@@ -196,7 +196,7 @@ def test_forms_from_elsewhere_are_refused(client: TestClient, queue: ReviewQueue
     path = f"/item/{assignment.token}/answer"
     assert client.post(path, data=data, headers={"origin": origin} if origin else {}).status_code == 403
     assert client.post(path, content="{}", headers={**FORM, "content-type": "application/json"}).status_code == 415
-    assert queue.session("ann").log.lines == []
+    assert queue.open_session("ann").log.lines == []
 
 
 def test_requests_are_bounded(client: TestClient, queue: ReviewQueue) -> None:

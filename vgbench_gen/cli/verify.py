@@ -97,10 +97,10 @@ def _verify_by_scenes(dataset: Path, roots: list[Path], gates: Gates, workers: i
 
     from vgbench_gen.pipeline.build import find_scenes
     from vgbench_gen.pipeline.executors import Engine, run
-    from vgbench_gen.quality.verify import scene_jobs, verify_scene
+    from vgbench_gen.quality.verify import group_by_scene, verify_scene
     from vgbench_gen.store.dataset import load
 
-    jobs, problems = scene_jobs(load(dataset), find_scenes(roots), gates)
+    jobs, problems = group_by_scene(load(dataset), find_scenes(roots), gates)
     results = {}
     with tqdm(total=len(jobs), desc="raw scenes", unit="scene", disable=None) as bar:
         for index, found in run(verify_scene, jobs, Engine("local", workers)):

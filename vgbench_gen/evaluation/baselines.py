@@ -148,7 +148,7 @@ class Constant(Baseline):
     @cached_property
     def _best(self) -> Mapping[_Cell, str]:
         # Brings scipy.stats, which takes a second and 40 MB that no other model needs.
-        from vgbench_gen.quality.balance import constant_within
+        from vgbench_gen.quality.balance import find_constant_within
 
         truths: dict[_Cell, list[str]] = {}
         numbers: dict[_Cell, list[float]] = {}
@@ -160,7 +160,7 @@ class Constant(Baseline):
         best = {cell: metrics.most_common(answers)[0] for cell, answers in truths.items()}
         for cell, values in numbers.items():
             if len(values) == len(truths[cell]) and min(values) > 0 and math.isfinite(sum(values)):
-                value, _ = constant_within(np.array(values), metrics.HEADLINE_DELTA)
+                value, _ = find_constant_within(np.array(values), metrics.HEADLINE_DELTA)
                 best[cell] = written(value, truths[cell][0])
         return best
 
@@ -207,10 +207,10 @@ class Solvers(Baseline):
         return _turned(self._latest[1], item, asked)
 
     def _solved(self, item: Item) -> str:
-        from vgbench_gen.quality.solvers.jobs import look, solvers_of
+        from vgbench_gen.quality.solvers.jobs import find_solvers, look
         from vgbench_gen.tasks.solving import Image, Unread
 
-        question, solvers = read_question(item), solvers_of(item.task)
+        question, solvers = read_question(item), find_solvers(item.task)
         if not solvers or question.truth < 0:
             return ""
         images = []

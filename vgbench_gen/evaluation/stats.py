@@ -19,7 +19,7 @@ import scipy  # its rooms load when used: scipy.stats takes a second and 40 MB
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
-from vgbench_gen.quality.intervals import CONFIDENCE, Clusters, holm_adjusted
+from vgbench_gen.quality.intervals import CONFIDENCE, Clusters, adjust_by_holm
 
 DRAWS = 2000
 _LEVELS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
@@ -149,7 +149,7 @@ def compare(
     pairs = list(combinations(scores, 2))
     found = [paired(scores[a], scores[b], scenes, seed) for a, b in pairs]
     adjusted = zip(
-        holm_adjusted([one.p for one in found]), holm_adjusted([one.p_mcnemar for one in found]), strict=True
+        adjust_by_holm([one.p for one in found]), adjust_by_holm([one.p_mcnemar for one in found]), strict=True
     )
     return {
         pair: replace(one, p=p, p_mcnemar=exact) for pair, one, (p, exact) in zip(pairs, found, adjusted, strict=True)

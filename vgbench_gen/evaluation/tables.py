@@ -19,7 +19,7 @@ from vgbench_gen.evaluation.layouts import TableLayout, breakdowns_of, paper_lay
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
 from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, part_of
 from vgbench_gen.evaluation.sizes import sizes
-from vgbench_gen.quality.intervals import holm_adjusted
+from vgbench_gen.quality.intervals import adjust_by_holm
 
 LEVEL = 0.05
 BASELINE = "baseline:"  # how names of models begin that are no models
@@ -220,7 +220,9 @@ class TableMaker:
         if len(order) < 2:
             return
         tests = [(order[0], other) for other in order[1:]] + [(order[1], other) for other in order[2:]]
-        adjusted = holm_adjusted([self.cells.p_better(self.models[a], self.models[b], mask, measure) for a, b in tests])
+        adjusted = adjust_by_holm(
+            [self.cells.p_better(self.models[a], self.models[b], mask, measure) for a, b in tests]
+        )
         if max(adjusted[: len(order) - 1]) >= LEVEL:
             return
         lines[order[0]][place] = replace(lines[order[0]][place], mark="best")
@@ -343,8 +345,8 @@ class TableMaker:
                     difference = stats.paired(a.score[both], b.score[both], scenes, self.seed)
                     found.append(ModelPair(a.name, b.name, int(both.sum()), difference))
         p, exact = (
-            holm_adjusted([x.difference.p for x in found]),
-            holm_adjusted([x.difference.p_mcnemar for x in found]),
+            adjust_by_holm([x.difference.p for x in found]),
+            adjust_by_holm([x.difference.p_mcnemar for x in found]),
         )
         return tuple(
             replace(pair, difference=replace(pair.difference, p=p[k], p_mcnemar=exact[k]))

@@ -27,7 +27,7 @@ from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 from vgbench_gen.quality.questions import Question, group_by_cell, read_question
-from vgbench_gen.quality.uniqueness import near_duplicates, partners, scene_shares
+from vgbench_gen.quality.uniqueness import audit_partners, audit_scene_shares, find_near_duplicates
 from vgbench_gen.quality.verify import verify_set
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
@@ -283,7 +283,7 @@ class _Audit:
             self._judge_shares()
         if steps.PARTNERS in self.families:
             required = self.recipe is not None and self.recipe.pairs > 0 and not self.chosen
-            self._add("set", partners(self.release, required))
+            self._add("set", audit_partners(self.release, required))
         with self._timed("solvers"):
             answers = steps.SolverAnswers()
             for result in self._results:
@@ -303,7 +303,7 @@ class _Audit:
                 problems = [*checks.problems, *verify_set(self.items, self.chosen)]
                 self._add("set", steps.summarise_problems(problems, checks.checked))
         if steps.NEAR in self.families and checks.sights:
-            self._add("set", near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))
+            self._add("set", find_near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))
 
     def _judge_shares(self) -> None:
         """Judge whether a few scenes give most of the questions: by the recipe's limits, else by ours."""
@@ -311,7 +311,7 @@ class _Audit:
         if self.recipe is not None and limited:
             limits = self.recipe.limits
         there = Counter(source for source, _ in self.scenes)
-        self._add("set", scene_shares(self.release, there, limits.scene_share, limits.fair_share, limited))
+        self._add("set", audit_scene_shares(self.release, there, limits.scene_share, limits.fair_share, limited))
 
     def explain(self) -> None:
         """Keep the words of the questions that lines name, so that a page can show them."""

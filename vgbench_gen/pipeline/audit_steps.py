@@ -19,7 +19,7 @@ from vgbench_gen.core.types import LETTERS, FloatArray, Item
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.uniqueness import ItemAppearance, sight_of
+from vgbench_gen.quality.uniqueness import ItemAppearance, describe_appearance
 from vgbench_gen.quality.verify import Problem, verify_item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
@@ -245,7 +245,7 @@ def check_rows(job: ItemJob) -> ItemChecks:
             found.problems += _find_pixel_problems(item, images, MediaStore(Path(job.media)))
         try:
             if not item.evidence.get("side"):  # its other half speaks for both; poses may be mirrored
-                found.sights.append(sight_of(item, images))
+                found.sights.append(describe_appearance(item, images))
         except (LookupError, TypeError, ValueError, AttributeError):
             continue  # a row that cannot be read back is a problem that `verify_item` named
     return found
@@ -292,12 +292,12 @@ def summarise_problems(problems: Iterable[Problem], checked: Counter[str]) -> li
         n = checked[task]
         here = {check: ids for (name, check), ids in sorted(failing.items()) if name == task}
         if not here:
-            lines.append(Finding(ITEMS, "all checks", task, n=n, value=0.0, unit="count", bar="= 0").judged(True, 1))
+            lines.append(Finding(ITEMS, "all checks", task, n=n, value=0.0, unit="count", bar="= 0").judge(True, 1))
         for check, ids in here.items():
             first = next(iter(ids.values()))
             line = Finding(ITEMS, check, task, n=n, value=float(len(ids)), unit="count", bar="= 0",
                            detail=first, items=tuple(ids)[:MAX_ITEMS])  # fmt: skip
-            lines.append(line.judged(False, 0))
+            lines.append(line.judge(False, 0))
     return lines
 
 
@@ -323,6 +323,6 @@ class SolverAnswers:
 
     def findings(self, seed: int) -> list[Finding]:
         """Figures per task, form and solver."""
-        from vgbench_gen.quality.solvers.report import findings
+        from vgbench_gen.quality.solvers.report import make_findings
 
-        return findings(self.outcomes, seed)
+        return make_findings(self.outcomes, seed)

@@ -18,7 +18,7 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Questio
 from vgbench_gen.distractors.base import Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
-from vgbench_gen.quality.noise import kept_share
+from vgbench_gen.quality.noise import measure_kept_share
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.presentation import Claim
@@ -127,7 +127,7 @@ class MadeQuestion:
     """Share of the noise draws that leave the question its answer; None where it was not tested yet."""
 
     def measure_noise(self) -> float:
-        """Share of the noise draws that leave the question its answer; see `quality.noise.kept_share`."""
+        """Share of the noise draws that leave the question its answer; see `quality.noise.measure_kept_share`."""
         if self.noise_kept is not None:
             return self.noise_kept
         members, truth = ((), 0) if self.options is None else (self.options.options, self.options.truth)
@@ -136,7 +136,7 @@ class MadeQuestion:
             true, false = (text.claim for text in self.texts)
             claims = (true.value, false.value) if true is not None and false is not None else None
         plan = self.plan
-        return kept_share(self.fact, plan.group_id, plan.question_type, self.task, members, truth, claims)
+        return measure_kept_share(self.fact, plan.group_id, plan.question_type, self.task, members, truth, claims)
 
 
 def make_question(

@@ -33,7 +33,7 @@ from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_words import refill_template
 from vgbench_gen.pipeline.rows import row_with_options
 from vgbench_gen.pipeline.trials import read_facts
-from vgbench_gen.quality.verify import fact_of
+from vgbench_gen.quality.verify import rebuild_fact
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
@@ -212,7 +212,7 @@ def reletter_rows(job: RedrawJob) -> list[Redraw]:
             rows = []
             for record, letter in zip(entry.rows, entry.letters, strict=True):
                 item = read_item(record)
-                task, fact = by_name[item.task], fact_of(item)
+                task, fact = by_name[item.task], rebuild_fact(item)
                 options = put_truth_at(recorded_options(item, fact), letter)
                 plan, words = plan_of_row(item, letter), _keep_words(item, task, job.recipe)
                 try:
@@ -250,7 +250,7 @@ def recorded_options(item: Item, fact: Fact) -> OptionSet:
 
     Args:
         item: the row.
-        fact: as `verify.fact_of` reads it back.
+        fact: as `verify.rebuild_fact` reads it back.
     """
     off = iter(distractor.separation for distractor in item.distractors)
     separations = tuple(0.0 if k == fact.truth else next(off) for k in range(len(fact.candidates)))
@@ -295,6 +295,6 @@ def _keep_words(item: Item, task: Task, recipe: Recipe) -> FillWords:
 
 def _recorded_slots(item: Item, task: Task, recipe: Recipe) -> Mapping[str, str]:
     """What the words of a row are filled with, as its evidence tells."""
-    fact = fact_of(item)
+    fact = rebuild_fact(item)
     rng = presentation_rng(recipe.seed, item.group_id, CHOICE)
     return task.choice(fact, recorded_options(item, fact), rng).slots

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
-from vgbench_gen.quality.uniqueness import picture_hash
+from vgbench_gen.quality.uniqueness import hash_picture
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.pictures import Picture, decode
@@ -115,7 +115,7 @@ def compute_pixels_digest(image: ColorArray) -> str:
 
 def look(data: bytes) -> str:
     """Perceptual hash of an encoded image, 16 hexadecimal digits; "" where it cannot be read."""
-    found = picture_hash(data)
+    found = hash_picture(data)
     return "" if found is None else f"{found:016x}"
 
 

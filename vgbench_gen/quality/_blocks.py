@@ -42,7 +42,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class OptionValues:
-    """Options of one question before they are put into a block: see `_values.option_values` and `ClaimValues`."""
+    """Options of one question before they are put into a block: see `_values.read_option_values` and `ClaimValues`."""
 
     meaning: str
     values: FloatArray
@@ -51,12 +51,12 @@ class OptionValues:
 
 def list_option_sets(questions: Sequence[Question]) -> list[OptionValues]:
     """Options of multi-choice questions."""
-    return [OptionValues(*_values.option_values(q), q.options) for q in questions]
+    return [OptionValues(*_values.read_option_values(q), q.options) for q in questions]
 
 
 def list_claim_sets(questions: Sequence[Question]) -> tuple[list[OptionValues], IntArray]:
     """Claims of judgments as sets of one, or of all marks where one of several is named; and the place claimed."""
-    claims = [_values.claim_of(q) for q in questions]
+    claims = [_values.read_claim(q) for q in questions]
     sets = [
         OptionValues(
             "mark" if c.values.shape[0] > 1 else "numbers" if c.values.size else "text",
@@ -73,11 +73,11 @@ def make_blocks(questions: Sequence[Question], sets: Sequence[OptionValues]) -> 
     alike: dict[tuple[str, int, int], list[int]] = {}
     for row, options in enumerate(sets):
         k, d = options.values.shape
-        alike.setdefault((_kind(options.meaning, d), k, d), []).append(row)
-    return [_block(kind, rows, questions, sets) for (kind, _, _), rows in sorted(alike.items())]
+        alike.setdefault((_infer_kind(options.meaning, d), k, d), []).append(row)
+    return [_make_block(kind, rows, questions, sets) for (kind, _, _), rows in sorted(alike.items())]
 
 
-def text_context(questions: Sequence[Question]) -> _Columns:
+def read_text_context(questions: Sequence[Question]) -> _Columns:
     """name -> (n,) what the text says about images and marks: sizes, camera, rectangles, a point, in relative units."""
     readings = [_values.read(q.question, q.context) for q in questions]
     size = np.array([r.size for r in readings], dtype=np.float64).reshape(-1, 2)
@@ -101,14 +101,14 @@ def text_context(questions: Sequence[Question]) -> _Columns:
     return columns
 
 
-def standing(values: FloatArray) -> FloatArray:
+def rank_options(values: FloatArray) -> FloatArray:
     """Rank of each option among the others (n, k), 0 smallest to k - 1, ties in the middle; NaN counts as a tie."""
     above = (values[:, :, None] > values[:, None, :]).sum(axis=2)
     below = (values[:, :, None] < values[:, None, :]).sum(axis=2)
     return np.asarray((above - below + values.shape[1] - 1) / 2, dtype=np.float64)
 
 
-def to_others(gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
+def summarise_gaps(gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(nearest, mean) distance of each option to the others, (n, k) each."""
     k = gaps.shape[1]
     if k < 2:
@@ -117,7 +117,7 @@ def to_others(gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
     return apart.min(axis=2), gaps.sum(axis=2) / (k - 1)
 
 
-def _kind(meaning: str, d: int) -> str:
+def _infer_kind(meaning: str, d: int) -> str:
     if meaning in ("name", "text"):
         return meaning
     if meaning == "mark":
@@ -125,21 +125,21 @@ def _kind(meaning: str, d: int) -> str:
     return {1: "scalar", 2: "point", 4: "rect", 9: "matrix", 12: "pose", 16: "pose", 24: "box"}.get(d, "vector")
 
 
-def _block(kind: str, rows: list[int], questions: Sequence[Question], sets: Sequence[OptionValues]) -> Block:
+def _make_block(kind: str, rows: list[int], questions: Sequence[Question], sets: Sequence[OptionValues]) -> Block:
     values = np.stack([sets[row].values for row in rows])
     values = np.clip(values, -1e12, 1e12)  # nothing measured comes near, and squares stay finite
     texts = tuple(sets[row].texts for row in rows)
-    context = text_context([questions[row] for row in rows])
+    context = read_text_context([questions[row] for row in rows])
     with np.errstate(invalid="ignore", divide="ignore"):
         geometry = _GEOMETRY[kind](values, context)
-        gaps = _gaps(kind, values)
+        gaps = _measure_gaps(kind, values)
     columns = {
         name: np.clip(np.nan_to_num(c, nan=0.0, posinf=_FAR, neginf=-_FAR), -1e12, 1e12) for name, c in geometry.items()
     }
     return Block(kind, np.array(rows, dtype=np.int64), values, columns | _print(texts), gaps, texts)
 
 
-def _gaps(kind: str, values: FloatArray) -> FloatArray:
+def _measure_gaps(kind: str, values: FloatArray) -> FloatArray:
     """Ratios for positive single numbers, otherwise distances with every number in units of its own spread."""
     n, k, d = values.shape
     if kind in ("name", "text") or d == 0:
@@ -152,16 +152,16 @@ def _gaps(kind: str, values: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.norm(scaled[:, :, None] - scaled[:, None], axis=3), dtype=np.float64)
 
 
-def _plain(values: FloatArray, _context: _Columns) -> _Columns:
+def _describe_plain(values: FloatArray, _context: _Columns) -> _Columns:
     return {"value": values[..., 0]} if values.shape[2] else {}
 
 
-def _vector(values: FloatArray, _context: _Columns) -> _Columns:
+def _describe_vector(values: FloatArray, _context: _Columns) -> _Columns:
     columns = {"norm": np.linalg.norm(values, axis=2)}
     return columns | {f"entry {i}": values[..., i] for i in range(min(values.shape[2], 12))}
 
 
-def _rotation(R: FloatArray, prefix: str = "") -> _Columns:
+def _describe_rotation(R: FloatArray, prefix: str = "") -> _Columns:
     trace = np.einsum("nkii->nk", R)
     deviation = np.linalg.norm(np.einsum("nkij,nkil->nkjl", R, R) - np.eye(3), axis=(2, 3))
     return {
@@ -171,14 +171,14 @@ def _rotation(R: FloatArray, prefix: str = "") -> _Columns:
     }
 
 
-def _pose(values: FloatArray, _context: _Columns) -> _Columns:
+def _describe_pose(values: FloatArray, _context: _Columns) -> _Columns:
     n, k, d = values.shape
     if d == 16:
         matrix = values.reshape(n, k, 4, 4)
         R, t = matrix[..., :3, :3], matrix[..., :3, 3]
     else:
         R, t = values[..., :9].reshape(n, k, 3, 3), values[..., 9:12]
-    columns = {"move": np.linalg.norm(t, axis=2), **_rotation(R)}
+    columns = {"move": np.linalg.norm(t, axis=2), **_describe_rotation(R)}
     columns |= {"right": R[..., 0, 2], "up": R[..., 1, 2], "roll": R[..., 0, 1]}
     columns |= {name: t[..., i] for i, name in enumerate(("tx", "ty", "tz"))}
     if k == 1:
@@ -191,7 +191,7 @@ def _pose(values: FloatArray, _context: _Columns) -> _Columns:
     return columns
 
 
-def _matrix(values: FloatArray, context: _Columns) -> _Columns:
+def _describe_matrix(values: FloatArray, context: _Columns) -> _Columns:
     n, k, _ = values.shape
     H = values.reshape(n, k, 3, 3)
     A = H[..., :2, :2]
@@ -206,7 +206,7 @@ def _matrix(values: FloatArray, context: _Columns) -> _Columns:
     columns["perspective"] = np.linalg.norm(H[..., 2, :2], axis=2)
     columns["shear"] = np.linalg.norm(np.stack([A[..., 0, 0] - A[..., 1, 1], A[..., 0, 1] + A[..., 1, 0]]), axis=0)
     columns["zeros"] = (values == 0).sum(axis=2).astype(np.float64)
-    return columns | _rotation(H, "rotation_")
+    return columns | _describe_rotation(H, "rotation_")
 
 
 def _box(values: FloatArray, context: _Columns) -> _Columns:
@@ -249,7 +249,7 @@ def _box(values: FloatArray, context: _Columns) -> _Columns:
     return columns
 
 
-def _rect(values: FloatArray, context: _Columns) -> _Columns:
+def _describe_rect(values: FloatArray, context: _Columns) -> _Columns:
     width, height = context["width"][:, None], context["height"][:, None]
     width, height = np.where(width > 0, width, 1.0), np.where(height > 0, height, 1.0)
     x1, y1, x2, y2 = (values[..., i] for i in range(4))
@@ -264,7 +264,7 @@ def _rect(values: FloatArray, context: _Columns) -> _Columns:
     return columns
 
 
-def _point(values: FloatArray, context: _Columns) -> _Columns:
+def _describe_point(values: FloatArray, context: _Columns) -> _Columns:
     size = np.stack([context["width"], context["height"]], axis=1)[:, None]
     size = np.where(size > 0, size, 1.0)
     query = np.stack([context["point_x"], context["point_y"]], axis=1)[:, None]
@@ -278,21 +278,21 @@ def _point(values: FloatArray, context: _Columns) -> _Columns:
 
 
 _GEOMETRY: dict[str, Callable[[FloatArray, _Columns], _Columns]] = {
-    "scalar": _plain,
-    "name": _plain,
-    "text": _plain,
-    "vector": _vector,
-    "matrix": _matrix,
-    "pose": _pose,
+    "scalar": _describe_plain,
+    "name": _describe_plain,
+    "text": _describe_plain,
+    "vector": _describe_vector,
+    "matrix": _describe_matrix,
+    "pose": _describe_pose,
     "box": _box,
-    "rect": _rect,
-    "point": _point,
+    "rect": _describe_rect,
+    "point": _describe_point,
 }
 
 
 def _print(texts: Sequence[Sequence[str]]) -> _Columns:
     """How options are printed, name -> (n, k)."""
-    rows = [_prints_of(options) for options in texts]
+    rows = [_read_prints(options) for options in texts]
     array = np.array(rows, dtype=np.float64).reshape(len(texts), -1, len(PRINTED))
     return {name: array[..., i] for i, name in enumerate(PRINTED)}
 
@@ -300,11 +300,11 @@ def _print(texts: Sequence[Sequence[str]]) -> _Columns:
 PRINTED = ("length", "words", "digits", "decimals", "trailing_zeros", "significant", "minus_signs", "shared_words")
 
 
-def _prints_of(options: Sequence[str]) -> list[list[float]]:
+def _read_prints(options: Sequence[str]) -> list[list[float]]:
     words = [set(_values.WORD.findall(option.lower())) for option in options]
     rows: list[list[float]] = []
     for i, option in enumerate(options):
-        printed = _values.tokens(option)
+        printed = _values.find_number_tokens(option)
         shared = sum(len(words[i] & other) for j, other in enumerate(words) if j != i)
         decimals = [len(token.partition(".")[2]) for token in printed]
         kept = [token.lstrip("+-").replace(".", "").lstrip("0") for token in printed]

@@ -36,26 +36,28 @@ def make_rows(questions: Sequence[Question]) -> LearnerRows:
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     if questions[0].form == "judgment":
         table = features.make_claim_table(questions)
-        return LearnerRows(table.X, table.names, _terms([_said(q) for q in questions]), table.question, truth == 0)
+        return LearnerRows(
+            table.X, table.names, _weigh_terms([_list_question_terms(q) for q in questions]), table.question, truth == 0
+        )
     table = features.make_option_table(questions)
-    texts = [_chosen(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
-    return LearnerRows(table.X, table.names, _terms(texts), table.question, table.option == truth[table.question])
+    texts = [_list_option_terms(questions[i], j) for i, j in zip(table.question, table.option, strict=True)]
+    return LearnerRows(table.X, table.names, _weigh_terms(texts), table.question, table.option == truth[table.question])
 
 
-def _said(question: Question) -> list[str]:
+def _list_question_terms(question: Question) -> list[str]:
     words = _values.WORD.findall(f"{question.question} {question.context}".lower())
     return words + [f"{a} {b}" for a, b in itertools.pairwise(words)]
 
 
-def _chosen(question: Question, option: int) -> list[str]:
+def _list_option_terms(question: Question, option: int) -> list[str]:
     """Terms of one option: its words, alone and with what is asked, its place, and its numbers in short form."""
     words = _values.WORD.findall(question.options[option].lower())
-    numbers = [f"~{value:.1e}" for value in _values.numbers(question.options[option])[:24]]
+    numbers = [f"~{value:.1e}" for value in _values.read_numbers(question.options[option])[:24]]
     terms = [*words, *numbers, f"place {option}", f"place {option} {question.ask}"]
     return terms + [f"{word} {question.ask}" for word in words]
 
 
-def _terms(documents: Sequence[Sequence[str]]) -> sparse.csr_array:
+def _weigh_terms(documents: Sequence[Sequence[str]]) -> sparse.csr_array:
     """TF-IDF of terms that stand in at least two lines; learnt without any answer, so over all folds at once."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -124,7 +126,7 @@ def fit_forest(trees: int, share: float, state: int) -> Any:
     )
 
 
-def feature_importances(rows: LearnerRows, seed: int) -> str:
+def name_important_features(rows: LearnerRows, seed: int) -> str:
     """The three quantities that a forest uses most, where it finds something; what to look at in the sampler."""
     model = fit_forest(TREES, SHARE, state_of(seed, "leans on")).fit(rows.X, rows.right)
     weight: dict[str, float] = {}
@@ -148,7 +150,7 @@ def score_credit(belief: FloatArray, rows: LearnerRows) -> FloatArray:
     )
 
 
-def right_belief(belief: FloatArray, rows: LearnerRows) -> FloatArray:
+def pick_truth_probability(belief: FloatArray, rows: LearnerRows) -> FloatArray:
     """Probability (n,) given to the right answer of each question."""
     if len(belief) == rows.question.max() + 1:
         return np.where(rows.right, belief, 1 - belief)

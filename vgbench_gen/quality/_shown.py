@@ -19,14 +19,14 @@ from vgbench_gen.text.render import phrasings, word
 _KINDS = ("image", "point", "region")
 
 
-def problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
+def find_problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
     """(check, detail) of all that is wrong with a row's text, marks and images (encoded bytes in the order shown)."""
-    found = [("text", problem) for problem in text_problems(item)]
+    found = [("text", problem) for problem in find_text_problems(item)]
     found += [("marks", problem) for problem in mark_problems(item)]
-    return found + [("images", problem) for problem in image_problems(item, images)]
+    return found + [("images", problem) for problem in find_image_problems(item, images)]
 
 
-def text_problems(item: Item) -> list[str]:
+def find_text_problems(item: Item) -> list[str]:
     """What the text lint finds, and conventions that the row's template promises and the text does not state."""
     known = {phrasing.id: phrasing.states for phrasing in phrasings(item.task, item.question_type)}
     template, language = find_origin(item.template_id)
@@ -52,7 +52,7 @@ def mark_problems(item: Item) -> list[str]:
     return problems
 
 
-def image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
+def find_image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
     """Images that are not those that the evidence describes."""
     shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
     if len(images) != len(item.images) or len(shown) != len(item.images):
@@ -69,7 +69,7 @@ def image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
     return problems
 
 
-def claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
+def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
     """Why the text is not about the claimed value, or ""."""
     marks = [
         op for picture in item.evidence["pictures"] for op in picture["ops"] if op["op"] == "point" and op["label"]
@@ -85,7 +85,7 @@ def claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
     return f"claimed numbers {sorted(missing)} are not in the text" if missing else ""
 
 
-def named_thing(text: str) -> tuple[str, int] | None:
+def read_named_thing(text: str) -> tuple[str, int] | None:
     """("image", "point" or "region", its number) where an option names a thing that is shown, else None."""
     number = numbers.parse_numbers(text)
     if number.size != 1:

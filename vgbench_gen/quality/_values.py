@@ -69,14 +69,14 @@ class ClaimValues:
     claimed: int = 0
 
 
-def tokens(text: str) -> list[str]:
+def find_number_tokens(text: str) -> list[str]:
     """Numbers of a text as printed."""
     return [token.rstrip(".") for token in NUMBER.findall(text.replace(_MINUS, "-"))]
 
 
-def numbers(text: str) -> list[float]:
+def read_numbers(text: str) -> list[float]:
     """Numbers of a text."""
-    return [float(token) for token in tokens(text)]
+    return [float(token) for token in find_number_tokens(text)]
 
 
 @lru_cache(maxsize=20_000)
@@ -93,7 +93,7 @@ def read(question: str, context: str) -> TextFeatures:
         camera = [float(matrix[i]) for i in (1, 3, 2, 4)]
     places: dict[str, tuple[float, ...]] = {}
     for name, values in _PLACE.findall(text):
-        places.setdefault(name.lower(), tuple(numbers(values)))
+        places.setdefault(name.lower(), tuple(read_numbers(values)))
     bare = _PLACE.sub(" ", text)
     rects = tuple(tuple(float(v) for v in found) for found in _RECT.findall(bare)[:2])
     point = _POINT.search(_PLACE.sub(" ", question))
@@ -106,7 +106,7 @@ def read(question: str, context: str) -> TextFeatures:
     )
 
 
-def option_values(question: Question) -> tuple[str, FloatArray]:
+def read_option_values(question: Question) -> tuple[str, FloatArray]:
     """(kind, values (k, d)) of the options of a question.
 
     kind: "mark" where options name marks whose coordinates stand in the text, "name" where they name something that
@@ -120,14 +120,14 @@ def option_values(question: Question) -> tuple[str, FloatArray]:
         if len(coordinates) == len(labels) and len({len(c) for c in coordinates}) == 1:
             return "mark", np.array(coordinates, dtype=np.float64)
         return "name", np.array([[float(name.split()[1])] for name in named], dtype=np.float64)
-    rows = [numbers(option) for option in question.options]
+    rows = [read_numbers(option) for option in question.options]
     count = len(rows[0])
     if not count or any(len(row) != count for row in rows):
         return "text", np.zeros((len(rows), 0))
     return "numbers", np.array(rows, dtype=np.float64)
 
 
-def claim_of(question: Question) -> ClaimValues:
+def read_claim(question: Question) -> ClaimValues:
     """What a judgment claims."""
     text, places = question.question, read(question.question, question.context).places
     named = next((name for name in re.findall(r"[a-z]+ [0-9]{1,2}\b", text.lower()) if name in places), None)
@@ -143,6 +143,6 @@ def claim_of(question: Question) -> ClaimValues:
         said = text[triples[0].start() : triples[-1].end()]
     else:
         bare = _TOLERANCE.sub(" ", re.sub(r"[\[(][-+0-9eE., ]+[\])]", " ", text))
-        found = tokens(bare)
+        found = find_number_tokens(bare)
         said = next((token for token in found if "." in token), found[0] if found else "")
-    return ClaimValues(said, np.array([numbers(said)], dtype=np.float64).reshape(1, -1))
+    return ClaimValues(said, np.array([read_numbers(said)], dtype=np.float64).reshape(1, -1))

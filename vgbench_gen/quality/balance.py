@@ -31,7 +31,7 @@ def audit_balance(questions: Sequence[Question], seed: int) -> list[Finding]:
     form = questions[0].form
     if form == "multi-choice":
         return audit_letters(questions)
-    return audit_yes_no(questions) if form == "judgment" else best_constant(questions)
+    return audit_yes_no(questions) if form == "judgment" else audit_best_constants(questions)
 
 
 def audit_letters(questions: Sequence[Question]) -> list[Finding]:
@@ -58,7 +58,7 @@ def audit_letters(questions: Sequence[Question]) -> list[Finding]:
             holds = int(np.ptp(counts)) <= 1
             line = replace(line, value=off, bar="counts differ by <= 1", detail=said)
         most = [q.id for q in alike if q.truth == int(counts.argmax())]
-        findings.append(replace(line, items=() if holds else tuple(most[:MAX_ITEMS])).judged(holds, conclusive=1))
+        findings.append(replace(line, items=() if holds else tuple(most[:MAX_ITEMS])).judge(holds, conclusive=1))
     return findings
 
 
@@ -78,7 +78,7 @@ def audit_yes_no(questions: Sequence[Question]) -> list[Finding]:
         line = replace(line, value=100 * yes / len(mine), bar="exactly 50", detail=f"{yes} yes, {len(mine) - yes} no")
         more = 0 if 2 * yes > len(mine) else 1
         items = () if holds else tuple(q.id for q in mine if q.truth == more)[:MAX_ITEMS]
-        findings.append(replace(line, items=items).judged(holds, conclusive=1))
+        findings.append(replace(line, items=items).judge(holds, conclusive=1))
     return [*findings, _audit_twins(questions)]
 
 
@@ -98,10 +98,10 @@ def _audit_twins(questions: Sequence[Question]) -> Finding:
     line = replace(
         line, detail=f"{len(pairs)} pairs; {len(broken)} not one yes and one no; {len(alone)} without a twin"
     )
-    return line.judged(not broken, conclusive=1)
+    return line.judge(not broken, conclusive=1)
 
 
-def best_constant(questions: Sequence[Question]) -> list[Finding]:
+def audit_best_constants(questions: Sequence[Question]) -> list[Finding]:
     """What one number, chosen with all answers in hand for each quantity asked, scores on open-ended questions."""
     task, form = questions[0].cell
     base = Finding(audit="constant", name="", task=task, form=form, n=len(questions))
@@ -113,17 +113,19 @@ def best_constant(questions: Sequence[Question]) -> list[Finding]:
     parts = [values[asks == ask] for ask in sorted(set(asks.tolist()))]
     findings = []
     for delta, bar in ((DELTA, DELTA_BAR), (WIDE_DELTA, None)):
-        best = [constant_within(part, delta) for part in parts]
+        best = [find_constant_within(part, delta) for part in parts]
         share = 100 * sum(right for _, right in best) / len(values)
-        line = replace(base, name=f"within x{delta:g}", value=share, detail=_constants(best))
-        findings.append(line if bar is None else replace(line, bar=f"<= {bar:g}").judged(share <= bar, FEW_CONSTANT))
-    fair = [constant_relative(part) for part in parts]
+        line = replace(base, name=f"within x{delta:g}", value=share, detail=_format_constants(best))
+        findings.append(line if bar is None else replace(line, bar=f"<= {bar:g}").judge(share <= bar, FEW_CONSTANT))
+    fair = [find_constant_relative(part) for part in parts]
     score = 100 * sum(mean * len(part) for (_, mean), part in zip(fair, parts, strict=True)) / len(values)
-    line = replace(base, name="mean relative accuracy", value=score, bar=f"<= {MRA_BAR:g}", detail=_constants(fair))
-    return [*findings, line.judged(score <= MRA_BAR, FEW_CONSTANT)]
+    line = replace(
+        base, name="mean relative accuracy", value=score, bar=f"<= {MRA_BAR:g}", detail=_format_constants(fair)
+    )
+    return [*findings, line.judge(score <= MRA_BAR, FEW_CONSTANT)]
 
 
-def constant_within(values: FloatArray, delta: float) -> tuple[float, int]:
+def find_constant_within(values: FloatArray, delta: float) -> tuple[float, int]:
     """(constant, how many of the positive `values` (n,) lie within a factor `delta` of it); exact."""
     logs = np.sort(np.log(values))
     reach = np.searchsorted(logs, logs + 2 * np.log(delta) + 1e-12, side="right") - np.arange(len(logs))
@@ -132,7 +134,7 @@ def constant_within(values: FloatArray, delta: float) -> tuple[float, int]:
     return float(np.exp((logs[start] + last) / 2)), int(reach.max())
 
 
-def constant_relative(values: FloatArray) -> tuple[float, float]:
+def find_constant_relative(values: FloatArray) -> tuple[float, float]:
     """(constant, its mean relative accuracy over the positive `values` (n,)), on a grid of 400 constants."""
     grid = np.exp(np.linspace(np.log(values.min()), np.log(values.max()), _MRA_GRID))
     error = np.abs(grid[:, None] - values) / values
@@ -152,5 +154,5 @@ def rank_of(options: Sequence[str], truth: int) -> int | None:
     return ordered.index(values[truth])
 
 
-def _constants(best: Sequence[tuple[float, float]]) -> str:
+def _format_constants(best: Sequence[tuple[float, float]]) -> str:
     return "constant " + ", ".join(f"{constant:.3g}" for constant, _ in best)

@@ -20,7 +20,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Problems, Task
 
 
-def consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
+def find_consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
     """(check, detail) of all that does not hold together in a row.
 
     Args:
@@ -33,7 +33,7 @@ def consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
     """
     found = _place_problems(item)
     if item.question_type == "judgment":
-        found += _tolerance_problems(item, fact, task)
+        found += _find_tolerance_problems(item, fact, task)
     return found + [problem for check in task.checks for problem in check(fact, task.gates)]
 
 
@@ -49,7 +49,7 @@ def _place_problems(item: Item) -> Problems:
         camera = item.evidence["cameras"][frame_of[picture.base]]
         for k, op in enumerate(picture.ops):
             width, height = pictures.size(Picture(picture.base, picture.ops[:k]), (camera["width"], camera["height"]))
-            corners = _extent(op)
+            corners = _find_extent(op)
             if corners is None:
                 continue
             (x1, y1), (x2, y2) = corners
@@ -58,7 +58,7 @@ def _place_problems(item: Item) -> Problems:
     return found
 
 
-def _extent(op: Mapping[str, Any]) -> tuple[tuple[float, float], tuple[float, float]] | None:
+def _find_extent(op: Mapping[str, Any]) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """First and last pixel that an operation is about; None for one about the whole image."""
     if op["op"] == "point":
         u, v = op["uv"]
@@ -72,7 +72,7 @@ def _extent(op: Mapping[str, Any]) -> tuple[tuple[float, float], tuple[float, fl
     return None
 
 
-def _tolerance_problems(item: Item, fact: Fact, task: Task) -> Problems:
+def _find_tolerance_problems(item: Item, fact: Fact, task: Task) -> Problems:
     """The tolerance that the text states is the item's, and by it the claim is what it is marked to be."""
     text = f"{item.question}\n{item.context}"
     found: Problems = [

@@ -18,9 +18,9 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality._blocks import PRINTED, Block, list_option_sets, make_blocks
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import holm_adjusted
+from vgbench_gen.quality.intervals import adjust_by_holm
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.text_only import twin_questions
+from vgbench_gen.quality.text_only import join_claim_pairs
 
 LEVEL = 0.01
 FEWEST = 20
@@ -38,7 +38,7 @@ def audit_exchangeability(questions: Sequence[Question], seed: int) -> list[Find
     task, form = questions[0].cell
     if form == "open-ended":
         return []
-    asked = twin_questions(questions) if form == "judgment" else list(questions)
+    asked = join_claim_pairs(questions) if form == "judgment" else list(questions)
     found = [
         line for ask in sorted({q.ask for q in asked}) for line in _list_quantities([q for q in asked if q.ask == ask])
     ]
@@ -46,12 +46,12 @@ def audit_exchangeability(questions: Sequence[Question], seed: int) -> list[Find
     draws = max(_FEWEST_DRAWS, _DRAWS_PER_LINE * len(found))
     lines: list[tuple[Finding, float]] = []
     for line, values, truth in found:
-        p, distance = exchangeability_p(values, truth, rng_for(seed, "exchange", task, form, line.name), draws)
+        p, distance = measure_exchangeability_p(values, truth, rng_for(seed, "exchange", task, form, line.name), draws)
         lines.append((replace(line, detail=f"KS distance {distance:.3f}"), p))
-    adjusted = holm_adjusted([p for _, p in lines])
+    adjusted = adjust_by_holm([p for _, p in lines])
     # A small p proves unlike options at any size; that they are alike takes many questions.
     judged = [
-        replace(line, value=p).judged(p >= LEVEL, conclusive=1 if p < LEVEL else 800)
+        replace(line, value=p).judge(p >= LEVEL, conclusive=1 if p < LEVEL else 800)
         for (line, _), p in zip(lines, adjusted, strict=True)
     ]
     return sorted(judged, key=lambda f: f.value)
@@ -68,13 +68,13 @@ def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, F
         if n < FEWEST or k < 2:
             continue
         truth = np.array([questions[row].truth for row in block.rows], dtype=np.int64)
-        for name, values in _quantities(block).items():
+        for name, values in _choose_columns(block).items():
             line = Finding(audit="exchange", name=f"{ask}: {name}" if ask else name, n=n)
-            ids = tuple(questions[block.rows[i]].id for i in _worst(values, truth))
+            ids = tuple(questions[block.rows[i]].id for i in _find_worst(values, truth))
             yield replace(line, unit="p", bar=f">= {LEVEL:g}", items=ids), values, truth
 
 
-def exchangeability_p(
+def measure_exchangeability_p(
     values: FloatArray, truth: IntArray, rng: np.random.Generator, most: int = _FEWEST_DRAWS
 ) -> tuple[float, float]:
     """(p, KS distance) of right against wrong values (n, k) under permutations within questions.
@@ -89,21 +89,21 @@ def exchangeability_p(
     ordered = values.ravel()[order]
     ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # between equal values nothing is compared
 
-    def distances(chosen: IntArray) -> FloatArray:
+    def measure_distances(chosen: IntArray) -> FloatArray:
         marks = np.zeros((len(chosen), n * k), dtype=np.float32)
         marks[np.arange(len(chosen))[:, None], place[np.arange(n), chosen]] = 1
         right = np.cumsum(marks, axis=1)[:, ends]
         wrong = (ends + 1).astype(np.float32) - right
         return np.asarray(np.abs(right / n - wrong / (n * (k - 1))).max(axis=1), dtype=np.float64)
 
-    found = float(distances(truth[None])[0])
+    found = float(measure_distances(truth[None])[0])
     p = 1.0
     for draws in (_FIRST, most):
         above, left = 0, draws
         while left:
             batch = min(left, max(1, _CHUNK // (n * k)))
             drawn = rng.integers(0, k, size=(batch, n))
-            above += int((distances(drawn) >= found - 1e-6).sum())
+            above += int((measure_distances(drawn) >= found - 1e-6).sum())
             left -= batch
         p = (1 + above) / (1 + draws)
         if p >= _LOOK_AGAIN:
@@ -111,7 +111,7 @@ def exchangeability_p(
     return p, found
 
 
-def _quantities(block: Block) -> dict[str, FloatArray]:
+def _choose_columns(block: Block) -> dict[str, FloatArray]:
     found = {name: c for name, c in block.columns.items() if name not in PRINTED or name in _TESTED_PRINT}
     if block.kind in ("name", "text"):
         found = {name: c for name, c in found.items() if name in _TESTED_PRINT}
@@ -122,7 +122,7 @@ def _quantities(block: Block) -> dict[str, FloatArray]:
     return {name: np.asarray(np.round(c, 9)) for name, c in both.items() if np.ptp(c, axis=1).max() > 1e-9}
 
 
-def _worst(values: FloatArray, truth: IntArray) -> IntArray:
+def _find_worst(values: FloatArray, truth: IntArray) -> IntArray:
     """Questions whose right value stands furthest from the wrong ones."""
     right = values[np.arange(len(truth)), truth]
     gap = np.abs(right - (values.sum(axis=1) - right) / (values.shape[1] - 1))

@@ -33,7 +33,7 @@ def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
         _tile(pictures.decode(data, name), overlay, f"image {n + 1}", width)
         for n, (name, data, overlay) in enumerate(zip(item.images, images, marks, strict=True))
     ]
-    return _stack(_grid(tiles), _panel(item))
+    return _stack(_arrange_grid(tiles), _draw_panel(item))
 
 
 def encode_png(image: ColorArray) -> bytes:
@@ -77,7 +77,7 @@ def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) 
     cv2.putText(canvas, text, (x, y), cv2.FONT_HERSHEY_SIMPLEX, 0.5, color, 1, cv2.LINE_AA)
 
 
-def _grid(tiles: Sequence[ColorArray]) -> ColorArray:
+def _arrange_grid(tiles: Sequence[ColorArray]) -> ColorArray:
     rows = [list(tiles[i : i + 2]) for i in range(0, len(tiles), 2)]
     drawn = []
     for row in rows:
@@ -95,7 +95,7 @@ def _stack(top: ColorArray, bottom: ColorArray) -> ColorArray:
     return np.concatenate(padded, axis=0)
 
 
-def _panel(item: Item) -> ColorArray:
+def _draw_panel(item: Item) -> ColorArray:
     """The words and numbers of a row as a picture."""
     lines = [*_list_words(item), "", f"answer: {item.answer}", *_list_numbers(item)]
     wrapped = [part for line in lines for part in (textwrap.wrap(line, 150, drop_whitespace=False) or [""])]
@@ -122,12 +122,12 @@ def _list_words(item: Item) -> list[str]:
 
 def _list_numbers(item: Item) -> list[str]:
     lines = [
-        f"first route:  {_numbers(item.evidence['truth']['value'])} {item.unit}",
-        f"second route: {_numbers(item.evidence['second_value'])} {item.unit}",
+        f"first route:  {_format_numbers(item.evidence['truth']['value'])} {item.unit}",
+        f"second route: {_format_numbers(item.evidence['second_value'])} {item.unit}",
     ]
     if "claim" in item.evidence:
         claim = item.evidence["claim"]
-        lines.append(f"claim: {_numbers(claim['value'])}, {claim['separation']:.2f} margins from the truth")
+        lines.append(f"claim: {_format_numbers(claim['value'])}, {claim['separation']:.2f} margins from the truth")
     for distractor in item.distractors:
         lines.append(f"decoy {distractor.key or '(computed)'}: {distractor.separation:.2f} margins from the truth")
     margins = item.evidence["fact"].get("margins", {})
@@ -140,7 +140,7 @@ def _list_numbers(item: Item) -> list[str]:
     return lines
 
 
-def _numbers(value: Any) -> str:
+def _format_numbers(value: Any) -> str:
     array = np.asarray(value, dtype=np.float64)
     text = np.array2string(array, precision=3, suppress_small=True, separator=", ", max_line_width=10**6)
     return " ".join(text.split())

@@ -13,9 +13,9 @@ from vgbench_gen.quality._blocks import (
     list_claim_sets,
     list_option_sets,
     make_blocks,
-    standing,
-    text_context,
-    to_others,
+    rank_options,
+    read_text_context,
+    summarise_gaps,
 )
 from vgbench_gen.quality.questions import Question
 
@@ -46,13 +46,13 @@ def make_option_table(questions: Sequence[Question]) -> FeatureTable:
     for block in make_blocks(questions, sets):
         n, k = block.gaps.shape[:2]
         lines = (starts[block.rows][:, None] + np.arange(k)).ravel()
-        for name, values in _of_block(block).items():
+        for name, values in _describe_block(block).items():
             columns.put(name, lines, values.ravel())
         columns.put("place", lines, np.tile(np.arange(k, dtype=np.float64), n))
     question = np.repeat(np.arange(len(questions)), counts)
-    for name, values in _of_questions(questions).items():
+    for name, values in _describe_questions(questions).items():
         columns.put(name, np.arange(len(question)), values[question])
-    return columns.table(question, np.concatenate([np.arange(c) for c in counts]).astype(np.int64))
+    return columns.make_table(question, np.concatenate([np.arange(c) for c in counts]).astype(np.int64))
 
 
 def make_claim_table(questions: Sequence[Question], number_only: bool = False) -> FeatureTable:
@@ -62,26 +62,26 @@ def make_claim_table(questions: Sequence[Question], number_only: bool = False) -
     for block in make_blocks(questions, sets):
         n = len(block.rows)
         if number_only:
-            chosen = {name: c for name, c in block.columns.items() if name not in _BESIDE} | _entries(block)
+            chosen = {name: c for name, c in block.columns.items() if name not in _BESIDE} | _list_entries(block)
         else:
-            chosen = _of_block(block)
+            chosen = _describe_block(block)
         for name, values in chosen.items():
             columns.put(name, block.rows, values[np.arange(n), claimed[block.rows]])
     everyone = np.arange(len(questions))
     columns.put("claimed", everyone, claimed.astype(np.float64))
-    for name, values in _of_questions(questions).items():
+    for name, values in _describe_questions(questions).items():
         if not number_only or name == "ask":
             columns.put(name, everyone, values)
-    return columns.table(everyone, claimed)
+    return columns.make_table(everyone, claimed)
 
 
 def make_question_table(questions: Sequence[Question]) -> FeatureTable:
     """What questions themselves say: for open-ended ones, which have no options."""
     columns = _Columns(len(questions))
     everyone = np.arange(len(questions))
-    for name, values in _of_questions(questions).items():
+    for name, values in _describe_questions(questions).items():
         columns.put(name, everyone, values)
-    return columns.table(everyone, np.full(len(questions), -1))
+    return columns.make_table(everyone, np.full(len(questions), -1))
 
 
 # Not of the claimed number itself: where it falls in relation to what the question or other marks say.
@@ -101,50 +101,50 @@ class _Columns:
         column = self.found.setdefault(name, np.full(self.rows, np.nan))
         column[lines] = values
 
-    def table(self, question: IntArray, option: IntArray) -> FeatureTable:
-        kept = {name: c for name, c in self.found.items() if not _constant(c)}
+    def make_table(self, question: IntArray, option: IntArray) -> FeatureTable:
+        kept = {name: c for name, c in self.found.items() if not _is_constant(c)}
         names = tuple(kept)
         X = np.stack([kept[name] for name in names], axis=1) if kept else np.zeros((self.rows, 0))
         return FeatureTable(X, names, question.astype(np.int64), option.astype(np.int64))
 
 
-def _constant(column: FloatArray) -> bool:
+def _is_constant(column: FloatArray) -> bool:
     known = column[~np.isnan(column)]
     return known.size == 0 or (known.size == column.size and bool((known == known[0]).all()))
 
 
-def _of_block(block: Block) -> dict[str, FloatArray]:
+def _describe_block(block: Block) -> dict[str, FloatArray]:
     """Every column by itself, as a rank, and beside the mean of the others; distances and bands."""
     k = block.gaps.shape[1]
-    found = dict(block.columns) | _entries(block)
+    found = dict(block.columns) | _list_entries(block)
     if block.kind == "scalar":
         found["log_value"] = np.log(np.maximum(np.abs(block.values[..., 0]), 1e-9))
     if k > 1:
         for name, values in list(found.items()):
-            found[f"{name}: rank"] = standing(values)
+            found[f"{name}: rank"] = rank_options(values)
             found[f"{name}: beside"] = (values - values.mean(axis=1, keepdims=True)) * (k / (k - 1))
     if k > 1 and block.kind not in ("name", "text"):
-        nearest, mean = to_others(block.gaps)
+        nearest, mean = summarise_gaps(block.gaps)
         found |= {
             "nearest": nearest,
             "mean_gap": mean,
-            "nearest: rank": standing(nearest),
-            "mean_gap: rank": standing(mean),
+            "nearest: rank": rank_options(nearest),
+            "mean_gap: rank": rank_options(mean),
         }
         found["furthest"] = block.gaps.max(axis=2)
         if block.kind == "scalar":
-            found |= _of_numbers(block.values[..., 0])
+            found |= _describe_numbers(block.values[..., 0])
     return found
 
 
-def _entries(block: Block) -> dict[str, FloatArray]:
+def _list_entries(block: Block) -> dict[str, FloatArray]:
     d = block.values.shape[2]
     if not 1 < d <= _MOST_ENTRIES or block.kind in ("vector", "rect", "point"):
         return {}
     return {f"number {i}": block.values[..., i] for i in range(d)}
 
 
-def _of_numbers(values: FloatArray) -> dict[str, FloatArray]:
+def _describe_numbers(values: FloatArray) -> dict[str, FloatArray]:
     """Steps to the neighbours in size, and how many others lie within some per cent."""
     k = values.shape[1]
     others = ~np.eye(k, dtype=bool)
@@ -162,7 +162,7 @@ def _of_numbers(values: FloatArray) -> dict[str, FloatArray]:
     return found
 
 
-def _of_questions(questions: Sequence[Question]) -> dict[str, FloatArray]:
+def _describe_questions(questions: Sequence[Question]) -> dict[str, FloatArray]:
     asks = {ask: float(i) for i, ask in enumerate(sorted({q.ask for q in questions}))}
-    found = {f"text {name}": values for name, values in text_context(questions).items()}
+    found = {f"text {name}": values for name, values in read_text_context(questions).items()}
     return {"ask": np.array([asks[q.ask] for q in questions])} | found

@@ -51,7 +51,7 @@ class Finding:
         """Whether a bar fell."""
         return self.verdict == "red"
 
-    def judged(self, holds: bool, conclusive: int = CONCLUSIVE) -> Finding:
+    def judge(self, holds: bool, conclusive: int = CONCLUSIVE) -> Finding:
         """The same line with its verdict; below `conclusive` questions it is neither green nor red."""
         verdict: Verdict = "few" if self.n < conclusive else "green" if holds else "red"
         return replace(self, verdict=verdict)

@@ -34,7 +34,7 @@ def wilson_interval(right: float, n: int) -> tuple[float, float]:
     return max(0.0, float(centre - half)), min(1.0, float(centre + half))
 
 
-def holm_adjusted(p_values: Sequence[float]) -> list[float]:
+def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
     """Holm's adjusted p values, in the order given: compare each with the level wanted for the whole family."""
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
@@ -67,12 +67,12 @@ class Clusters:
         low, high = wilson_interval(float(values.sum()), len(values))
         if self.count < 2:
             return low, high
-        right = self._weights @ self._sums(values).astype(np.float32)
+        right = self._weights @ self._sum_clusters(values).astype(np.float32)
         asked = self._weights @ self._sizes.astype(np.float32)
         drawn = np.quantile(right / asked, _LEVELS)
         return min(low, float(drawn[0])), max(high, float(drawn[1]))
 
-    def p_above(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
+    def test_above(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
         """One-sided p of "the mean credit is no better than chance"; `chance` is a number or (n,).
 
         The larger of two p values: the binomial tail, exact where credits are 0 or 1 and chance is the same
@@ -85,7 +85,7 @@ class Clusters:
         p_binomial = float(scipy.stats.binom.sf(np.floor(right + 1e-9) - 1, n, expected.mean()))
         if self.count < 2:
             return p_binomial
-        excess = self._sums(values - expected)
+        excess = self._sum_clusters(values - expected)
         residual = excess - self._sizes * excess.sum() / n
         spread = float(np.sqrt((residual**2).sum() * self.count / (self.count - 1)))
         gain = float(excess.sum())
@@ -95,5 +95,5 @@ class Clusters:
             p_clusters = float(scipy.stats.t.sf(gain / spread, self.count - 1))
         return max(p_binomial, p_clusters)
 
-    def _sums(self, values: FloatArray) -> FloatArray:
+    def _sum_clusters(self, values: FloatArray) -> FloatArray:
         return np.bincount(self.index, weights=values, minlength=self.count).astype(np.float64)

@@ -16,7 +16,7 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionTy
 from vgbench_gen.tasks.base import Task
 
 
-def kept_share(
+def measure_kept_share(
     fact: Fact,
     group_id: str,
     form: QuestionType,
@@ -68,8 +68,8 @@ def kept_share(
     return float(min([*kept, *shares]))
 
 
-def item_share(item: Item, fact: Fact, task: Task) -> float | None:
-    """`kept_share` of a row, by the row alone; None for a judgment that does not know its twin's claim.
+def measure_item_share(item: Item, fact: Fact, task: Task) -> float | None:
+    """`measure_kept_share` of a row, by the row alone; None for a judgment that does not know its twin's claim.
 
     Args:
         item: the row.
@@ -78,20 +78,20 @@ def item_share(item: Item, fact: Fact, task: Task) -> float | None:
     """
     if item.question_type != "judgment":
         options = fact.candidates if item.question_type == "multi-choice" else ()
-        return kept_share(fact, item.group_id, item.question_type, task, options, fact.truth)
+        return measure_kept_share(fact, item.group_id, item.question_type, task, options, fact.truth)
     claim = item.evidence["claim"]
     # Rows from before the test: a false claim is then compared with the truth as printed, a true one with nothing.
     if "twin_value" not in item.evidence and claim["holds"]:
         return None
     other = item.evidence.get("twin_value", fact.truth_candidate.value)
     both = np.asarray(claim["value"], dtype=np.float64), np.asarray(other, dtype=np.float64)
-    return kept_share(fact, item.group_id, "judgment", task, claims=both if claim["holds"] else both[::-1])
+    return measure_kept_share(fact, item.group_id, "judgment", task, claims=both if claim["holds"] else both[::-1])
 
 
-def noise_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+def find_noise_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
     """(check, detail) where a row fails the noise test or records another result than the test gives."""
     gates = task.gates.noise
-    share = item_share(item, fact, task)
+    share = measure_item_share(item, fact, task)
     if share is None:
         return []
     found = []

@@ -21,11 +21,18 @@ from scipy.spatial.distance import cdist
 
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
-from vgbench_gen.quality._blocks import Block, list_claim_sets, list_option_sets, make_blocks, text_context, to_others
+from vgbench_gen.quality._blocks import (
+    Block,
+    list_claim_sets,
+    list_option_sets,
+    make_blocks,
+    read_text_context,
+    summarise_gaps,
+)
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import Clusters, holm_adjusted
+from vgbench_gen.quality.intervals import Clusters, adjust_by_holm
 from vgbench_gen.quality.questions import Question, group_by_scene
-from vgbench_gen.quality.text_only import breaks_bar, leak_bar
+from vgbench_gen.quality.text_only import breaks_bar, format_leak_bar
 
 PLACE_POINTS = 5.0
 _PLACE_RULES = frozenset({"same pixel", "nearest the centre", "top-most", "lowest"})
@@ -62,9 +69,9 @@ def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:
         return []
     group = np.array(group_by_scene(questions), dtype=np.int64)
     chance = np.array([q.chance for q in questions])
-    credits = _claim_credits(questions, group) if form == "judgment" else _option_credits(questions, group)
+    credits = _credit_claims(questions, group) if form == "judgment" else _credit_options(questions, group)
     sure = Clusters(group.tolist(), rng_for(seed, "rules", task, form))
-    p_values = holm_adjusted([sure.p_above(np.where(np.isnan(c), chance, c), chance) for c in credits.values()])
+    p_values = adjust_by_holm([sure.test_above(np.where(np.isnan(c), chance, c), chance) for c in credits.values()])
     findings = []
     for (name, credit), p in zip(credits.items(), p_values, strict=True):
         spoken = ~np.isnan(credit)
@@ -82,16 +89,16 @@ def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:
             low=100 * low,
             high=100 * high,
             chance=expected,
-            bar=leak_bar(expected, points, upper),
+            bar=format_leak_bar(expected, points, upper),
             detail=f"says something on {int(spoken.sum())}; p = {p:.3g} (Holm), {sure.count} scenes",
         )
         hit = np.flatnonzero(spoken & (credit > chance))[:MAX_ITEMS]
         line = replace(line, items=tuple(questions[i].id for i in hit))
-        findings.append(line.judged(not breaks_bar(line, p, points, upper)))
+        findings.append(line.judge(not breaks_bar(line, p, points, upper)))
     return sorted(findings, key=lambda f: -f.value)
 
 
-def _option_credits(questions: Sequence[Question], group: IntArray) -> dict[str, FloatArray]:
+def _credit_options(questions: Sequence[Question], group: IntArray) -> dict[str, FloatArray]:
     """Rule -> (questions,) credit, NaN where it says nothing."""
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     credits: dict[str, FloatArray] = {}
@@ -100,13 +107,13 @@ def _option_credits(questions: Sequence[Question], group: IntArray) -> dict[str,
             continue
         mine = [questions[row] for row in block.rows]
         past = _Past(mine, group[block.rows], truth[block.rows])
-        for name, score in _scores(block, past).items():
+        for name, score in _score_options(block, past).items():
             credit = credits.setdefault(name, np.full(len(questions), np.nan))
-            credit[block.rows] = shared_credit(score, past.truth)
+            credit[block.rows] = share_credit(score, past.truth)
     return {name: c for name, c in credits.items() if not np.isnan(c).all()}
 
 
-def shared_credit(score: FloatArray, truth: IntArray) -> FloatArray:
+def share_credit(score: FloatArray, truth: IntArray) -> FloatArray:
     """Credit (n,) for choosing the highest score (n, k), shared among equals; NaN where all options score alike."""
     score = np.round(score, 9)
     best = score == score.max(axis=1, keepdims=True)
@@ -114,21 +121,21 @@ def shared_credit(score: FloatArray, truth: IntArray) -> FloatArray:
     return np.asarray(np.where(best.all(axis=1), np.nan, credit), dtype=np.float64)
 
 
-def _scores(block: Block, past: _Past) -> Scores:
-    scores = _print_rules(block) | _most_frequent(block, past)
+def _score_options(block: Block, past: _Past) -> Scores:
+    scores = _print_rules(block) | _score_most_frequent(block, past)
     if block.kind in ("name", "text"):
         return scores
-    nearest, mean = to_others(block.gaps)
+    nearest, mean = summarise_gaps(block.gaps)
     scores |= {"medoid": -mean, "most isolated": nearest, "one of the closest pair": -nearest}
     for name in _SIZES[block.kind]:
         scores |= {f"largest {name}": block.columns[name], f"smallest {name}": -block.columns[name]}
     first = block.columns[_SIZES[block.kind][0]]
     if block.kind in _MIDDLE:
-        scores |= _middle(first)
+        scores |= _score_middle(first)
     if block.kind == "scalar":
-        scores |= _bands(first) | _sized_by_picture(block, past)
+        scores |= _score_bands(first) | _score_by_picture_size(block, past)
     if block.kind in ("scalar", "box", "pose", "matrix", "vector"):
-        scores |= _prior(block, past)
+        scores |= _score_prior(block, past)
     for column, name in (("not_cuboid", "best cuboid"), ("deviation", "best rotation")):
         if column in block.columns:
             scores[name] = -block.columns[column]
@@ -157,7 +164,7 @@ def _print_rules(block: Block) -> Scores:
     }
 
 
-def _middle(value: FloatArray) -> Scores:
+def _score_middle(value: FloatArray) -> Scores:
     """Middle by size, and each rank next to an end (of published answers, 69 % were the second largest)."""
     k = value.shape[1]
     rank = np.argsort(np.argsort(value, axis=1, kind="stable"), axis=1, kind="stable")
@@ -167,7 +174,7 @@ def _middle(value: FloatArray) -> Scores:
     return {name: score.astype(np.float64) for name, score in found.items()}
 
 
-def _bands(value: FloatArray) -> Scores:
+def _score_bands(value: FloatArray) -> Scores:
     """The option whose noise band holds most of the others: wrong options made as truth x (1 +- u)."""
     k = value.shape[1]
     off = np.abs(value[:, None, :] - value[:, :, None]) / np.maximum(np.abs(value), 1e-12)[:, :, None]
@@ -179,10 +186,10 @@ def _bands(value: FloatArray) -> Scores:
     }
 
 
-def _most_frequent(block: Block, past: _Past) -> Scores:
+def _score_most_frequent(block: Block, past: _Past) -> Scores:
     """The place, and the text, that is right most often in other scenes."""
     k = len(block.texts[0])
-    counts = _elsewhere_counts(past.truth, past.cluster, k)
+    counts = _count_elsewhere(past.truth, past.cluster, k)
     scores = {"most frequent letter": counts}
     if block.kind in ("name", "text", "point", "rect"):
         names, index = np.unique([text for texts in block.texts for text in texts], return_inverse=True)
@@ -190,12 +197,12 @@ def _most_frequent(block: Block, past: _Past) -> Scores:
         right = index[np.arange(len(index)), past.truth]
         if len(names) <= len(index):
             scores["most frequent text"] = np.take_along_axis(
-                _elsewhere_counts(right, past.cluster, len(names)), index, axis=1
+                _count_elsewhere(right, past.cluster, len(names)), index, axis=1
             )
     return scores
 
 
-def _elsewhere_counts(values: IntArray, cluster: IntArray, size: int) -> FloatArray:
+def _count_elsewhere(values: IntArray, cluster: IntArray, size: int) -> FloatArray:
     """(n, size) how often each value occurs outside the cluster of each question."""
     place = np.unique(cluster, return_inverse=True)[1]
     counts = np.zeros((place.max() + 1, size))
@@ -203,7 +210,7 @@ def _elsewhere_counts(values: IntArray, cluster: IntArray, size: int) -> FloatAr
     return np.asarray((counts.sum(axis=0) - counts)[place])
 
 
-def _prior(block: Block, past: _Past) -> Scores:
+def _score_prior(block: Block, past: _Past) -> Scores:
     """The option nearest the median right answer of other scenes, for the same quantity and source (image size where
     the source is unknown), and the value that is right most often there."""
     n, k, d = block.values.shape
@@ -221,21 +228,21 @@ def _prior(block: Block, past: _Past) -> Scores:
                 continue
             if d == 1:
                 middle = np.median(others[:, 0])
-                near[mine] = -_log_gap(block.values[mine, :, 0], middle)
+                near[mine] = -_measure_log_gap(block.values[mine, :, 0], middle)
                 often[mine] = (block.values[mine, :, :1] == others[:, 0]).sum(axis=2)
             else:
                 middle = np.median(others, axis=0)
                 near[mine] = -np.linalg.norm((block.values[mine] - middle) / scale, axis=2)
     if d == 1:
         return {"prior of other scenes": near, "repeated value": often}
-    known = _known(block)
+    known = _list_recurring_values(block)
     return {
         "prior of other scenes": near,
-        "known elsewhere": -_from_known(known, known[np.arange(n), past.truth], past),
+        "known elsewhere": -_measure_distance_elsewhere(known, known[np.arange(n), past.truth], past),
     }
 
 
-def _known(block: Block) -> FloatArray:
+def _list_recurring_values(block: Block) -> FloatArray:
     """(n, k, m) what of an option may return in another scene: sizes of a box, otherwise the numbers themselves."""
     if block.kind == "box":
         return np.log(np.maximum(np.stack([block.columns[f"size {i}"] for i in range(3)], axis=2), 0.01))
@@ -243,7 +250,9 @@ def _known(block: Block) -> FloatArray:
     return np.asarray(block.values / np.where(spread > 0, spread, 1.0))
 
 
-def _from_known(known: FloatArray, right: FloatArray, past: _Past, among: BoolArray | None = None) -> FloatArray:
+def _measure_distance_elsewhere(
+    known: FloatArray, right: FloatArray, past: _Past, among: BoolArray | None = None
+) -> FloatArray:
     """(n, k) distance of each option (n, k, m) to the closest right answer (n, m) of another scene: things of one make
     stand in many rooms. `among` tells which questions give right answers."""
     n, k, m = known.shape
@@ -256,11 +265,11 @@ def _from_known(known: FloatArray, right: FloatArray, past: _Past, among: BoolAr
     return found
 
 
-def _sized_by_picture(block: Block, past: _Past) -> Scores:
+def _score_by_picture_size(block: Block, past: _Past) -> Scores:
     """Lengths from the text's rectangles alone: distance as pixels apart (two), depth from the height in the image
     (one), by a straight line in logarithms drawn through the other scenes."""
     value = block.values[..., 0]
-    context = text_context(past.questions)
+    context = read_text_context(past.questions)
     if (value <= 0).any():
         return {}
     found: Scores = {}
@@ -285,18 +294,18 @@ def _sized_by_picture(block: Block, past: _Past) -> Scores:
     return found
 
 
-def _log_gap(values: FloatArray, middle: float) -> FloatArray:
+def _measure_log_gap(values: FloatArray, middle: float) -> FloatArray:
     if middle > 0 and (values > 0).all():
         return np.asarray(np.abs(np.log(values) - np.log(middle)))
     return np.asarray(np.abs(values - middle))
 
 
-def _claim_credits(questions: Sequence[Question], group: IntArray) -> dict[str, FloatArray]:
+def _credit_claims(questions: Sequence[Question], group: IntArray) -> dict[str, FloatArray]:
     """Rules for yes and no: each says yes above the median of what the claims of other scenes show, or below it."""
     truth = np.array([q.truth for q in questions], dtype=np.int64)
     yes = truth == 0
-    counts = _elsewhere_counts(truth, group, 2)
-    credits = {"most frequent answer": shared_credit(counts, truth)}
+    counts = _count_elsewhere(truth, group, 2)
+    credits = {"most frequent answer": share_credit(counts, truth)}
     sets, claimed = list_claim_sets(questions)
     quantities: dict[str, FloatArray] = {}
     for block in make_blocks(questions, sets):
@@ -307,25 +316,30 @@ def _claim_credits(questions: Sequence[Question], group: IntArray) -> dict[str, 
         ]
         found = {name: block.columns[name][mine] for name in names}
         if block.kind == "scalar":
-            found["distance from the prior"] = _from_prior(
+            found["distance from the prior"] = _measure_distance_to_median(
                 block, [questions[r] for r in block.rows], group[block.rows], yes[block.rows]
             )
         if block.kind in ("box", "pose", "matrix", "vector"):
-            known, mine_past = _known(block)[mine][:, None], _Past([], group[block.rows], truth[block.rows])
-            found["distance from known"] = _from_known(known, known[:, 0], mine_past, yes[block.rows])[:, 0]
+            known, mine_past = (
+                _list_recurring_values(block)[mine][:, None],
+                _Past([], group[block.rows], truth[block.rows]),
+            )
+            found["distance from known"] = _measure_distance_elsewhere(known, known[:, 0], mine_past, yes[block.rows])[
+                :, 0
+            ]
         for name, values in found.items():
             quantities.setdefault(name, np.full(len(questions), np.nan))[block.rows] = values
     for name, values in quantities.items():
         if len(np.unique(values[~np.isnan(values)])) < 2:
             continue
-        above = _side(values, group, questions)
+        above = _compare_with_median(values, group, questions)
         for label, side in ((f"yes if {name} is large", above), (f"yes if {name} is small", -above)):
             right = np.where(side == 0, 0.5, (side > 0) == yes)
             credits[label] = np.where(np.isnan(values), np.nan, right)
     return credits
 
 
-def _side(values: FloatArray, group: IntArray, questions: Sequence[Question]) -> FloatArray:
+def _compare_with_median(values: FloatArray, group: IntArray, questions: Sequence[Question]) -> FloatArray:
     """1 above, -1 below, 0 at the median of the same quantity over other scenes."""
     asks = np.unique([q.ask for q in questions], return_inverse=True)[1]
     side = np.zeros(len(values))
@@ -339,7 +353,9 @@ def _side(values: FloatArray, group: IntArray, questions: Sequence[Question]) ->
     return side
 
 
-def _from_prior(block: Block, questions: Sequence[Question], group: IntArray, yes: BoolArray) -> FloatArray:
+def _measure_distance_to_median(
+    block: Block, questions: Sequence[Question], group: IntArray, yes: BoolArray
+) -> FloatArray:
     """Distance of a claimed number from the median of true claims in other scenes, same quantity and source."""
     value = block.values[:, 0, 0]
     kinds = np.unique([f"{q.ask}|{q.source}" for q in questions], return_inverse=True)[1]
@@ -349,5 +365,5 @@ def _from_prior(block: Block, questions: Sequence[Question], group: IntArray, ye
             mine = (kinds == kind) & (group == cluster)
             others = value[(kinds == kind) & (group != cluster) & yes]
             if len(others):
-                gap[mine] = _log_gap(value[mine], float(np.median(others)))
+                gap[mine] = _measure_log_gap(value[mine], float(np.median(others)))
     return gap

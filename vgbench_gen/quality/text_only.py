@@ -20,16 +20,16 @@ from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.quality import _values, features
 from vgbench_gen.quality._learners import (
     LearnerRows,
-    feature_importances,
     make_rows,
+    name_important_features,
+    pick_truth_probability,
     predict_out_of_fold,
-    right_belief,
     score_credit,
     split_folds,
     state_of,
 )
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import Clusters, holm_adjusted
+from vgbench_gen.quality.intervals import Clusters, adjust_by_holm
 from vgbench_gen.quality.questions import Question, group_by_scene
 
 FEWEST = 20  # questions below which nothing can be learnt or concluded
@@ -78,15 +78,21 @@ def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
         for name in ("forest", "linear")
     }
     credits = {name: score_credit(belief, rows) for name, belief in beliefs.items()}
-    p_values = holm_adjusted([sure.p_above(credit, chance) for credit in credits.values()])
+    p_values = adjust_by_holm([sure.test_above(credit, chance) for credit in credits.values()])
     findings = [
         _audit_cell(
-            replace(base, name=name), credits[name], chance, sure, p, right_belief(beliefs[name], rows), questions
+            replace(base, name=name),
+            credits[name],
+            chance,
+            sure,
+            p,
+            pick_truth_probability(beliefs[name], rows),
+            questions,
         )
         for name, p in zip(credits, p_values, strict=True)
     ]
     findings = [
-        replace(f, detail=f"{f.detail}; leans on {feature_importances(rows, seed)}")
+        replace(f, detail=f"{f.detail}; leans on {name_important_features(rows, seed)}")
         if f.name == "forest" and p < LEVEL
         else f
         for f, p in zip(findings, p_values, strict=True)
@@ -94,14 +100,14 @@ def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
     best = max(credits, key=lambda name: float(credits[name].mean()))
     findings += _split_by_source(questions, groups, credits[best], replace(base, name=best), seed)
     if form == "judgment":
-        findings.append(_claim_number(questions, groups, splits[0], base, sure, seed))
+        findings.append(_audit_claim_number(questions, groups, splits[0], base, sure, seed))
         findings += _tell_twins_apart(questions, base, seed)
     findings.append(_run_control(questions, rows, splits[0], base, seed))
-    scores = right_belief(beliefs[best], rows)
+    scores = pick_truth_probability(beliefs[best], rows)
     return TextOnlyResult(findings, {q.id: round(float(s), 6) for q, s in zip(questions, scores, strict=True)})
 
 
-def leak_bar(chance: float, points: float = POINT, upper: float | None = UPPER) -> str:
+def format_leak_bar(chance: float, points: float = POINT, upper: float | None = UPPER) -> str:
     """The bar of a text-only accuracy in words, per cent."""
     bound = "" if upper is None else f", upper <= {chance + upper:.1f}"
     return f"<= {chance + points:.1f}{bound}, or p >= {LEVEL:g} (Holm)"
@@ -131,11 +137,11 @@ def _audit_cell(
         low=100 * low,
         high=100 * high,
         chance=expected,
-        bar=leak_bar(expected),
+        bar=format_leak_bar(expected),
         detail=f"p = {p:.3g} (Holm), {sure.count} scenes",
     )
     worst = np.argsort(-np.where(credit > 0, belief, -1), kind="stable")[:MAX_ITEMS]
-    return replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0)).judged(not breaks_bar(line, p))
+    return replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0)).judge(not breaks_bar(line, p))
 
 
 def _split_by_source(
@@ -166,7 +172,7 @@ def _split_by_source(
     return found
 
 
-def _claim_number(
+def _audit_claim_number(
     questions: Sequence[Question], groups: IntArray, fold: IntArray, base: Finding, sure: Clusters, seed: int
 ) -> Finding:
     """A forest that sees the number a judgment claims and nothing else."""
@@ -176,14 +182,14 @@ def _claim_number(
     belief = predict_out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "claim"))
     credit = score_credit(belief, rows)
     low, high = sure.interval(credit)
-    p = sure.p_above(credit, 0.5)
+    p = sure.test_above(credit, 0.5)
     value = 100 * float(credit.mean())
     line = replace(base, name="claim number", value=value, low=100 * low, high=100 * high, chance=50.0)
     line = replace(line, bar=f"<= {CLAIM_BAR:g}, or p >= {LEVEL:g}", detail=f"p = {p:.3g}, {sure.count} scenes")
-    return line.judged(value <= CLAIM_BAR or p >= LEVEL)
+    return line.judge(value <= CLAIM_BAR or p >= LEVEL)
 
 
-def twin_questions(questions: Sequence[Question]) -> list[Question]:
+def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:
     """Both claims of each pair of twins as one question with two options: which of them is true?
 
     What a cheat with the whole set in hand can ask; the first half of a pair by id is the first option.
@@ -196,7 +202,7 @@ def twin_questions(questions: Sequence[Question]) -> list[Question]:
     for halves in pairs.values():
         first, *rest = sorted(halves, key=lambda q: q.id)
         if len(rest) == 1 and first.truth != rest[0].truth:
-            texts = (_values.claim_of(first).text, _values.claim_of(rest[0]).text)
+            texts = (_values.read_claim(first).text, _values.read_claim(rest[0]).text)
             # Numbers of the question itself belong to the marks and stay; the claim goes into the options.
             stem = first.question.replace(texts[0], "")
             found.append(replace(first, question=stem, form="multi-choice", options=texts, truth=int(first.truth != 0)))
@@ -204,7 +210,7 @@ def twin_questions(questions: Sequence[Question]) -> list[Question]:
 
 
 def _tell_twins_apart(questions: Sequence[Question], base: Finding, seed: int) -> list[Finding]:
-    pairs = twin_questions(questions)
+    pairs = join_claim_pairs(questions)
     groups = np.array(group_by_scene(pairs), dtype=np.int64)
     if len(pairs) < FEWEST or len(np.unique(groups)) < 2:
         return []
@@ -222,7 +228,7 @@ def _tell_twins_apart(questions: Sequence[Question], base: Finding, seed: int) -
             low=100 * low,
             high=100 * high,
             chance=50.0,
-            detail=f"p = {sure.p_above(credit, 0.5):.3g}; both claims of a pair seen together",
+            detail=f"p = {sure.test_above(credit, 0.5):.3g}; both claims of a pair seen together",
         )
     ]
 
@@ -259,7 +265,7 @@ def _run_control(questions: Sequence[Question], rows: LearnerRows, fold: IntArra
     )
     bar = f"within {CONTROL_POINTS:g} of {chance:.1f}, or two standard errors"
     line = replace(line, chance=chance, bar=bar, detail=f"mean of {CONTROL_DRAWS} draws")
-    return line.judged(abs(mean - chance) <= max(CONTROL_POINTS, 2 * error))
+    return line.judge(abs(mean - chance) <= max(CONTROL_POINTS, 2 * error))
 
 
 def _fit_regression(questions: Sequence[Question], groups: IntArray, base: Finding, seed: int) -> Finding:

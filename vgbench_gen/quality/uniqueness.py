@@ -15,7 +15,7 @@ from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.verify import fact_of, stored_poses
+from vgbench_gen.quality.verify import read_stored_poses, rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
 PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner
@@ -54,7 +54,7 @@ class ItemAppearance:
     """Whether the answer is about the frames themselves, as a relative pose is."""
 
 
-def picture_hash(encoded: bytes) -> int | None:
+def hash_picture(encoded: bytes) -> int | None:
     """64-bit perceptual hash: signs of the lowest 8 x 8 cosine terms of a 32 x 32 grey picture against their median.
 
     None where the bytes are no picture. After `JohannesBuchner/imagehash: imagehash/__init__.py` (phash).
@@ -71,8 +71,8 @@ def picture_hash(encoded: bytes) -> int | None:
     return int.from_bytes(bits.tobytes(), "big")
 
 
-def sight_of(item: Item, images: Sequence[bytes]) -> ItemAppearance:
-    """How an item looks to `near_duplicates`.
+def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:
+    """How an item looks to `find_near_duplicates`.
 
     Raises:
         KeyError, TypeError, ValueError: its evidence is damaged.
@@ -85,7 +85,7 @@ def sight_of(item: Item, images: Sequence[bytes]) -> ItemAppearance:
     for picture, data in zip(evidence["pictures"], images, strict=False):
         frame_id = frame_of[picture["base"]]
         if frame_id in frames and frame_id not in hashes:
-            found = picture_hash(data)
+            found = hash_picture(data)
             if found is not None:
                 hashes[frame_id] = found
     return ItemAppearance(
@@ -96,7 +96,7 @@ def sight_of(item: Item, images: Sequence[bytes]) -> ItemAppearance:
         item.source,
         item.scene_id,
         frames,
-        stored_poses(fact_of(item)),
+        read_stored_poses(rebuild_fact(item)),
         hashes,
         str(truth["key"]),
         item.answer_value,
@@ -104,7 +104,7 @@ def sight_of(item: Item, images: Sequence[bytes]) -> ItemAppearance:
     )
 
 
-def near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> list[Finding]:
+def find_near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> list[Finding]:
     """Groups of one task and scene that ask nearly the same: by pose, by look, and by target on one frame."""
     buckets: dict[tuple[str, str, str], list[ItemAppearance]] = defaultdict(list)
     for sight in sights:
@@ -118,7 +118,7 @@ def near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> list[Find
         posed[task] += sum(set(sight.frames) <= set(sight.poses) for sight in members)
         # One of each group: twins and other forms of one truth are no duplicates of it.
         groups = list({sight.group: sight for sight in members}.values())
-        for name, a, b in _alike(groups, gates):
+        for name, a, b in _pair_near_duplicates(groups, gates):
             pairs[task, name] += 1
             found[task, name] += [a.id, b.id]
     lines = []
@@ -128,24 +128,26 @@ def near_duplicates(sights: Iterable[ItemAppearance], gates: Gates) -> list[Find
             detail = f"stored poses for {posed[task]} of {count[task]}" if name == "pose" else ""
             line = Finding("near duplicates", name, task, n=count[task], value=float(pairs[task, name]), unit="count",
                            bar="= 0", detail=detail, items=ids)  # fmt: skip
-            lines.append(line.judged(not pairs[task, name], 1))
+            lines.append(line.judge(not pairs[task, name], 1))
     return lines
 
 
-def _alike(groups: Sequence[ItemAppearance], gates: Gates) -> Iterator[tuple[str, ItemAppearance, ItemAppearance]]:
-    near = _near_frames(groups, gates)
+def _pair_near_duplicates(
+    groups: Sequence[ItemAppearance], gates: Gates
+) -> Iterator[tuple[str, ItemAppearance, ItemAppearance]]:
+    near = _find_near_frames(groups, gates)
     for a, b in itertools.combinations(groups, 2):
         if a.frames == b.frames:
             if a.pair_is_target or (a.target == b.target and a.ask == b.ask):
                 yield "target", a, b
         elif len(a.frames) == len(b.frames):
-            if _matched(a, b, lambda x, y: x == y or (x, y) in near):
+            if _match_frames(a, b, lambda x, y: x == y or (x, y) in near):
                 yield "pose", a, b
-            elif a.ask == b.ask and a.answer == b.answer and _matched(a, b, partial(_look_alike, a, b)):
+            elif a.ask == b.ask and a.answer == b.answer and _match_frames(a, b, partial(_look_alike, a, b)):
                 yield "look", a, b
 
 
-def _matched(a: ItemAppearance, b: ItemAppearance, alike: Callable[[str, str], bool]) -> bool:
+def _match_frames(a: ItemAppearance, b: ItemAppearance, alike: Callable[[str, str], bool]) -> bool:
     """Whether every frame of one is like another frame of the other; at most two frames are asked about."""
     if len(a.frames) == 1:
         return alike(a.frames[0], b.frames[0])
@@ -159,7 +161,7 @@ def _look_alike(a: ItemAppearance, b: ItemAppearance, x: str, y: str) -> bool:
     return x in a.hashes and y in b.hashes and (a.hashes[x] ^ b.hashes[y]).bit_count() <= HASH_BITS_APART
 
 
-def _near_frames(groups: Sequence[ItemAppearance], gates: Gates) -> set[tuple[str, str]]:
+def _find_near_frames(groups: Sequence[ItemAppearance], gates: Gates) -> set[tuple[str, str]]:
     """Ordered pairs of frames of one scene within both limits of `gates.pair.distinct_*`."""
     poses = {frame: pose for sight in groups for frame, pose in sight.poses.items()}
     names = list(poses)
@@ -172,7 +174,7 @@ def _near_frames(groups: Sequence[ItemAppearance], gates: Gates) -> set[tuple[st
     return {(names[i], names[j]) for i, j in np.argwhere(close).tolist() if i != j}
 
 
-def scene_shares(
+def audit_scene_shares(
     questions: Sequence[Question], scenes: Mapping[str, int], share: float, fair: float, required: bool
 ) -> list[Finding]:
     """The fullest scene of each task against max(share, fair / scenes of its source) of the task's questions.
@@ -197,11 +199,11 @@ def scene_shares(
         ids = tuple(question.id for question in members if question.scene == scene)[:MAX_ITEMS]
         line = Finding("scene share", "fullest", task, source=source, n=len(members), value=top,
                        bar=f"<= {min(limit, 100):.1f}" if required else "", detail=scene, items=ids)  # fmt: skip
-        lines.append(line.judged(worst <= 1, 1) if required else line)
+        lines.append(line.judge(worst <= 1, 1) if required else line)
     return lines
 
 
-def partners(questions: Sequence[Question], required: bool) -> list[Finding]:
+def audit_partners(questions: Sequence[Question], required: bool) -> list[Finding]:
     """Share of questions with a consistency partner, and partners that stand alone or in another task.
 
     required: whether the set is meant to have them; a set without any is then red.
@@ -213,7 +215,7 @@ def partners(questions: Sequence[Question], required: bool) -> list[Finding]:
     count = sum(map(len, paired.values()))
     share = 100 * count / len(questions) if questions else 0.0
     line = Finding("partners", "share", n=len(questions), value=share, bar=f">= {PAIRS_MIN:.0f}" if required else "")
-    lines = [line.judged(share >= PAIRS_MIN, _ENOUGH) if required else line]
+    lines = [line.judge(share >= PAIRS_MIN, _ENOUGH) if required else line]
     broken = [
         members[0].id
         for members in paired.values()
@@ -221,6 +223,6 @@ def partners(questions: Sequence[Question], required: bool) -> list[Finding]:
     ]
     lines.append(
         Finding("partners", "broken", n=count, value=float(len(broken)), unit="count", bar="= 0",
-                items=tuple(broken[:MAX_ITEMS])).judged(not broken, 0)
+                items=tuple(broken[:MAX_ITEMS])).judge(not broken, 0)
     )  # fmt: skip
     return lines

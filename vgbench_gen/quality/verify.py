@@ -20,8 +20,8 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
-from vgbench_gen.quality.checks import consistency_problems
-from vgbench_gen.quality.noise import noise_problems
+from vgbench_gen.quality.checks import find_consistency_problems
+from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
@@ -65,7 +65,7 @@ class VerifyJob:
     """The gates of the build that the items come from."""
 
 
-def fact_of(item: Item) -> Fact:
+def rebuild_fact(item: Item) -> Fact:
     """The fact behind an item, as far as the row tells: its options, or the truth alone, as candidates."""
     evidence = item.evidence
     options = tuple(candidate_from_record(record) for record in evidence["options"])
@@ -81,7 +81,7 @@ def fact_of(item: Item) -> Fact:
         frame_ids=tuple(evidence["frame_ids"]),
         candidates=options,
         truth=truth,
-        second_value=_array(evidence["second_value"]),
+        second_value=_read_array(evidence["second_value"]),
         margin=float(evidence["margin"]),
         evidence=evidence["fact"],
         licence=item.licence,
@@ -93,15 +93,15 @@ def fact_of(item: Item) -> Fact:
 def candidate_from_record(record: Mapping[str, Any]) -> Candidate:
     """Inverse of the record that composing writes."""
     return Candidate(
-        str(record["key"]), _array(record["value"]), tuple(record["frame_ids"]), record["show"], record["evidence"]
+        str(record["key"]), _read_array(record["value"]), tuple(record["frame_ids"]), record["show"], record["evidence"]
     )
 
 
-def stored_poses(fact: Fact) -> dict[str, FloatArray]:
+def read_stored_poses(fact: Fact) -> dict[str, FloatArray]:
     """frame id -> (4, 4) world_from_camera that the fact or any of its candidates keeps as evidence."""
     kept = [fact.evidence, *(candidate.evidence for candidate in fact.candidates)]
     return {
-        str(frame_id): _array(pose).reshape(4, 4)
+        str(frame_id): _read_array(pose).reshape(4, 4)
         for evidence in kept
         for frame_id, pose in evidence.get("world_from_camera", {}).items()
     }
@@ -114,17 +114,17 @@ def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Probl
     """
     try:
         task = tasks[item.task].with_gates(gates)
-        fact = fact_of(item)
-        found = [*_answer_problems(item, fact, task), *_shown.problems(item, images)]
-        found += consistency_problems(item, fact, task)
+        fact = rebuild_fact(item)
+        found = [*_answer_problems(item, fact, task), *_shown.find_problems(item, images)]
+        found += find_consistency_problems(item, fact, task)
         if item.question_type == "multi-choice":
-            found += _option_problems(item, fact, task)
+            found += _find_option_problems(item, fact, task)
         elif item.question_type == "judgment":
-            found += _claim_problems(item, fact, task)
+            found += _find_claim_problems(item, fact, task)
         else:
             found += _open_problems(item, fact)
         if not found:  # how well an answer bears noise says nothing where it is not the answer
-            found = noise_problems(item, fact, task)
+            found = find_noise_problems(item, fact, task)
     except _UNREADABLE as error:
         # A row that cannot even be read back is a problem of that row, whatever is wrong with it.
         found = [("evidence", f"{type(error).__name__}: {error}")]
@@ -175,16 +175,18 @@ def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
         return f"pair {pair_id!r} has sides {sides}, {len(shared)} groups or forms"
     first, second = sorted(members, key=lambda member: str(member.evidence.get("side", "")))
     try:
-        back, fact = tasks[second.task].counterpart(fact_of(second)), fact_of(first)
+        back, fact = tasks[second.task].counterpart(rebuild_fact(second)), rebuild_fact(first)
         if back is None:
             return f"pair {pair_id!r}: {second.id} cannot be turned back"
-        found = _agreement("pairs", back.truth_candidate.value, fact, tasks[first.task])
+        found = _compare_with_stored("pairs", back.truth_candidate.value, fact, tasks[first.task])
         return f"pair {pair_id!r}: {second.id} turned back {found[0][1]}" if found else ""
     except _UNREADABLE as error:
         return f"pair {pair_id!r}: {type(error).__name__}: {error}"
 
 
-def scene_jobs(items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates) -> tuple[list[VerifyJob], list[Problem]]:
+def group_by_scene(
+    items: Iterable[Item], refs: Iterable[SceneRef], gates: Gates
+) -> tuple[list[VerifyJob], list[Problem]]:
     """Items grouped with their scans, and a problem for every item whose scan is not there."""
     known = {(ref.dataset, ref.scene_id): ref for ref in refs}
     grouped: dict[tuple[str, str], list[Item]] = defaultdict(list)
@@ -207,14 +209,14 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted)
             names: dict[str, str] = {}
-            problems = [problem for item in job.items for problem in _raw_problems(item, view, names)]
+            problems = [problem for item in job.items for problem in _find_raw_problems(item, view, names)]
             view.close()
             return problems
     except (VGBenchError, OSError) as error:
         return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
 
 
-def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Problem]:
+def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Problem]:
     """names: frame id -> media name of what the scan gives, filled as frames are met.
 
     The second item of a pair is turned back first, to what the scan shows; what the second route gives there is turned
@@ -222,12 +224,12 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
     """
     found: list[tuple[str, str]] = []
     try:
-        task, asked = tasks[item.task].with_gates(view.gates), fact_of(item)
+        task, asked = tasks[item.task].with_gates(view.gates), rebuild_fact(item)
         # The way back is measured between the same pixels, by the second route in its own direction.
         fact = task.counterpart(asked) if item.evidence.get("side", "") not in ("", "back") else asked
         if fact is None:
             raise ValueError("the item cannot be turned back to what the scan shows")
-        poses = stored_poses(fact)
+        poses = read_stored_poses(fact)
         for frame_id, record in fact.cameras.items():
             frame = view.frame(frame_id)
             stored = read_camera_record(record)
@@ -250,7 +252,7 @@ def _raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Pr
             if turned is None:
                 raise ValueError("what the second route gives has no other side")
             second = turned.second_value
-        found += _agreement("raw_route", second, asked, task)
+        found += _compare_with_stored("raw_route", second, asked, task)
     except _UNREADABLE as error:
         found.append(("raw_route", f"{type(error).__name__}: {error}"))
     return [Problem(item.id, item.task, check, detail) for check, detail in found]
@@ -264,15 +266,15 @@ def _answer_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
         found.append(("answer_value", f"row says {value.tolist()}, evidence {truth.value.tolist()}"))
     if not np.array_equal(task.rounded(value), value):
         found.append(("answer_value", f"{value.tolist()} is not as printed"))
-    for frame_id, pose in stored_poses(fact).items():
+    for frame_id, pose in read_stored_poses(fact).items():
         if measure_orthonormality_deviation(pose[:3, :3]) > 1e-6:
             found.append(("pose", f"stored pose of frame {frame_id} is not rigid"))
-    found += _agreement("recomputed", task.recompute(item.evidence), fact, task)
-    found += _agreement("second_route", fact.second_value, fact, task)
+    found += _compare_with_stored("recomputed", task.recompute(item.evidence), fact, task)
+    found += _compare_with_stored("second_route", fact.second_value, fact, task)
     return found
 
 
-def _agreement(check: str, value: FloatArray, fact: Fact, task: Task) -> list[tuple[str, str]]:
+def _compare_with_stored(check: str, value: FloatArray, fact: Fact, task: Task) -> list[tuple[str, str]]:
     off = task.agreement(np.asarray(value, dtype=np.float64), fact)
     if off <= 1:
         return []
@@ -280,7 +282,7 @@ def _agreement(check: str, value: FloatArray, fact: Fact, task: Task) -> list[tu
     return [(check, f"gives {np.asarray(value).ravel().tolist()}, row says {stored}; {off:.2f} of what is allowed")]
 
 
-def _option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
     found = []
     if len(item.options) != len(LETTERS) or len(fact.candidates) != len(LETTERS):
         return [("options", f"{len(item.options)} options, {len(fact.candidates)} in the evidence")]
@@ -294,7 +296,7 @@ def _option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
         found.append(("options", f"{len(item.distractors)} distractor records"))
     shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
     for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
-        thing = _shown.named_thing(text)
+        thing = _shown.read_named_thing(text)
         if thing is not None:
             if not _shown.is_shown(thing, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
@@ -308,7 +310,7 @@ def _option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
     return found
 
 
-def _claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
+def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
     claim = item.evidence["claim"]
     holds = bool(claim["holds"])
     found = []
@@ -318,7 +320,7 @@ def _claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]
     off = task.claim_ratio(claimed, fact)
     if (off < 1) != holds or (holds and off > 0.5):
         found.append(("claim", f"claimed value is {off:.2f} margins from the truth but is marked holds={holds}"))
-    unsaid = _shown.claim_text_problem(item, claimed, task)
+    unsaid = _shown.find_claim_text_problem(item, claimed, task)
     if unsaid:
         found.append(("claim_text", unsaid))
     return found
@@ -331,5 +333,5 @@ def _open_problems(item: Item, fact: Fact) -> list[tuple[str, str]]:
     return []
 
 
-def _array(value: Any) -> FloatArray:
+def _read_array(value: Any) -> FloatArray:
     return np.asarray(value, dtype=np.float64)

@@ -47,100 +47,103 @@ def audit_wording(questions: Sequence[Question], _others: Sequence[Question] = (
     for name, defect in DEFECTS.items():
         ids = [q.id for q in questions if defect(q)]
         line = Finding(audit="wording", name=name, n=len(questions), value=float(len(ids)), unit="count", bar="0")
-        lines.append(replace(line, items=tuple(ids[:MAX_ITEMS])).judged(not ids, conclusive=1))
+        lines.append(replace(line, items=tuple(ids[:MAX_ITEMS])).judge(not ids, conclusive=1))
     return lines
 
 
-def _everything(question: Question) -> str:
+def _join_all_text(question: Question) -> str:
     options = question.options if question.form == "multi-choice" else ()
     return "\n".join([question.question, question.context, *options])
 
 
-def _asked(question: Question) -> str:
+def _join_asked_text(question: Question) -> str:
     return f"{question.question}\n{question.context}"
 
 
-def _decimals(token: str) -> int:
+def _count_decimals(token: str) -> int:
     return len(token.partition(".")[2])
 
 
-def _digits(token: str) -> str:
+def _keep_digits(token: str) -> str:
     return token.lstrip("+-").replace(".", "").lstrip("0")
 
 
-def _mixed_decimals(question: Question) -> bool:
+def _has_mixed_decimals(question: Question) -> bool:
     """Options with other numbers of decimals at the same place, unless all have the same significant digits."""
     if question.form != "multi-choice":
         return False
-    rows = [_values.tokens(option) for option in question.options]
+    rows = [_values.find_number_tokens(option) for option in question.options]
     if len({len(row) for row in rows}) != 1:
         return False
-    if all(len({_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
+    if all(len({_count_decimals(token) for token in place}) == 1 for place in zip(*rows, strict=True)):
         return False
-    digits = {len(_digits(token)) for row in rows for token in row if _digits(token)}
+    digits = {len(_keep_digits(token)) for row in rows for token in row if _keep_digits(token)}
     return digits != {_SIGNIFICANT}
 
 
-def _debris(question: Question) -> bool:
+def _has_debris(question: Question) -> bool:
     """Six decimals or more, unless they are needed for four significant digits."""
     return any(
-        _decimals(token) >= _DEBRIS_DECIMALS and len(_digits(token)) > _SIGNIFICANT
-        for token in _DEBRIS.findall(_everything(question))
+        _count_decimals(token) >= _DEBRIS_DECIMALS and len(_keep_digits(token)) > _SIGNIFICANT
+        for token in _DEBRIS.findall(_join_all_text(question))
     )
 
 
-def _unequal_length(question: Question) -> bool:
+def _has_unequal_length(question: Question) -> bool:
     """Options of one number whose lengths differ by more than two characters."""
-    if question.form != "multi-choice" or any(len(_values.tokens(option)) != 1 for option in question.options):
+    if question.form != "multi-choice" or any(
+        len(_values.find_number_tokens(option)) != 1 for option in question.options
+    ):
         return False
     lengths = [len(option) for option in question.options]
     return max(lengths) - min(lengths) > _LENGTH_DIFFERENCE
 
 
 def _open_bracket(question: Question) -> bool:
-    texts = [_asked(question), *(question.options if question.form == "multi-choice" else ())]
+    texts = [_join_asked_text(question), *(question.options if question.form == "multi-choice" else ())]
     return any(text.count(pair[0]) != text.count(pair[1]) for text in texts for pair in _PAIRS)
 
 
 def _box_without_size(question: Question) -> bool:
-    text = _asked(question)
+    text = _join_asked_text(question)
     size = _values.read(question.question, question.context).size
     return bool(_PIXEL_BOX.search(text)) and size[0] != size[0]
 
 
-def _missing_unit(question: Question) -> bool:
+def _has_no_unit(question: Question) -> bool:
     """A measured quantity is asked for as a number, and no unit is named."""
     numbers = question.form == "open-ended" or (
-        question.form == "multi-choice" and all(len(_values.tokens(option)) == 1 for option in question.options)
+        question.form == "multi-choice"
+        and all(len(_values.find_number_tokens(option)) == 1 for option in question.options)
     )
     options = " ".join(question.options) if question.form == "multi-choice" else ""
-    named = _values.option_values(question)[0] == "numbers" if question.form == "multi-choice" else True
+    named = _values.read_option_values(question)[0] == "numbers" if question.form == "multi-choice" else True
     asked = bool(_MEASURED.search(question.question))
-    return numbers and named and asked and not _UNIT.search(f"{_asked(question)} {options}")
+    return numbers and named and asked and not _UNIT.search(f"{_join_asked_text(question)} {options}")
 
 
-def _cites_nothing(question: Question) -> bool:
+def _cites_nothing_given(question: Question) -> bool:
     """Refers to parameters that are "provided" where the text around holds no number they could be."""
-    found = _PROVIDED.search(_asked(question))
-    return found is not None and len(_values.tokens(_asked(question))) < _SIGNIFICANT
+    found = _PROVIDED.search(_join_asked_text(question))
+    return found is not None and len(_values.find_number_tokens(_join_asked_text(question))) < _SIGNIFICANT
 
 
-def _glued(question: Question) -> bool:
+def _has_glued_text(question: Question) -> bool:
     return bool(_GLUED.search(question.question))
 
 
 DEFECTS: dict[str, Callable[[Question], bool]] = {
-    "mixed decimals": _mixed_decimals,
-    "float debris": _debris,
-    "negative zero": lambda q: bool(_NEGATIVE_ZERO.search(_everything(q))),
-    "exponent": lambda q: bool(_EXPONENT.search(_everything(q))),
-    "unfilled slot": lambda q: bool(_SLOT.search(_IMAGE_SLOT.sub("", _everything(q)))),
+    "mixed decimals": _has_mixed_decimals,
+    "float debris": _has_debris,
+    "negative zero": lambda q: bool(_NEGATIVE_ZERO.search(_join_all_text(q))),
+    "exponent": lambda q: bool(_EXPONENT.search(_join_all_text(q))),
+    "unfilled slot": lambda q: bool(_SLOT.search(_IMAGE_SLOT.sub("", _join_all_text(q)))),
     "open bracket": _open_bracket,
     "box without image size": _box_without_size,
-    "options in the sentence": _glued,
-    "missing unit": _missing_unit,
-    "context not given": _cites_nothing,
-    "unequal length": _unequal_length,
+    "options in the sentence": _has_glued_text,
+    "missing unit": _has_no_unit,
+    "context not given": _cites_nothing_given,
+    "unequal length": _has_unequal_length,
     "equal options": lambda q: len(set(q.options)) < len(q.options),
 }
 """Name of a defect -> whether a question has it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.types import Item
-from vgbench_gen.quality.review.lines import item_digest
+from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
 from vgbench_gen.report.gallery_images import GalleryImages, address_from
 from vgbench_gen.report.gallery_rows import excerpt, make_detail, search_text
@@ -116,7 +116,7 @@ class _Columns:
         scene = self.scenes.setdefault((item.source, item.scene_id), SceneNotes(item.source, item.scene_id))
         scene.add(row, item, addresses)
         self.tallies.add(item)
-        self.digests[item.id] = item_digest(item)
+        self.digests[item.id] = digest_item(item)
         self.items.append(
             {
                 "id": item.id,

@@ -13,7 +13,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.quality.verify import fact_of, stored_poses
+from vgbench_gen.quality.verify import read_stored_poses, rebuild_fact
 from vgbench_gen.report.gallery_rows import UNREADABLE
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
@@ -63,7 +63,7 @@ class SceneNotes:
                     self.frames[frame] = (address, item.id, drawn)
             if any(op["op"] == "mirror" for picture in pictures for op in picture["ops"]):
                 return  # poses and boxes of a mirrored question are those of a mirrored room
-            for frame, pose in stored_poses(fact_of(item)).items():
+            for frame, pose in read_stored_poses(rebuild_fact(item)).items():
                 if np.abs(pose).max() < FAR_M:
                     self.poses.setdefault(frame, pose)
             self._add_objects(item)

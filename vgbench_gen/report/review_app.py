@@ -115,7 +115,7 @@ class _Pages:
     async def start(self, request: Request) -> Response:
         """Name, what to do, how far."""
         session = self._find_session(request)
-        progress = session.progress() if session else None
+        progress = session.count_progress() if session else None
         return self._page(
             "start",
             reviewer=session.name if session else self.reviewer,
@@ -129,7 +129,7 @@ class _Pages:
     async def sign_in(self, request: Request) -> Response:
         """Take a name and open that reviewer's file."""
         reviewer = normalise_name((await _form(request)).get("reviewer", [""])[0])
-        self.queue.session(reviewer)
+        self.queue.open_session(reviewer)
         answer = _see("/")
         answer.set_cookie(COOKIE_NAME, reviewer, httponly=True, samesite="strict", path="/", max_age=30 * 86400)
         return answer
@@ -139,15 +139,15 @@ class _Pages:
         session = self._find_session(request)
         if session is None:
             return _see("/")
-        assignment = session.next()
+        assignment = session.find_next()
         return _see("/" if assignment is None else f"/item/{assignment.token}")
 
     async def item(self, request: Request) -> Response:
         """The blind page; once answered, on to the truth."""
         session, assignment = self._place(request)
-        if session.line(assignment, "answer") is not None:
+        if session.find_line(assignment, "answer") is not None:
             return _see(f"/item/{assignment.token}/truth")
-        session.opened(assignment, "answer")
+        session.note_opened(assignment, "answer")
         return self._page("answer", **views.make_answer_page(session, assignment), message="")
 
     async def answer(self, request: Request) -> Response:
@@ -167,7 +167,7 @@ class _Pages:
         """The right answer and the form of the verdict; refused before the answer is saved."""
         session, assignment = self._place(request)
         session.require_answer(assignment)
-        session.opened(assignment, "verdict")
+        session.note_opened(assignment, "verdict")
         return self._page("truth", **views.make_reveal_page(session, assignment), message="")
 
     async def verdict(self, request: Request) -> Response:
@@ -184,14 +184,14 @@ class _Pages:
             return self._page(
                 "truth", 400, **{**views.make_reveal_page(session, assignment), **kept}, message=str(error)
             )
-        following = session.next()
+        following = session.find_next()
         same = following is not None and (session.batch, session.round) == batch
         return _see(f"/item/{following.token}" if following and same else "/")
 
     async def image(self, request: Request) -> Response:
         """An image of a place in the reviewer's batch."""
         session, assignment = self._place(request)
-        data = session.image(assignment, request.path_params["k"])
+        data = session.read_image(assignment, request.path_params["k"])
         kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), None)
         if kind is None:
             raise HTTPException(415, "The image is neither JPEG nor PNG.")
@@ -207,7 +207,7 @@ class _Pages:
     def _find_session(self, request: Request) -> ReviewSession | None:
         name = request.cookies.get(COOKIE_NAME, "")
         try:
-            return self.queue.session(normalise_name(name))
+            return self.queue.open_session(normalise_name(name))
         except ReviewError:
             if not name:
                 return None
@@ -217,7 +217,7 @@ class _Pages:
         session = self._find_session(request)
         if session is None:
             raise ReviewError("Say who you are first, on the start page.")
-        return session, session.assignment(request.path_params["token"])
+        return session, session.find_assignment(request.path_params["token"])
 
     def _sent_back(self, session: ReviewSession) -> list[str]:
         return [views.MISSED_LABELS[kind] for kind in session.sent_back]

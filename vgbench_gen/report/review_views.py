@@ -67,11 +67,11 @@ class Shape:
 
 def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool) -> list[dict[str, Any]]:
     """Address, size in pixels, words and (after the answer) marks of each image."""
-    item = session.shown(assignment).item
+    item = session.show(assignment).item
     marks = _marks(item) if with_marks else [[] for _ in item.images]
     found = []
     for k in range(len(item.images)):
-        width, height = image_size(session.image(assignment, k), f"item {item.id}, image {k + 1}")
+        width, height = image_size(session.read_image(assignment, k), f"item {item.id}, image {k + 1}")
         found.append(
             {
                 "url": f"/image/{assignment.token}/{k}",
@@ -88,7 +88,7 @@ def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool
 
 def make_answer_page(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
     """What the page of the blind answer shows; nothing in it depends on the right answer."""
-    item = session.shown(assignment).item
+    item = session.show(assignment).item
     return {
         **_frame(session, assignment),
         **_question(item),
@@ -99,9 +99,9 @@ def make_answer_page(session: ReviewSession, assignment: Assignment) -> dict[str
 
 def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
     """What the page of the verdict shows."""
-    item = session.shown(assignment).item
+    item = session.show(assignment).item
     given = session.require_answer(assignment)
-    line = session.line(assignment, "verdict")
+    line = session.find_line(assignment, "verdict")
     return {
         **_frame(session, assignment),
         **_question(item),
@@ -109,7 +109,7 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
         "options": [(letter, text, letter == item.answer) for letter, text in zip(LETTERS, item.options, strict=False)],
         "right_answer": item.answer,
         "given": "" if given.answer == CANNOT_TELL else given.answer,
-        "same": list_items([item])[0].right(given.answer),  # with the stated answer, also where that is planted
+        "same": list_items([item])[0].is_right(given.answer),  # with the stated answer, also where that is planted
         "evidence": list_evidence(item),
         "verdicts": [(v, *VERDICT_LABELS[v]) for v in VERDICTS],
         "flags": [(f, *FLAG_LABELS[f]) for f in FLAGS],
@@ -120,7 +120,7 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
 
 
 def _frame(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
-    before = session.before(assignment)
+    before = session.find_previous(assignment)
     return {
         "reviewer": session.name,
         "token": assignment.token,

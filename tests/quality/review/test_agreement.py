@@ -6,14 +6,20 @@ import krippendorff
 import numpy as np
 import pytest
 
-from vgbench_gen.quality.review.agreement import agreement, gwet_ac1, krippendorff_alpha, rate_bound, raw_agreement
+from vgbench_gen.quality.review.agreement import (
+    gwet_ac1,
+    krippendorff_alpha,
+    measure_agreement,
+    rate_bound,
+    raw_agreement,
+)
 
 # 125 items, two reviewers: 118 both fine, 5 and 2 differ, none both bad.
 PARADOX = [["y", "y"]] * 118 + [["y", "n"]] * 5 + [["n", "y"]] * 2
 
 
 def test_nearly_all_fine_is_agreement_for_ac1_and_none_for_alpha() -> None:
-    found = agreement(PARADOX, ("y", "n"))
+    found = measure_agreement(PARADOX, ("y", "n"))
     assert found.n == 125
     assert found.raw == pytest.approx(118 / 125)
     share = 243 / 250  # of "y" over both

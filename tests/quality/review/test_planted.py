@@ -24,7 +24,7 @@ def bad(dataset: Dataset, media: MediaStore | None, item: Item, kind: Kind, *key
 
 
 def test_a_twentieth_is_planted_and_every_batch_is_checked() -> None:
-    assert [planted.planted_count(n) for n in (0, 1, 20, 21, 50, 100)] == [0, 1, 1, 2, 3, 5]
+    assert [planted.count_planted(n) for n in (0, 1, 20, 21, 50, 100)] == [0, 1, 1, 2, 3, 5]
     assert [planted.is_failed(*pair) for pair in ((0, 0), (0, 3), (1, 3), (1, 5), (2, 9))] == [
         False,
         False,
@@ -56,8 +56,8 @@ def test_every_form_has_a_wrong_stated_answer(dataset: Dataset, form: str) -> No
     assert shown.kind == ("flipped" if form == "judgment" else "exchanged")
     assert not shown.images
     (right,), (stated,) = list_items([item]), list_items([shown.item])
-    assert not right.right(shown.item.answer.split()[0])
-    assert stated.right(shown.item.answer.split()[0])
+    assert not right.is_right(shown.item.answer.split()[0])
+    assert stated.is_right(shown.item.answer.split()[0])
     assert shown.item.evidence == item.evidence  # what a reviewer can compare it with
 
 

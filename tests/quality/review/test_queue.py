@@ -92,13 +92,13 @@ def test_which_answers_can_be_given_and_which_are_right() -> None:
     number = entry("n", form="open-ended", value=2.0)
     given = {text: normalise_answer(number, 0, yes_no, text) for text in ("1,6", " 2.5 ", "nan", "inf", "two", "")}
     assert given == {"1,6": "1.6", " 2.5 ": "2.5", "nan": None, "inf": None, "two": None, "": None}
-    assert [number.right(text) for text in ("1.6", "2.5", "1.59", "2.51", "-2", CANNOT_TELL)] == [True] * 2 + [
+    assert [number.is_right(text) for text in ("1.6", "2.5", "1.59", "2.51", "-2", CANNOT_TELL)] == [True] * 2 + [
         False
     ] * 4
     letter = entry("l", answer="B")
     assert [normalise_answer(letter, 3, yes_no, text) for text in ("C", "D", "Yes", CANNOT_TELL)] == [
         "C", None, None, CANNOT_TELL,
     ]  # fmt: skip
-    assert [letter.right(text) for text in ("B", "A", CANNOT_TELL)] == [True, False, False]
+    assert [letter.is_right(text) for text in ("B", "A", CANNOT_TELL)] == [True, False, False]
     claim = entry("c", form="judgment", answer="No")
     assert [normalise_answer(claim, 0, yes_no, text) for text in ("No", "no", "A")] == ["No", None, None]

@@ -35,7 +35,7 @@ def open_queue(dataset: Dataset, media: MediaStore, tmp_path: Path) -> OpenDesk:
 
 def decide(session: ReviewSession, assignment: Assignment, verdict: str = "valid") -> None:
     flags = ["unclear"] if verdict == "invalid" else []
-    session.opened(assignment, "answer")
+    session.note_opened(assignment, "answer")
     session.answer(assignment, CANNOT_TELL, "guess")
     session.judge(assignment, verdict, flags, "")
 
@@ -44,15 +44,15 @@ def work(
     session: ReviewSession, steps: int = 1000, verdict: str = "valid", on_planted: str = "invalid"
 ) -> list[Assignment]:
     done: list[Assignment] = []
-    while len(done) < steps and (assignment := session.next()) is not None:
+    while len(done) < steps and (assignment := session.find_next()) is not None:
         decide(session, assignment, on_planted if assignment.defect else verdict)
         done.append(assignment)
     return done
 
 
 def test_the_truth_comes_after_the_answer(open_queue: OpenDesk) -> None:
-    session = open_queue().session("ann")
-    assignment = session.next()
+    session = open_queue().open_session("ann")
+    assignment = session.find_next()
     assert assignment is not None
     with pytest.raises(ReviewError, match="Answer first"):
         session.require_answer(assignment)
@@ -62,7 +62,7 @@ def test_the_truth_comes_after_the_answer(open_queue: OpenDesk) -> None:
         with pytest.raises(ReviewError, match="Please"):
             session.answer(assignment, answer, confidence)
     assert session.log.lines == []
-    session.opened(assignment, "answer")
+    session.note_opened(assignment, "answer")
     session.answer(assignment, CANNOT_TELL, "guess")
     session.answer(
         assignment, "1" if assignment.entry.form == "open-ended" else "A", "sure"
@@ -80,23 +80,23 @@ def test_the_truth_comes_after_the_answer(open_queue: OpenDesk) -> None:
             session.judge(assignment, verdict, flags, "")
     session.judge(assignment, "invalid", [], "why")
     with pytest.raises(ReviewError, match="not in your present batch"):
-        session.assignment("0" * 16)
+        session.find_assignment("0" * 16)
 
 
 def test_one_stops_and_goes_on_where_one_stopped(open_queue: OpenDesk) -> None:
     queue = open_queue()
-    session = queue.session("ann")
+    session = queue.open_session("ann")
     done = work(session, 3)
-    half = session.next()
+    half = session.find_next()
     assert half is not None
     session.answer(half, CANNOT_TELL, "guess")
     order = [assignment.token for assignment in session.assignments]
     queue.close()
-    again = open_queue().session("ann")
+    again = open_queue().open_session("ann")
     assert [assignment.token for assignment in again.assignments] == order
-    assert again.next() == half
+    assert again.find_next() == half
     assert again.require_answer(half).confidence == "guess"
-    assert again.before(half) == done[-1]
+    assert again.find_previous(half) == done[-1]
     real = next(assignment for assignment in done if not assignment.defect)
     again.judge(real, "unsure", [], "second thought")
     held = count_verdicts(read_logs(again.queue.folder), again.queue.entries)
@@ -105,27 +105,27 @@ def test_one_stops_and_goes_on_where_one_stopped(open_queue: OpenDesk) -> None:
 
 def test_two_reviewers_and_a_third_where_they_differ(open_queue: OpenDesk) -> None:
     queue = open_queue()
-    ann, bob = queue.session("ann"), queue.session("bob")
+    ann, bob = queue.open_session("ann"), queue.open_session("bob")
     first = work(ann)
     real = [assignment.entry.id for assignment in first if not assignment.defect]
     assert sorted(real) == sorted(e.id for e in queue.selected)
     assert sum(bool(assignment.defect) for assignment in first) == 2  # one in each batch of six
     work(bob, 5, "valid")
     work(bob, 1000, "invalid")
-    assert ann.next() is None
-    assert bob.next() is None
+    assert ann.find_next() is None
+    assert bob.find_next() is None
     record = count_verdicts(read_logs(queue.folder), queue.entries)
     differing = {item for item, given in record.verdicts.items() if len({j.verdict for j in given}) > 1}
     assert 0 < len(differing) < 12
-    cyd = work(queue.session("cyd"))
+    cyd = work(queue.open_session("cyd"))
     assert {assignment.entry.id for assignment in cyd if not assignment.defect} == differing
-    assert queue.session("dan").next() is None
-    assert queue.session("dan").progress().left == 0
+    assert queue.open_session("dan").find_next() is None
+    assert queue.open_session("dan").count_progress().left == 0
 
 
 def test_a_reviewer_who_lets_planted_items_pass_does_the_batch_again(open_queue: OpenDesk) -> None:
     queue = open_queue()
-    session = queue.session("ann")
+    session = queue.open_session("ann")
     batch = session.batch
     before = [assignment.token for assignment in session.assignments]
     while not session.sent_back:
@@ -133,27 +133,27 @@ def test_a_reviewer_who_lets_planted_items_pass_does_the_batch_again(open_queue:
     assert len(session.sent_back) == 1
     assert (session.batch, session.round) == (batch, 1)
     assert set(before).isdisjoint(assignment.token for assignment in session.assignments)
-    assert session.progress().judged == 0
+    assert session.count_progress().judged == 0
     queue.close()
     queue = open_queue()
-    session = queue.session("ann")
+    session = queue.open_session("ann")
     assert (session.batch, session.round) == (batch, 1)  # also after a restart
     work(session)
-    assert session.progress().judged == 12
+    assert session.count_progress().judged == 12
     assert count_verdicts(read_logs(queue.folder), queue.entries).checks["ann"].sent_back == 1
 
 
 def test_planted_items_look_like_others_and_are_kept_apart(open_queue: OpenDesk) -> None:
     queue = open_queue()
-    session = queue.session("ann")
+    session = queue.open_session("ann")
     (plant,) = [assignment for assignment in session.assignments if assignment.defect]
     assert len({len(assignment.token) for assignment in session.assignments}) == 1
     assert plant.entry.id not in {assignment.entry.id for assignment in session.assignments if not assignment.defect}
-    shown = session.shown(plant)
+    shown = session.show(plant)
     assert shown.kind
-    assert session.image(plant, 0)[:2] == b"\xff\xd8"
+    assert session.read_image(plant, 0)[:2] == b"\xff\xd8"
     with pytest.raises(ReviewError, match="there is none"):
-        session.image(plant, 9)
+        session.read_image(plant, 9)
     decide(session, plant, "invalid")
     assert {line.planted for line in session.log.lines} == {shown.kind}
     assert count_verdicts(read_logs(queue.folder), queue.entries).verdicts == {}

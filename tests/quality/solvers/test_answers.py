@@ -8,7 +8,7 @@ import pytest
 from tests.quality.solvers import drawn_rooms
 from tests.quality.solvers.drawn_rooms import Asked, rotated
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.quality.solvers.jobs import look, rules_of, shared_credit, solvers_of
+from vgbench_gen.quality.solvers.jobs import find_rules, find_solvers, look, share_credit
 from vgbench_gen.tasks import _epipolar
 from vgbench_gen.tasks.solving import Image, VisibleQuestion
 
@@ -19,7 +19,7 @@ Cell = tuple[Answer, Callable[[int], list[Asked]], float]
 
 def scores(task: str, place: int = 0) -> Answer:
     """A solver of a task."""
-    return solvers_of(task)[place].score
+    return find_solvers(task)[place].score
 
 
 CELLS: dict[str, Cell] = {
@@ -56,7 +56,7 @@ def test_a_solver_answers_what_it_sees(cell: str, shown: Shown) -> None:
     answer, _, least = CELLS[cell]
     asked, images, _ = shown(cell)
     credit = [
-        shared_credit(answer(look(question, own)), question.truth)
+        share_credit(answer(look(question, own)), question.truth)
         for (question, _), own in zip(asked, images, strict=True)
     ]
     assert np.mean(credit) >= least, credit
@@ -69,7 +69,7 @@ def test_it_guesses_on_other_images(cell: str, shown: Shown) -> None:
     # Both rooms are walked through in the same direction, so some pairs are shown the other way round.
     wrong_ones = others + ([pair[::-1] for pair in others] if "track" in cell else [])
     credit = [
-        shared_credit(answer(look(question, wrong)), question.truth) for question, _ in asked for wrong in wrong_ones
+        share_credit(answer(look(question, wrong)), question.truth) for question, _ in asked for wrong in wrong_ones
     ]
     chance = asked[0][0].chance
     assert abs(np.mean(credit) - chance) <= 0.25, credit
@@ -87,9 +87,9 @@ def test_options_may_stand_in_any_order(shown: Shown) -> None:
 
 def test_the_border_alone_tells_a_warp(shown: Shown) -> None:
     asked, images, _ = shown("to image, warp")
-    (rule,) = (rule for rule in rules_of("homography_to_image", "") if rule.name == "border shape")
+    (rule,) = (rule for rule in find_rules("homography_to_image", "") if rule.name == "border shape")
     credit = [
-        shared_credit(rule.score(look(question, own)), question.truth)
+        share_credit(rule.score(look(question, own)), question.truth)
         for (question, _), own in zip(asked, images, strict=True)
     ]
     assert np.mean(credit) >= 0.8

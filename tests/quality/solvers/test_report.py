@@ -14,8 +14,8 @@ from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.quality.solvers import jobs
-from vgbench_gen.quality.solvers.jobs import SolverJob, SolverOutcome, plan, run, shared_credit
-from vgbench_gen.quality.solvers.report import findings, solve
+from vgbench_gen.quality.solvers.jobs import SolverJob, SolverOutcome, plan, run, share_credit
+from vgbench_gen.quality.solvers.report import make_findings, solve
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
 from vgbench_gen.store.shards import write_items
@@ -54,7 +54,7 @@ def outcomes(
 def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
     rng = np.random.default_rng(0)
     credit = rng.permutation([1.0] * right + [0.0] * (n - right)).tolist()
-    (line,) = findings(outcomes(kind, FEATURES, "homography_to_image", credit))
+    (line,) = make_findings(outcomes(kind, FEATURES, "homography_to_image", credit))
     assert (line.audit, line.n, line.verdict) == (kind, n, verdict)
     assert line.value == pytest.approx(100 * right / n)
     assert line.low <= line.value <= line.high
@@ -65,25 +65,25 @@ def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
 
 def test_solvers_without_a_goal_and_borders_have_no_bar() -> None:
     for kind, name, why in (("solver", "warp and compare", ""), ("trivial", "border shape", "it shows")):
-        lines = findings(outcomes(kind, name, "homography_to_image", [0.0] * 80, allowed_because=why))  # type: ignore[arg-type]
+        lines = make_findings(outcomes(kind, name, "homography_to_image", [0.0] * 80, allowed_because=why))  # type: ignore[arg-type]
         (line,) = lines
         assert why in line.detail
         assert (line.bar, line.verdict) == ("", "reported")
 
 
 def test_what_was_not_read_is_said() -> None:
-    (line,) = findings(outcomes("solver", FEATURES, "homography_to_image", [0.25] * 60, read=False))
+    (line,) = make_findings(outcomes("solver", FEATURES, "homography_to_image", [0.25] * 60, read=False))
     assert "60 not read" in line.detail
     assert line.verdict == "red"
 
 
 def test_credit_is_shared_among_ties() -> None:
-    assert shared_credit(np.array([0.2, 0.7, 0.1]), 1) == 1
-    assert shared_credit(np.array([0.7, 0.7, 0.1]), 1) == 0.5
-    assert shared_credit(np.array([0.2, 0.7, 0.1]), 0) == 0
-    assert shared_credit(np.array([-np.inf] * 4), 2) == 0.25
-    assert shared_credit(np.array([np.nan, 0.1]), 1) == 1
-    assert shared_credit(np.array([np.nan, 0.1]), 0) == 0
+    assert share_credit(np.array([0.2, 0.7, 0.1]), 1) == 1
+    assert share_credit(np.array([0.7, 0.7, 0.1]), 1) == 0.5
+    assert share_credit(np.array([0.2, 0.7, 0.1]), 0) == 0
+    assert share_credit(np.array([-np.inf] * 4), 2) == 0.25
+    assert share_credit(np.array([np.nan, 0.1]), 1) == 1
+    assert share_credit(np.array([np.nan, 0.1]), 0) == 0
 
 
 # --- a small dataset on disk ----------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
 
     folder, questions = written(tmp_path, make)
     ruled = [job for job in plan(questions, folder) if job.kind == "rules"]
-    lines = findings(outcome for job in ruled for outcome in run(job))
+    lines = make_findings(outcome for job in ruled for outcome in run(job))
     caught = {line.name for line in lines if line.fell}
     looks = {f"most similar image, {how}" for how in ("thumbnail", "colour histogram", "difference hash", "SSIM")}
     assert caught == ({*looks, "top-most region"} if planted else set())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vgbench_gen.quality.voting.choice import Subject, choose_balanced, scale_balance, split_total
-from vgbench_gen.quality.voting.figures import truth_positions
+from vgbench_gen.quality.voting.figures import count_truth_positions
 from vgbench_gen.quality.voting.rule import Balance, load_rule
 
 PAPER = load_rule("paper").balance
@@ -60,11 +60,11 @@ def test_the_published_counts_come_out_even() -> None:
             assert np.abs(counts - len(mine) / 4).max() <= 0.75 + points / 100 * len(mine)
     assert {one.kind for one in chosen} == {"letter", "yes_no", "open"}
     assert (
-        truth_positions(chosen)["constant"]["letter"]["best"]
+        count_truth_positions(chosen)["constant"]["letter"]["best"]
         < 0.27
-        < truth_positions(candidates)["constant"]["letter"]["best"]
+        < count_truth_positions(candidates)["constant"]["letter"]["best"]
     )
-    assert truth_positions(chosen)["yes_no"][0] == truth_positions(chosen)["yes_no"][1] > 50
+    assert count_truth_positions(chosen)["yes_no"][0] == count_truth_positions(chosen)["yes_no"][1] > 50
 
 
 def test_tasks_share_where_categories_are_missing_and_what_one_lacks_others_give() -> None:
@@ -108,7 +108,7 @@ def test_no_constant_letter_or_yes_stands_out(data: st.DataObject) -> None:
     chosen = [one for one in candidates if one.id in set(found.ids)]
     assert len(found.ids) == len(set(found.ids)) == len(chosen) <= plan.target
     assert sum(part.chosen for part in found.parts) == len(chosen)
-    for figure in truth_positions(chosen)["constant"].values():
+    for figure in count_truth_positions(chosen)["constant"].values():
         assert figure["best"] <= figure["chance"] + 0.03 + 1e-9
         assert figure["holds"]
 
@@ -140,7 +140,7 @@ def test_another_target_keeps_the_proportions() -> None:
 def test_truths_tell_where_right_answers_stand() -> None:
     some = [*letters(3, "a", [1, 1]), *claims(1, "b", yes_alone=1)]
     some = [replace(one, place=k % 2, rank=-1) if one.kind == "letter" else one for k, one in enumerate(some)]
-    found = truth_positions(some)
+    found = count_truth_positions(some)
     assert found["letters"] == {"2": [2, 1]}
     assert found["ranks"] == {}
     assert found["yes_no"] == [2, 1]

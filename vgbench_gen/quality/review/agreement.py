@@ -37,7 +37,7 @@ class Agreement:
 
 def raw_agreement(units: Sequence[Sequence[str]]) -> float:
     """Share of agreeing pairs of ratings, averaged over units with at least two; NaN where there is none."""
-    shares = [_pairs(unit) for unit in units if len(unit) > 1]
+    shares = [_measure_agreeing_share(unit) for unit in units if len(unit) > 1]
     return float(np.mean(shares)) if shares else float("nan")
 
 
@@ -85,7 +85,7 @@ def krippendorff_alpha(units: Sequence[Sequence[str | float]], level: Level = "n
     return float(krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level))
 
 
-def agreement(units: Sequence[Sequence[str]], categories: Sequence[str]) -> Agreement:
+def measure_agreement(units: Sequence[Sequence[str]], categories: Sequence[str]) -> Agreement:
     """All three measures for ratings in categories."""
     return Agreement(
         sum(len(unit) > 1 for unit in units),
@@ -106,6 +106,6 @@ def rate_bound(defects: int, n: int) -> float:
     return float(interval.high)
 
 
-def _pairs(unit: Sequence[str]) -> float:
+def _measure_agreeing_share(unit: Sequence[str]) -> float:
     size = len(unit)
     return sum(unit.count(value) * (unit.count(value) - 1) for value in set(unit)) / (size * (size - 1))

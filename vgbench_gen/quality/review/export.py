@@ -40,7 +40,7 @@ def sort_judged(entries: Sequence[ReviewItem], record: ReviewRecord, purpose: Pu
         where = find_status(given)
         reason = where.reason
         if where.state == "accepted" and purpose == "hard":
-            reason = _reason_against_hard(e, given)
+            reason = _explain_not_hard(e, given)
         if where.state == "accepted" and not reason:
             accepted.append(e.id)
         elif where.state != "open":
@@ -61,13 +61,13 @@ def write_export(found: ReviewExport, path: Path) -> Path:
     return beside
 
 
-def _reason_against_hard(entry: ReviewItem, given: Sequence[ItemVerdict]) -> str:
+def _explain_not_hard(entry: ReviewItem, given: Sequence[ItemVerdict]) -> str:
     against = [j.reviewer for j in given if j.verdict != "valid"]
     if against:
         return f"not for hard: {', '.join(against)} did not call it valid"
     flags = sorted({flag for j in given for flag in j.flags} - _HARMLESS)
     if flags:
         return f"not for hard: flagged {', '.join(flags)}"
-    if not any(entry.right(j.answer) for j in given):
+    if not any(entry.is_right(j.answer) for j in given):
         return "not for hard: nobody found the answer blind"
     return ""

@@ -61,7 +61,7 @@ class ReviewLine(BaseModel):
     item: str
     """The id of the item."""
     digest: str
-    """The `item_digest` of what was judged, so that a verdict on other words or images never counts."""
+    """The digest of what was judged, see `digest_item`, so that a verdict on other words or images never counts."""
     planted: Literal[Kind, ""] = ""
     """The kind of the planted defect, "" for a real item."""
     batch: str
@@ -101,7 +101,7 @@ def keep_last(lines: Iterable[ReviewLine]) -> list[ReviewLine]:
     return list(held.values())
 
 
-def item_digest(item: Item) -> str:
+def digest_item(item: Item) -> str:
     """Digest of what a reviewer sees and judges: words, options, answer, images. Place and split do not count."""
     shown = [item.id, item.question, item.context, list(item.options), item.answer, item.unit, list(item.images)]
     return hash_stably(format_canonical_json(shown), size=12)

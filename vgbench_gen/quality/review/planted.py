@@ -44,7 +44,7 @@ class ReviewedItem:
     """By place, the images that take the place of the item's own."""
 
 
-def planted_count(items: int) -> int:
+def count_planted(items: int) -> int:
     """Planted items of a batch with so many real ones; at least one, so that every batch is checked."""
     return max(1, math.ceil(items * SHARE)) if items else 0
 
@@ -100,7 +100,7 @@ def make_planted(
             images = _move_marker(item, media, read, rng)
             if images:
                 return ReviewedItem(item, kind, images)
-        elif kind == "other_image" and not _any_image_fits(item):
+        elif kind == "other_image" and not _fits_any_image(item):
             others = [d for d in donors if (d.source, d.scene_id) != (item.source, item.scene_id)]
             if others:
                 return ReviewedItem(item, kind, {0: read(others[int(rng.integers(len(others)))], 0)})
@@ -109,7 +109,7 @@ def make_planted(
     raise ValueError(f"item {item.id} takes no planted defect")  # every form has exchanged or flipped
 
 
-def _any_image_fits(item: Item) -> bool:
+def _fits_any_image(item: Item) -> bool:
     """Whether the item's task says that no other image could contradict its numbers."""
     return item.task in tasks.names() and tasks[item.task].any_image_fits
 
@@ -121,10 +121,10 @@ def _exchange_answer(item: Item, rng: np.random.Generator) -> Item:
         return replace(item, answer=others[int(rng.integers(len(others)))])
     factor = _SCALE if rng.integers(2) else 1 / _SCALE
 
-    def scaled(match: re.Match[str]) -> str:
+    def scale_number(match: re.Match[str]) -> str:
         return f"{float(match.group()) * factor:.{len(match['decimals'] or '')}f}"
 
-    answer = _NUMBER.sub(scaled, item.answer, count=1)
+    answer = _NUMBER.sub(scale_number, item.answer, count=1)
     return replace(item, answer=answer, answer_value=(item.answer_value[0] * factor, *item.answer_value[1:]))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item, QuestionType
-from vgbench_gen.quality.review.lines import CANNOT_TELL, item_digest
+from vgbench_gen.quality.review.lines import CANNOT_TELL, digest_item
 
 BATCH = 50  # docs/validity.md#review-by-people
 MAX_IDS_BYTES = 64 << 20
@@ -24,7 +24,7 @@ class ReviewItem:
     id: str
     """The id of the item."""
     digest: str
-    """The `item_digest` of the item."""
+    """The digest of the item as `digest_item` makes it."""
     task: str
     """The name of the task."""
     form: QuestionType
@@ -43,7 +43,7 @@ class ReviewItem:
     tolerance: float
     """The relative tolerance of an open-ended answer."""
 
-    def right(self, answer: str) -> bool:
+    def is_right(self, answer: str) -> bool:
         """Whether a blind answer is right: the same letter or word, or a number within the tolerance as a ratio."""
         if self.form != "open-ended":
             return answer == self.answer
@@ -74,7 +74,7 @@ def list_items(items: Iterable[Item]) -> list[ReviewItem]:
     return [
         ReviewItem(
             id=item.id,
-            digest=item_digest(item),
+            digest=digest_item(item),
             task=item.task,
             form=item.question_type,
             source=item.source,

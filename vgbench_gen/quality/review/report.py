@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.quality.intervals import wilson_interval
-from vgbench_gen.quality.review.agreement import Agreement, Level, agreement, krippendorff_alpha, rate_bound
+from vgbench_gen.quality.review.agreement import Agreement, Level, krippendorff_alpha, measure_agreement, rate_bound
 from vgbench_gen.quality.review.lines import CANNOT_TELL
 from vgbench_gen.quality.review.queue import ReviewItem, parse_number
 from vgbench_gen.quality.review.status import ItemVerdict, ReviewRecord, ReviewStatus, find_status
@@ -103,12 +103,12 @@ class ReviewReport:
     @property
     def fell(self) -> bool:
         """Whether a bar fell."""
-        rates = "red" in (_rated(self.wrong, WRONG_MAX), _rated(self.ambiguous, AMBIGUOUS_MAX))
+        rates = "red" in (_judge_rate(self.wrong, WRONG_MAX), _judge_rate(self.ambiguous, AMBIGUOUS_MAX))
         return rates or any(t.verdict == "red" for t in self.tasks) or any(c.stopped for c in self.cells)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-ready; undefined numbers are null."""
-        plain: dict[str, Any] = _without_nan({**asdict(self), "fell": self.fell})
+        plain: dict[str, Any] = _replace_nan({**asdict(self), "fell": self.fell})
         return plain
 
 
@@ -116,8 +116,10 @@ def make_report(entries: Sequence[ReviewItem], record: ReviewRecord) -> ReviewRe
     """Count, compare and judge what the reviewers said about these items."""
     standings = {e.id: find_status(record.verdicts.get(e.id, ())) for e in entries}
     settled = [e for e in entries if standings[e.id].state in ("accepted", "rejected")]
-    wrong = {e.id for e in settled if _named(record.verdicts[e.id], standings[e.id], frozenset({"wrong_answer"}))}
-    unclear = {e.id for e in settled if _named(record.verdicts[e.id], standings[e.id], _UNCLEAR)} - wrong
+    wrong = {
+        e.id for e in settled if _is_rejected_for(record.verdicts[e.id], standings[e.id], frozenset({"wrong_answer"}))
+    }
+    unclear = {e.id for e in settled if _is_rejected_for(record.verdicts[e.id], standings[e.id], _UNCLEAR)} - wrong
     reviewers = {name: _count_given(name, record) | asdict(checks) for name, checks in record.checks.items()}
     cells = tuple(
         _make_cell_row(cell, [e.id for e in settled if (e.task, e.source) == cell], standings, wrong, unclear)
@@ -159,13 +161,13 @@ def _make_task_row(
 ) -> TaskRow:
     # The third reviewer comes only where the first two differ: counted in, agreement would depend on that choice.
     pairs = {e.id: record.verdicts[e.id][:2] for e in entries if len(record.verdicts.get(e.id, ())) > 1}
-    said = agreement(
+    said = measure_agreement(
         [["valid" if j.verdict == "valid" else "not" for j in p] for p in pairs.values()], ("valid", "not")
     )
     shown = [e for e in entries if e.id in pairs]
-    answer_raw, answer_alpha = _answers(shown, pairs)
+    answer_raw, answer_alpha = _measure_answer_agreement(shown, pairs)
     counted = [e for e in shown if standings[e.id].state != "rejected"]
-    right = sum(sum(e.right(j.answer) for j in pairs[e.id]) / 2 for e in counted)
+    right = sum(sum(e.is_right(j.answer) for j in pairs[e.id]) / 2 for e in counted)
     low, high = wilson_interval(right, len(counted))
     human = right / len(counted) if counted else math.nan
     return TaskRow(
@@ -192,31 +194,35 @@ def _judge_agreement(said: Agreement, answer_alpha: float) -> Verdict:
     return "green" if said.raw >= RAW_MIN and said.ac1 >= AC1_MIN and answers_hold else "red"
 
 
-def _answers(shown: Sequence[ReviewItem], pairs: Mapping[str, Sequence[ItemVerdict]]) -> tuple[float, float]:
+def _measure_answer_agreement(
+    shown: Sequence[ReviewItem], pairs: Mapping[str, Sequence[ItemVerdict]]
+) -> tuple[float, float]:
     raws: list[tuple[int, float]] = []
     alphas: list[tuple[int, float]] = []
     for form in sorted({e.form for e in shown}):
         units = [[j.answer for j in pairs[e.id]] for e in shown if e.form == form]
-        found = agreement(units, (*LETTERS, CANNOT_TELL))
+        found = measure_agreement(units, (*LETTERS, CANNOT_TELL))
         level: Level = "ratio" if form == "open-ended" else "nominal"
-        value = found.alpha if level == "nominal" else krippendorff_alpha([_numbers(unit) for unit in units], level)
+        value = (
+            found.alpha if level == "nominal" else krippendorff_alpha([_read_numbers(unit) for unit in units], level)
+        )
         if level == "nominal":
             raws.append((found.n, found.raw))
         if not math.isnan(value):
             alphas.append((found.n, value))
-    return _mean(raws), _mean(alphas)
+    return _average(raws), _average(alphas)
 
 
-def _numbers(answers: Sequence[str]) -> list[float]:
+def _read_numbers(answers: Sequence[str]) -> list[float]:
     found = [parse_number(answer) for answer in answers]
     return [number for number in found if number is not None and number > 0]
 
 
-def _named(given: Sequence[ItemVerdict], where: ReviewStatus, flags: frozenset[str]) -> bool:
+def _is_rejected_for(given: Sequence[ItemVerdict], where: ReviewStatus, flags: frozenset[str]) -> bool:
     return where.state == "rejected" and sum(bool(flags & set(j.flags)) for j in given) >= 2
 
 
-def _rated(rate: Mapping[str, float], bar: float) -> Verdict:
+def _judge_rate(rate: Mapping[str, float], bar: float) -> Verdict:
     return "few" if rate["n"] < FEW_RATE else "red" if rate["value"] > bar else "green"
 
 
@@ -224,16 +230,16 @@ def _rate(count: int, n: int) -> dict[str, float]:
     return {"count": count, "n": n, "value": count / n if n else 0.0, "bound": rate_bound(count, n)}
 
 
-def _mean(weighted: Sequence[tuple[int, float]]) -> float:
+def _average(weighted: Sequence[tuple[int, float]]) -> float:
     total = sum(n for n, _ in weighted)
     return sum(n * value for n, value in weighted) / total if total else math.nan
 
 
-def _without_nan(value: Any) -> Any:
+def _replace_nan(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {k: _without_nan(v) for k, v in value.items()}
+        return {k: _replace_nan(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_without_nan(v) for v in value]
+        return [_replace_nan(v) for v in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -254,8 +260,10 @@ def format_report(found: ReviewReport) -> str:
         )
         for t in found.tasks:
             interval = "-" if math.isnan(t.human) else f"{100 * t.low:.0f} to {100 * t.high:.0f}"
-            valid = f"{_percent(t.raw):>6}{_two(t.ac1):>7}{_two(t.alpha):>7}"
-            answers = f"{_percent(t.answer_raw):>7}{_two(t.answer_alpha):>7}{_percent(t.human):>8}"
+            valid = f"{_format_percent(t.raw):>6}{_format_decimals(t.ac1):>7}{_format_decimals(t.alpha):>7}"
+            answers = (
+                f"{_format_percent(t.answer_raw):>7}{_format_decimals(t.answer_alpha):>7}{_format_percent(t.human):>8}"
+            )
             lines.append(f"{t.task:<22}{t.n:>5}  {valid}{answers}  {interval:<13}{t.grade or '-':<12}{t.verdict}")
         lines.append(
             f"bars: raw >= {100 * RAW_MIN:.0f} %, AC1 >= {AC1_MIN:.2f}, alpha of answers >= {ALPHA_MIN:.2f}; "
@@ -272,13 +280,13 @@ def format_report(found: ReviewReport) -> str:
             lines.append(f"{c.task:<22}{c.source:<12}{counts}  {100 * c.bound:.1f} %{stop}")
         for name, rate, bar in (("wrong", found.wrong, WRONG_MAX), ("ambiguous", found.ambiguous, AMBIGUOUS_MAX)):
             share = f"{100 * rate['value']:.1f} % (bar {100 * bar:.0f} %)"
-            lines.append(f"confirmed {name}: {rate['count']:.0f} of {rate['n']:.0f}, {share}: {_rated(rate, bar)}")
+            lines.append(f"confirmed {name}: {rate['count']:.0f} of {rate['n']:.0f}, {share}: {_judge_rate(rate, bar)}")
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}"
 
 
-def _two(value: float) -> str:
+def _format_decimals(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}"

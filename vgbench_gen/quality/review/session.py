@@ -83,7 +83,7 @@ class ReviewQueue:
         self.batches = split_batches(selected, batch)
         self._sessions: dict[str, ReviewSession] = {}
 
-    def session(self, reviewer: str) -> ReviewSession:
+    def open_session(self, reviewer: str) -> ReviewSession:
         """The reviewer's place, opened at the first call.
 
         Raises:
@@ -99,7 +99,7 @@ class ReviewQueue:
             session.log.close()
         self._sessions.clear()
 
-    def shown(self, assignment: Assignment) -> ReviewedItem:
+    def show(self, assignment: Assignment) -> ReviewedItem:
         """The item of an assignment with its planted defect, if it has one."""
         item = self.dataset.by_id(assignment.entry.id)
         if not assignment.defect:
@@ -126,13 +126,15 @@ class ReviewSession:
 
     # --- what to do next -------------------------------------------------------------------------------------------
 
-    def next(self) -> Assignment | None:
+    def find_next(self) -> Assignment | None:
         """The first place without a verdict; None where nothing is left. Opens the next batch when one is done."""
-        if all(self.line(assignment, "verdict") for assignment in self.assignments):
+        if all(self.find_line(assignment, "verdict") for assignment in self.assignments):
             self._choose_batch()
-        return next((assignment for assignment in self.assignments if self.line(assignment, "verdict") is None), None)
+        return next(
+            (assignment for assignment in self.assignments if self.find_line(assignment, "verdict") is None), None
+        )
 
-    def assignment(self, token: str) -> Assignment:
+    def find_assignment(self, token: str) -> Assignment:
         """The place of this name.
 
         Raises:
@@ -143,47 +145,47 @@ class ReviewSession:
                 return assignment
         raise ReviewError("This item is not in your present batch. Go back to the start page.")
 
-    def before(self, assignment: Assignment) -> Assignment | None:
+    def find_previous(self, assignment: Assignment) -> Assignment | None:
         """The place before this one that has its verdict, for a second thought."""
         ahead = self.assignments[: self.assignments.index(assignment)]
-        return next((s for s in reversed(ahead) if self.line(s, "verdict")), None)
+        return next((s for s in reversed(ahead) if self.find_line(s, "verdict")), None)
 
     @property
     def done(self) -> int:
         """Places of the batch in hand that have their verdict."""
-        return sum(self.line(assignment, "verdict") is not None for assignment in self.assignments)
+        return sum(self.find_line(assignment, "verdict") is not None for assignment in self.assignments)
 
-    def progress(self) -> Progress:
+    def count_progress(self) -> Progress:
         """How far this reviewer is."""
-        record = count_verdicts(self._logs(), self.queue.entries)
+        record = count_verdicts(self._read_logs(), self.queue.entries)
         mine = sum(any(j.reviewer == self.name for j in record.verdicts.get(e.id, ())) for e in self.queue.selected)
         left = sum(needs_verdict(record.verdicts.get(e.id, ()), self.name) for e in self.queue.selected)
         return Progress(self.done, len(self.assignments), mine, left)
 
     # --- one item --------------------------------------------------------------------------------------------------
 
-    def shown(self, assignment: Assignment) -> ReviewedItem:
+    def show(self, assignment: Assignment) -> ReviewedItem:
         """The item as this reviewer sees it."""
         if self._last is None or self._last[0] != assignment:
-            self._last = assignment, self.queue.shown(assignment)
+            self._last = assignment, self.queue.show(assignment)
         return self._last[1]
 
-    def image(self, assignment: Assignment, k: int) -> bytes:
+    def read_image(self, assignment: Assignment, k: int) -> bytes:
         """Encoded bytes of the k-th image of a place.
 
         Raises:
             ReviewError: it has fewer images.
         """
-        shown = self.shown(assignment)
+        shown = self.show(assignment)
         if not 0 <= k < len(shown.item.images):
             raise ReviewError(f"image {k + 1} of {len(shown.item.images)}: there is none.")
         return shown.images[k] if k in shown.images else self.queue.dataset.image_bytes(shown.item.id, k)
 
-    def line(self, assignment: Assignment, stage: Stage) -> ReviewLine | None:
+    def find_line(self, assignment: Assignment, stage: Stage) -> ReviewLine | None:
         """What was saved last for a place, in this round."""
         return self._held.get((self.batch, self.round, assignment.entry.id, bool(assignment.defect), stage))
 
-    def opened(self, assignment: Assignment, stage: Stage) -> None:
+    def note_opened(self, assignment: Assignment, stage: Stage) -> None:
         """Note that the page of this stage is shown now, for the time that it takes."""
         self._opened.setdefault((assignment.token, stage), self.queue.clock())
 
@@ -193,9 +195,9 @@ class ReviewSession:
         Raises:
             ReviewError: an answer or confidence that cannot be given.
         """
-        if self.line(assignment, "answer") is not None:
+        if self.find_line(assignment, "answer") is not None:
             return
-        options = len(self.shown(assignment).item.options)
+        options = len(self.show(assignment).item.options)
         kept = normalise_answer(assignment.entry, options, (word("answer.yes"), word("answer.no")), text)
         if kept is None:
             wanted = "a number" if assignment.entry.form == "open-ended" else "one of the options"
@@ -210,7 +212,7 @@ class ReviewSession:
         Raises:
             ReviewError: there is none yet; the right answer must not be shown.
         """
-        line = self.line(assignment, "answer")
+        line = self.find_line(assignment, "answer")
         if line is None:
             raise ReviewError("Answer first: the right answer is shown after yours is saved.")
         return line
@@ -234,10 +236,10 @@ class ReviewSession:
             raise ReviewError(f"The note has {len(note)} characters; at most {MAX_NOTE} are kept.")
         self.sent_back = []
         self._save(assignment, "verdict", verdict=verdict, flags=tuple(f for f in FLAGS if f in chosen), note=note)
-        missed = self._missed()
-        if self._over(missed):
+        missed = self._find_missed()
+        if self._is_lost(missed):
             self._choose_batch()
-            self.sent_back = [self.queue.shown(assignment).kind for assignment in missed]
+            self.sent_back = [self.queue.show(assignment).kind for assignment in missed]
 
     def _save(self, assignment: Assignment, stage: Stage, **said: object) -> None:
         now = self.queue.clock()
@@ -247,7 +249,7 @@ class ReviewSession:
             "reviewer": self.name,
             "item": assignment.entry.id,
             "digest": assignment.entry.digest,
-            "planted": self.shown(assignment).kind,
+            "planted": self.show(assignment).kind,
             "batch": self.batch,
             "round": self.round,
             "time": now.isoformat(timespec="milliseconds"),
@@ -260,7 +262,7 @@ class ReviewSession:
     # --- batches ---------------------------------------------------------------------------------------------------
 
     def _choose_batch(self) -> None:
-        record = count_verdicts(self._logs(), self.queue.entries)
+        record = count_verdicts(self._read_logs(), self.queue.entries)
         begun: dict[tuple[str, int], set[str]] = defaultdict(set)
         for batch, turn, item, is_planted, _ in self._held:
             if not is_planted:
@@ -271,30 +273,30 @@ class ReviewSession:
                 mine = begun[name, self.round]
                 wanted = [e for e in members if e.id in mine or needs_verdict(record.verdicts.get(e.id, ()), self.name)]
                 self.assignments = self._lay(wanted)
-                if not self._over(self._missed()):
+                if not self._is_lost(self._find_missed()):
                     break
                 self.round += 1
-            if any(self.line(assignment, "verdict") is None for assignment in self.assignments):
+            if any(self.find_line(assignment, "verdict") is None for assignment in self.assignments):
                 return
         self.assignments = []
 
     def _lay(self, wanted: Sequence[ReviewItem]) -> list[Assignment]:
         """Slots of real items and the planted ones among them, in this reviewer's order."""
         key = (self.name, self.batch, str(self.round))
-        plants = planted.choose_planted(self.queue.entries, wanted, planted.planted_count(len(wanted)), *key)
+        plants = planted.choose_planted(self.queue.entries, wanted, planted.count_planted(len(wanted)), *key)
         laid = [Assignment(place_token(self.name, self.batch, self.round, e.id, False), e) for e in wanted]
         laid += [Assignment(place_token(self.name, self.batch, self.round, e.id, True), e, kind) for e, kind in plants]
         return sorted(laid, key=lambda assignment: assignment.token)
 
-    def _missed(self) -> list[Assignment]:
+    def _find_missed(self) -> list[Assignment]:
         plants = [
-            (assignment, self.line(assignment, "verdict")) for assignment in self.assignments if assignment.defect
+            (assignment, self.find_line(assignment, "verdict")) for assignment in self.assignments if assignment.defect
         ]
         return [assignment for assignment, line in plants if line and not planted.is_caught(line.verdict, line.flags)]
 
-    def _over(self, missed: Sequence[Assignment]) -> bool:
+    def _is_lost(self, missed: Sequence[Assignment]) -> bool:
         """Whether the round is lost already: what is still to come cannot bring the share down far enough."""
         return planted.is_failed(len(missed), sum(bool(assignment.defect) for assignment in self.assignments))
 
-    def _logs(self) -> dict[str, list[ReviewLine]]:
+    def _read_logs(self) -> dict[str, list[ReviewLine]]:
         return {**read_logs(self.queue.folder), self.name: self.log.lines}

@@ -33,18 +33,20 @@ def list_evidence(item: Item) -> list[tuple[str, str]]:
     if tightest:
         rows.append(("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in tightest)))
     if "noise" in evidence:
-        rows.append(("Noise test", _plain(evidence["noise"])))
+        rows.append(("Noise test", _format_plain(evidence["noise"])))
     rows.append(("Source", f"{item.source} {item.scene_id}, frames {', '.join(item.frame_ids) or '-'}"))
     rows.append(("Difficulty", item.difficulty or "-"))
     rows.append(("Item", item.id))
     return rows
 
 
-def _plain(value: Any, depth: int = 0) -> str:
+def _format_plain(value: Any, depth: int = 0) -> str:
     if isinstance(value, Mapping):
         if depth >= _DEPTH:
             return f"{len(value)} values"
-        return ("\n" if depth == 0 else ", ").join(f"{k} {_plain(v, depth + 1)}" for k, v in sorted(value.items()))
+        return ("\n" if depth == 0 else ", ").join(
+            f"{k} {_format_plain(v, depth + 1)}" for k, v in sorted(value.items())
+        )
     if isinstance(value, list | tuple):
         return spelled(value) if len(value) <= _LONG else f"{len(value)} values"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

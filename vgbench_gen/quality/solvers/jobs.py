@@ -27,13 +27,13 @@ _JOB_SIZE = 25  # enough scenes for the control, few enough images to hold in me
 _PARTNERS = 4  # other questions' images per question; features are there already, so they cost little
 
 
-def solvers_of(task: str) -> tuple[Solver, ...]:
+def find_solvers(task: str) -> tuple[Solver, ...]:
     """The solvers that a task declares; none for a task that declares a reason instead, or that is not installed."""
     declared = tasks[task].solvers if task in tasks.names() else ()
     return () if isinstance(declared, NoSolver) else declared
 
 
-def rules_of(task: str, ask: str) -> tuple[ImageRule, ...]:
+def find_rules(task: str, ask: str) -> tuple[ImageRule, ...]:
     """The image rules of one kind of question; none for a task that is not installed."""
     return tasks[task].rules_for(ask) if task in tasks.names() else ()
 
@@ -97,9 +97,9 @@ def plan(
             cells.setdefault((question.task, question.form), []).append(question)
     jobs: list[SolverJob] = []
     for (task, _), members in sorted(cells.items()):
-        if solvers_of(task):
+        if find_solvers(task):
             jobs += _cut(folder, "solve", _sample(members, per_cell))
-        if any(rules_of(task, question.ask) for question in members):
+        if any(find_rules(task, question.ask) for question in members):
             jobs += _cut(folder, "rules", _sample(members, rules_per_cell))
     return jobs
 
@@ -133,20 +133,20 @@ def run(job: SolverJob) -> list[SolverOutcome]:
     cv2.setNumThreads(1)
     try:
         with threadpool_limits(1):
-            shown = _opened(job)
-            return list(_solved(job, shown) if job.kind == "solve" else _ruled(job, shown))
+            shown = _open_images(job)
+            return list(_run_solvers(job, shown) if job.kind == "solve" else _apply_rules(job, shown))
     finally:
         cv2.setNumThreads(threads)
 
 
 @lru_cache(maxsize=1)
-def _dataset(folder: str) -> Dataset:
+def _load_dataset(folder: str) -> Dataset:
     return load(folder)
 
 
-def _opened(job: SolverJob) -> list[tuple[Image, ...]]:
+def _open_images(job: SolverJob) -> list[tuple[Image, ...]]:
     """The images of each question; questions that show the same image share it, and what is computed from it."""
-    dataset, kept = _dataset(job.folder), dict[str, Image]()
+    dataset, kept = _load_dataset(job.folder), dict[str, Image]()
     return [
         tuple(
             kept[name] if name in kept else kept.setdefault(name, Image(dataset.image_bytes(question.id, k), name))
@@ -156,16 +156,16 @@ def _opened(job: SolverJob) -> list[tuple[Image, ...]]:
     ]
 
 
-def _solved(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
-    for solver in solvers_of(job.questions[0].task):
+def _run_solvers(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
+    for solver in find_solvers(job.questions[0].task):
         for question, images in zip(job.questions, shown, strict=True):
-            yield _outcome("solver", solver.name, solver.score, question, images)
+            yield _make_outcome("solver", solver.name, solver.score, question, images)
         for k, question in enumerate(job.questions):
-            for other in _others(job.questions, shown, k):
-                yield _outcome("wrong image", solver.name, solver.score, question, shown[other])
+            for other in _choose_other_questions(job.questions, shown, k):
+                yield _make_outcome("wrong image", solver.name, solver.score, question, shown[other])
 
 
-def _others(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k: int) -> list[int]:
+def _choose_other_questions(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k: int) -> list[int]:
     """Questions of other scenes, no two of one group, whose images have the sizes of question k's."""
     sizes = [image.size for image in shown[k]]
     found: dict[str, int] = {}
@@ -179,18 +179,18 @@ def _others(questions: Sequence[Question], shown: Sequence[tuple[Image, ...]], k
     return list(found.values())
 
 
-def _ruled(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
+def _apply_rules(job: SolverJob, shown: Sequence[tuple[Image, ...]]) -> Iterator[SolverOutcome]:
     for question, images in zip(job.questions, shown, strict=True):
-        for rule in rules_of(question.task, question.ask):
-            yield _outcome("trivial", rule.name, rule.score, question, images, rule.allowed_because)
+        for rule in find_rules(question.task, question.ask):
+            yield _make_outcome("trivial", rule.name, rule.score, question, images, rule.allowed_because)
 
 
-def _outcome(
+def _make_outcome(
     kind: Kind, name: str, score: Score, question: Question, images: Sequence[Image], allowed_because: str = ""
 ) -> SolverOutcome:
     read = True
     try:
-        credit = shared_credit(score(look(question, images)), question.truth)
+        credit = share_credit(score(look(question, images)), question.truth)
     except Unread:
         credit, read = question.chance, False
     return SolverOutcome(
@@ -207,7 +207,7 @@ def _outcome(
     )
 
 
-def shared_credit(scores: FloatArray, truth: int) -> float:
+def share_credit(scores: FloatArray, truth: int) -> float:
     """1 / ties where the truth is among the highest scores (NaN counts as lowest), else 0."""
     known = np.nan_to_num(scores, nan=-np.inf)
     best = known == known.max()

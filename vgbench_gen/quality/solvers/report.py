@@ -16,9 +16,9 @@ from vgbench_gen.quality.solvers.jobs import (
     Kind,
     SolverJob,
     SolverOutcome,
+    find_solvers,
     plan,
     run,
-    solvers_of,
 )
 
 WRONG_IMAGE_POINTS = 3.0
@@ -50,19 +50,19 @@ def solve(
         DatasetError: the dataset or an image is missing or damaged.
     """
     jobs = plan(questions, folder, per_cell, rules_per_cell)
-    return findings((outcome for done in mapper(run, jobs) for outcome in done), seed)
+    return make_findings((outcome for done in mapper(run, jobs) for outcome in done), seed)
 
 
-def findings(outcomes: Iterable[SolverOutcome], seed: int = 0) -> list[Finding]:
+def make_findings(outcomes: Iterable[SolverOutcome], seed: int = 0) -> list[Finding]:
     """One line per kind, task, form and name; solvers first, then the control, then the trivial rules."""
     lines: dict[tuple[int, str, str, str], list[SolverOutcome]] = {}
     for outcome in outcomes:
         key = (_ORDER.index(outcome.kind), outcome.task, outcome.form, outcome.name)
         lines.setdefault(key, []).append(outcome)
-    return [_line(sorted(lines[key], key=lambda o: (o.id, o.credit)), seed) for key in sorted(lines)]
+    return [_make_finding(sorted(lines[key], key=lambda o: (o.id, o.credit)), seed) for key in sorted(lines)]
 
 
-def _line(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
+def _make_finding(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     first = outcomes[0]
     credit = np.array([outcome.credit for outcome in outcomes])
     clusters = Clusters(
@@ -71,7 +71,7 @@ def _line(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     value, (low, high) = 100 * float(credit.mean()), (100 * end for end in clusters.interval(credit))
     chance = 100 * float(np.mean([outcome.chance for outcome in outcomes]))
     ids = {outcome.id for outcome in outcomes}
-    bar, verdict = _judged(first, value, low, high, chance)
+    bar, verdict = _judge_value(first, value, low, high, chance)
     return Finding(
         audit=first.kind,
         name=first.name,
@@ -84,15 +84,15 @@ def _line(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
         chance=chance,
         bar=bar,
         verdict="few" if bar and len(ids) < _FEWEST else verdict,
-        detail=_detail(outcomes, len(ids)),
-        items=_behind(outcomes),
+        detail=_write_detail(outcomes, len(ids)),
+        items=_list_questions_behind(outcomes),
     )
 
 
-def _judged(line: SolverOutcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
+def _judge_value(line: SolverOutcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
     """(bar, verdict): green where the value holds it, red where the whole interval misses it, few in between."""
     if line.kind == "solver":
-        goal = next(solver.goal for solver in solvers_of(line.task) if solver.name == line.name)
+        goal = next(solver.goal for solver in find_solvers(line.task) if solver.name == line.name)
         if np.isnan(goal):
             return "", "reported"
         return f">= {goal:.1f}", "green" if value >= goal else "red" if high < goal else "few"
@@ -106,7 +106,7 @@ def _judged(line: SolverOutcome, value: float, low: float, high: float, chance: 
     return f"<= {most:.1f}", "green" if value <= most else "red" if low > most else "few"
 
 
-def _detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
+def _write_detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
     unread = sum(not outcome.read for outcome in outcomes)
     parts = []
     if outcomes[0].kind == "wrong image":
@@ -118,7 +118,7 @@ def _detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
     return "; ".join(parts)
 
 
-def _behind(outcomes: Sequence[SolverOutcome]) -> tuple[str, ...]:
+def _list_questions_behind(outcomes: Sequence[SolverOutcome]) -> tuple[str, ...]:
     """Questions behind the line: those a solver missed, those a rule or the wrong image got right."""
     sign = 1 if outcomes[0].kind == "solver" else -1
     telling = [o for o in outcomes if (o.credit < 1 if sign > 0 else o.credit > o.chance)]

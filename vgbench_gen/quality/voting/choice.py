@@ -115,7 +115,7 @@ def choose_balanced(
         return one.category if by_category else one.task
 
     cells = _make_cells(candidates, name, seed, accepted)
-    most = _most_per_cell(cells, balance)
+    most = _count_most_per_cell(cells, balance)
     names = sorted({*map(name, everything)})
     held = {part: sum(n for key, n in most.items() if key[0] == part) for part in names}
     evenly = dict.fromkeys(held, 1.0)
@@ -123,7 +123,7 @@ def choose_balanced(
     for part, number in wanted.items():
         _deal_part({key: cell for key, cell in cells.items() if key[0] == part}, number, cells, most, balance)
     dropped = _drop_excess(cells)
-    chosen = {taken for cell in cells.values() for taken in cell.chosen()}
+    chosen = {taken for cell in cells.values() for taken in cell.list_chosen()}
     sizes = Counter(name(one) for one in candidates)
     taken = Counter(name(one) for one in candidates if one.id in chosen)
     if not by_category:
@@ -146,7 +146,7 @@ def _make_cells(
     return {key: cells[key] for key in sorted(cells)}
 
 
-def _most_per_cell(cells: _Cells, balance: Balance) -> dict[_PartKey, int]:
+def _count_most_per_cell(cells: _Cells, balance: Balance) -> dict[_PartKey, int]:
     """How many of each cell could be taken evenly; nothing is taken."""
     most = {key: cell.deal(cell.size, balance) for key, cell in cells.items()}
     for cell in cells.values():
@@ -223,10 +223,10 @@ class _ChoiceCell:
     def taken(self) -> int:
         return sum(self.take.values())
 
-    def chosen(self) -> list[str]:
+    def list_chosen(self) -> list[str]:
         return [name for place, n in self.take.items() for _, name in sorted(self.bins[place])[:n]]
 
-    def last(self, place: int) -> _Bin | None:
+    def find_last_bin(self, place: int) -> _Bin | None:
         """The fullest bin of a truth that something is taken from."""
         filled = sorted((-n, found) for found, n in self.take.items() if n and found[0] == place)
         return filled[0][1] if filled else None
@@ -338,10 +338,10 @@ def _drop_excess(cells: _Cells) -> int:
         ahead = {
             key: sum(n for found, n in cell.take.items() if found[0] == place) - cell.taken / cell.options
             for key, cell in letters.items()
-            if cell.last(place) is not None
+            if cell.find_last_bin(place) is not None
         }
         worst = letters[max(sorted(ahead), key=lambda key: ahead[key])]
-        found = worst.last(place)
+        found = worst.find_last_bin(place)
         assert found is not None
         worst.take[found] -= 1
         dropped += 1

@@ -54,10 +54,10 @@ def measure_agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     words = {1: "right", 0: "wrong"}
     units = [[words[v] for v in row if v >= 0] for row in cast.tolist()]
     units = [unit for unit in units if len(unit) > 1]
-    found: dict[str, Any] = {"n": len(units), "raw": _known(raw_agreement(units)), "alpha": None}
-    found["ac1"] = _known(gwet_ac1(units, ("right", "wrong")))
+    found: dict[str, Any] = {"n": len(units), "raw": _replace_nan(raw_agreement(units)), "alpha": None}
+    found["ac1"] = _replace_nan(gwet_ac1(units, ("right", "wrong")))
     try:
-        found["alpha"] = _known(krippendorff_alpha(units))
+        found["alpha"] = _replace_nan(krippendorff_alpha(units))
     except ConfigError as error:
         found["missing"] = str(error)
     pairs = []
@@ -71,7 +71,9 @@ def measure_agreement(cast: IntArray, names: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def hard_rates(subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Subject], str]) -> list[dict[str, Any]]:
+def measure_hard_rates(
+    subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Subject], str]
+) -> list[dict[str, Any]]:
     """Per category (or whatever `of` says): questions, hard, undecided, and the share of wrong votes."""
     places: dict[str, list[int]] = defaultdict(list)
     for k, one in enumerate(subjects):
@@ -85,7 +87,7 @@ def hard_rates(subjects: Sequence[Subject], tally: VoteCounts, of: Callable[[Sub
     return found
 
 
-def truth_positions(subjects: Sequence[Subject]) -> dict[str, Any]:
+def count_truth_positions(subjects: Sequence[Subject]) -> dict[str, Any]:
     """Where right answers stand: letters by number of options, yes and no, ranks by size; and the best constants."""
     letters: dict[str, list[int]] = {}
     ranks: dict[str, list[int]] = {}
@@ -110,5 +112,5 @@ def truth_positions(subjects: Sequence[Subject]) -> dict[str, Any]:
     return found
 
 
-def _known(value: float) -> float | None:
+def _replace_nan(value: float) -> float | None:
     return None if math.isnan(value) else float(value)

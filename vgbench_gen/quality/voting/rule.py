@@ -39,7 +39,7 @@ class Balance(Config):
     tasks."""
 
     @model_validator(mode="after")
-    def _sums(self) -> Balance:
+    def _check_sums(self) -> Balance:
         if self.counts and (min(self.counts.values()) < 0 or sum(self.counts.values()) != self.target):
             raise ValueError(f"counts of 0 and more with the sum {self.target}, which is the target")
         return self
@@ -64,7 +64,7 @@ class Rule(Config):
     """How the questions are chosen."""
 
     @model_validator(mode="after")
-    def _reachable(self) -> Rule:
+    def _check_reachable(self) -> Rule:
         if self.wrong > self.models or self.large > self.models:
             raise ValueError(f"wrong and large of at most {self.models}, which is the number of models")
         return self
