@@ -8,7 +8,8 @@ from bench.session import Session
 from bench.table import Row, paired, seconds
 from vgbench_gen.geometry.overlap import compute_pairwise_overlap
 from vgbench_gen.geometry.poses import make_pose, transform
-from vgbench_gen.geometry.visibility import classify_seen
+from vgbench_gen.geometry.projection import project_world
+from vgbench_gen.geometry.visibility import classify
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 
@@ -35,7 +36,8 @@ def _visibility(view: SceneView) -> Row:
     frame = view.frames[len(view.frames) // 2]
 
     def ours() -> None:
-        classify_seen(frame.depth_camera, frame.depth_m, frame.world_from_camera, points, view.tolerance)
+        uv, z = project_world(frame.depth_camera, frame.world_from_camera, points)
+        classify(frame.depth_camera, frame.depth_m, uv, z, view.tolerance)
 
     ratio, ours_s, moved_s = paired(ours, lambda: transform(frame.camera_from_world, points), rounds=15)
     height, width = frame.depth_m.shape

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from tests.scene_factory import room_scene
 from vgbench_gen.core.types import Camera
 from vgbench_gen.geometry.cameras import resize_camera
-from vgbench_gen.geometry.poses import matrix_to_quaternion
 from vgbench_gen.samples.encode import encode_png
 
 NAME = "rgbd_dataset_freiburg3_room"
@@ -32,7 +32,7 @@ def write_sequence(root: Path, frames: int = 14) -> Path:
         (folder / "depth" / f"{later_s}.png").write_bytes(encode_png(depth))
         pairs.append(f"{time_s} rgb/{time_s}.png {later_s} depth/{later_s}.png")
         if number < frames - 1:
-            w, x, y, z = matrix_to_quaternion(frame.world_from_camera[:3, :3])
+            x, y, z, w = Rotation.from_matrix(frame.world_from_camera[:3, :3]).as_quat(canonical=True)
             tx, ty, tz = frame.world_from_camera[:3, 3]
             poses.append(f"{later_s} {tx:.6f} {ty:.6f} {tz:.6f} {x:.8f} {y:.8f} {z:.8f} {w:.8f}")
     (folder / "associations.txt").write_text("\n".join(pairs) + "\n")

@@ -17,6 +17,13 @@ CAMERA = Camera(np.array([[50.0, 0, 17.3], [0, 47.0, 9.1], [0, 0, 1]]), 32, 24)
 Array = npt.NDArray[np.float64]
 
 
+def rotate_pixels(uv: Array, size: tuple[int, int], k: int) -> Array:
+    """Where pixels (..., 2) of an image of this size are after `np.rot90(image, k)`."""
+    for _ in range(k % 4):
+        uv, size = np.stack([uv[..., 1], size[0] - 1 - uv[..., 0]], axis=-1), size[::-1]
+    return uv
+
+
 def pixel_grid(camera: Camera) -> Array:
     """(h, w, 2) pixel coordinates of every pixel."""
     return np.stack(np.meshgrid(np.arange(camera.width), np.arange(camera.height)), axis=-1).astype(np.float64)
@@ -46,15 +53,13 @@ def test_quarter_turn_agrees_with_rot90_pixel_by_pixel(k: int) -> None:
     np.testing.assert_allclose(turned, np.rot90(rays, k), atol=1e-12)
     np.testing.assert_array_equal(cameras.rotate_pose_by_quarters(pose, k)[:3, 3], pose[:3, 3])
     # pixels: the image of pixel coordinates, turned, says where each went
-    went = cameras.rotate_pixels_by_quarters(np.rot90(pixel_grid(CAMERA), k), CAMERA.width, CAMERA.height, k)
+    went = rotate_pixels(np.rot90(pixel_grid(CAMERA), k), CAMERA.size, k)
     np.testing.assert_array_equal(went, pixel_grid(turned_camera))
     # points of the camera frame
     point = np.array([0.2, -0.1, 2.0])
     uv, z = projection.project(turned_camera, cameras.quarter_turn_rotation(k) @ point)
     before, z_before = projection.project(CAMERA, point)
-    np.testing.assert_allclose(
-        uv, cameras.rotate_pixels_by_quarters(before, CAMERA.width, CAMERA.height, k), atol=1e-12
-    )
+    np.testing.assert_allclose(uv, rotate_pixels(before, CAMERA.size, k), atol=1e-12)
     assert z == z_before
 
 

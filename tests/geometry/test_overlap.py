@@ -55,31 +55,34 @@ def test_states_are_the_same_far_from_the_origin(room: Any) -> None:
     assert overlap.compute_pairwise_states(points[:0], Ks_of(room), room.depths, room.poses, LASER).shape == (6, 0)
 
 
-def test_overlap_table_agrees_with_pairs_and_with_any_chunk(room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlap_is_the_same_in_any_chunk_and_with_holes(room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     depths = room.depths.copy()
     depths[4, :, :60] = 0
-    table = overlap.compute_overlap_table(Ks_of(room), depths, room.poses, SENSOR, samples_per_frame=300)
-    for a in range(6):
-        for b in range(6):
-            pair = visibility.find_co_visible(
-                room.camera, depths[a], room.poses[a], room.camera, depths[b], room.poses[b], SENSOR, stride=8
-            )
-            assert table[a, b] == pytest.approx(visibility.overlap_fraction(pair.state), abs=0.01), (a, b)
-    assert table.shape == (6, 6)
-    assert len(np.unique(table.round(3))) > 10
-    monkeypatch.setattr(overlap, "_CHUNK", 500)
-    again = overlap.compute_overlap_table(Ks_of(room), depths, room.poses, SENSOR, samples_per_frame=300)
-    np.testing.assert_array_equal(again, table)
+    for a in range(5):
+        pairs = [
+            visibility.find_co_visible(room.camera, depths[a], room.poses[a], room.camera, depth, pose, SENSOR)
+            for depth, pose in zip(depths, room.poses, strict=True)
+        ]
+        points = pairs[0].points_world
+        shares = overlap.compute_pairwise_overlap(points, Ks_of(room), depths, room.poses, SENSOR)
+        np.testing.assert_allclose(shares, [visibility.overlap_fraction(pair.state) for pair in pairs], atol=0.01)
+        assert len(np.unique(shares.round(3))) > 4
+        with monkeypatch.context() as patch:
+            patch.setattr(overlap, "_CHUNK", 500)
+            again = overlap.compute_pairwise_overlap(points, Ks_of(room), depths, room.poses, SENSOR)
+        np.testing.assert_array_equal(again, shares)
 
 
 def test_too_few_decisions_are_no_overlap(room: Any) -> None:
     depths = np.zeros_like(room.depths)
-    depths[0] = room.depths[0]
-    depths[1, 60, 80] = room.depths[1, 60, 80]
-    table = overlap.compute_overlap_table(Ks_of(room), depths, room.poses, SENSOR, min_decided=20)
-    assert table[0, 0] > 0.99
-    np.testing.assert_array_equal(table[2:], 0)
-    np.testing.assert_array_equal(table[1], 0)
+    depths[0], depths[1, 60, 80] = room.depths[0], room.depths[1, 60, 80]
+    points = visibility.find_co_visible(
+        room.camera, depths[0], room.poses[0], room.camera, depths[0], room.poses[0], SENSOR
+    ).points_world
+    shares = overlap.compute_pairwise_overlap(points, Ks_of(room), depths, room.poses, SENSOR, min_decided=20)
+    assert shares[0] > 0.99
+    few = overlap.compute_pairwise_overlap(points[:19], Ks_of(room), depths, room.poses, SENSOR, min_decided=20)
+    np.testing.assert_array_equal(few, 0)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])

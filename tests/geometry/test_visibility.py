@@ -131,7 +131,7 @@ def test_behind_the_other_camera_is_outside(room: Any) -> None:
     assert behind.sum() > 100
     np.testing.assert_array_equal(pair.state[behind], OUTSIDE)
     assert np.isnan(pair.uv_b[behind]).all()
-    assert visibility.pair_overlap(camera, depths[1], pose[1], camera, depths[5], pose[5], LASER) == 0.0
+    assert visibility.overlap_fraction(pair.state) == 0.0
 
 
 def test_another_world_changes_nothing(room: Any) -> None:
@@ -166,15 +166,6 @@ def test_overlap_fraction_counts_only_what_decides() -> None:
     assert visibility.overlap_fraction(states, min_decided=6) == 0.5
     assert visibility.overlap_fraction(states, min_decided=7) == 0.0
     assert visibility.overlap_fraction(states[:0]) == 0.0
-
-
-def test_pair_overlap_is_the_smaller_and_symmetric(room: Any) -> None:
-    camera, depths, pose = room.camera, room.depths, room.poses
-    a, b = (camera, depths[0], pose[0]), (camera, depths[4], pose[4])
-    ab = visibility.overlap_fraction(visibility.find_co_visible(*a, *b, LASER).state)
-    ba = visibility.overlap_fraction(visibility.find_co_visible(*b, *a, LASER).state)
-    assert ab != ba
-    assert visibility.pair_overlap(*a, *b, LASER) == visibility.pair_overlap(*b, *a, LASER) == min(ab, ba)
 
 
 def test_depth_edge_mask_marks_steps_and_holes_within_the_radius() -> None:
@@ -232,15 +223,3 @@ def test_edge_mask_is_that_of_filters_and_a_distance_transform() -> None:
             grown = ndimage.distance_transform_edt(~edge) <= radius if edge.any() else edge
             mask = visibility.find_depth_edges(depth, radius, absolute_m=0.28, relative=0.1)
             np.testing.assert_array_equal(mask, grown, err_msg=f"{trial} {radius}")
-
-
-def test_states_of_many_points_are_those_of_all_at_once(room: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    points = rng.uniform(-5, 5, (5000, 3))
-    uv, z = project_world(room.camera, room.poses[1], points)
-    expected = visibility.classify(room.camera, room.depths[1], uv, z, SENSOR)
-    assert set(expected.tolist()) == {-1, 0, 1, 2}
-    for block in (7, 1 << 14):
-        monkeypatch.setattr(visibility, "_BLOCK", block)
-        found = visibility.classify_seen(room.camera, room.depths[1], room.poses[1], points, SENSOR)
-        np.testing.assert_array_equal(found, expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from tests.publish.small_set import build_small, strip, write_scans
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.core.types import Item
 from vgbench_gen.publish import _scene_pixels
 from vgbench_gen.publish.hydrate import hydrate
 from vgbench_gen.publish.licences import make_gate
@@ -27,7 +30,7 @@ from vgbench_gen.samples import encode
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
-from vgbench_gen.store.provenance import dataset_fingerprint, proved_fingerprint, read_manifest, text_fingerprint
+from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, text_fingerprint
 from vgbench_gen.store.schema import Row
 from vgbench_gen.store.shards import iter_rows, write_embedded_rows
 
@@ -46,6 +49,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def pixels(dataset: Dataset) -> dict[str, list[bytes]]:
     return {item.id: [dataset.image_bytes(item, k) for k in range(len(item.images))] for item in dataset}
+
+
+def proved_fingerprint(dataset: Dataset) -> str:
+    """`dataset_fingerprint` with the images named anew by the bytes that are embedded."""
+
+    def rename(item: Item) -> Item:
+        found = [dataset.image_bytes(item, k) for k in range(len(item.images))]
+        embedded = zip(item.images, found, strict=True)
+        return replace(item, images=tuple(f"{digest_bytes(data)}.{name.rpartition('.')[2]}" for name, data in embedded))
+
+    return dataset_fingerprint(map(rename, dataset))
 
 
 def copied(home: Path, name: str, to: Path) -> Path:

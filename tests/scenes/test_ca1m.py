@@ -71,9 +71,6 @@ def test_pixels_cameras_and_poses_of_landscape_and_portrait_frames(tmp_path: Pat
             sensor = frame.sensor_depth_m()
             assert sensor is not None
             np.testing.assert_allclose(sensor, shot.sensor_mm / 1000, rtol=1e-6)
-            confidence = frame.sensor_confidence()
-            assert confidence is not None
-            np.testing.assert_allclose(confidence.ravel(), np.linspace(0, 1, confidence.size), atol=1e-6)
             assert frame.encoded_color() == shot.members["wide/image.png"]
 
 
@@ -176,18 +173,7 @@ def test_flat_matrices_extensions_and_unknown_members_are_accepted(tmp_path: Pat
 def test_a_frame_without_device_depth_stays(tmp_path: Path) -> None:
     shot = changed(0, "wide/depth.png", None)
     frame = frame_of(scene_of(tmp_path, [shot]))
-    assert (frame.sensor_depth_camera, frame.sensor_depth_m(), frame.sensor_confidence()) == (None, None, None)
-
-
-def test_integer_confidence_is_divided_by_the_largest_value_of_its_type(tmp_path: Path) -> None:
-    values = np.arange(192, dtype=np.uint8).reshape(12, 16)
-    frame = frame_of(scene_of(tmp_path, [changed(0, "wide/depth/confidence.tiff", w.tiff(values))]))
-    confidence = frame.sensor_confidence()
-    assert confidence is not None
-    np.testing.assert_allclose(confidence, values / 255, atol=1e-6)
-    damaged = frame_of(scene_of(tmp_path, [changed(0, "wide/depth/confidence.tiff", b"II*\0garbage")]))
-    with pytest.raises(FrameError):
-        damaged.sensor_confidence()
+    assert (frame.sensor_depth_camera, frame.sensor_depth_m()) == (None, None)
 
 
 @pytest.mark.parametrize(("pitch", "expected"), [(15.0, {}), (11.0, {}), (21.0, {"gravity_disagrees": 1})])

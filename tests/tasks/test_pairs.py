@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from tests.tasks.two_view_scenes import room, room_view
 from vgbench_gen.core.gates import Gates, PairGates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.geometry.visibility import pair_overlap
+from vgbench_gen.geometry.visibility import find_co_visible, overlap_fraction
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _pairs
 from vgbench_gen.tasks._pairs import PairTable, pair_table, thin_rows
@@ -29,16 +29,10 @@ def test_measures_agree_with_separate_computations() -> None:
     assert pair.rotation_deg == pytest.approx(np.degrees(turn.magnitude()), abs=1e-6)
     assert pair.baseline_m == pytest.approx(np.linalg.norm(a.center_m - b.center_m), abs=1e-9)
 
-    dense = pair_overlap(
-        a.depth_camera,
-        a.depth_m,
-        a.world_from_camera,
-        b.depth_camera,
-        b.depth_m,
-        b.world_from_camera,
-        view.tolerance,
-        stride=2,
-    )
+    of_a, of_b = ((f.depth_camera, f.depth_m, f.world_from_camera) for f in (a, b))
+    there = find_co_visible(*of_a, *of_b, view.tolerance, stride=2)
+    back = find_co_visible(*of_b, *of_a, view.tolerance, stride=2)
+    dense = min(overlap_fraction(there.state), overlap_fraction(back.state))
     assert pair.overlap == pytest.approx(dense, abs=0.04)
 
     points = np.concatenate(pair.seen_m)

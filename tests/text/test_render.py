@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -182,19 +181,3 @@ def test_words_are_plain_text_with_slots(tmp_path: Path) -> None:
     other.write_text('b = "x"\n', encoding="utf-8")
     with pytest.raises(PhrasingError, match="valid dictionary"):
         render.load_words(other)
-
-
-def test_version_follows_every_byte(tmp_path: Path) -> None:
-    root = tmp_path / "templates"
-    shutil.copytree(render.templates_root(), root)
-
-    def version() -> str:
-        return render.folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
-
-    first = version()
-    assert first == render.template_version()
-    words = root / "words.toml"
-    words.write_bytes(words.read_bytes() + b"\n")
-    second = version()
-    (root / "tasks" / "metric_depth.toml").rename(root / "tasks" / "metric_depths.toml")
-    assert len({first, second, version()}) == 3

@@ -57,15 +57,6 @@ def rotate_pose_by_quarters(world_from_camera: FloatArray, k: int) -> FloatArray
     return turned
 
 
-def rotate_pixels_by_quarters(uv: npt.ArrayLike, width: int, height: int, k: int) -> FloatArray:
-    """Where pixels (..., 2) of a width x height image are after `np.rot90(image, k)`."""
-    uv_ = np.asarray(uv, dtype=np.float64)
-    for _ in range(k % 4):
-        uv_ = np.stack([uv_[..., 1], width - 1 - uv_[..., 0]], axis=-1)
-        width, height = height, width
-    return uv_
-
-
 def rotate_rect_by_quarters(rect: Rect, width: int, height: int, k: int) -> Rect:
     """Where a continuous rectangle (x1, y1, x2, y2) of a width x height image is after `np.rot90(image, k)`."""
     x1, y1, x2, y2 = rect

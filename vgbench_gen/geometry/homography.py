@@ -85,18 +85,11 @@ def image_corners(width: int, height: int) -> FloatArray:
     return np.array([[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]])
 
 
-def corner_error_px(H_a: npt.ArrayLike, H_b: npt.ArrayLike, width: int, height: int) -> float:
-    """Mean distance of the four corners of a width x height image under two homographies, pixels.
-
-    `inf` where one of them sends a corner beyond infinity.
-    """
-    corners = image_corners(width, height)
-    error = float(np.linalg.norm(apply(H_a, corners) - apply(H_b, corners), axis=-1).mean())
-    return error if np.isfinite(error) else float("inf")
-
-
 def corner_moves_px(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
-    """(...) as `corner_error_px` between each of Hs (..., 3, 3), H33 = 1, and the identity."""
+    """Mean distance (...) that each of Hs (..., 3, 3), H33 = 1, moves the four corners of an image, pixels.
+
+    `inf` where it sends a corner beyond infinity.
+    """
     corners = image_corners(width, height)
     homogeneous = np.concatenate([corners, np.ones((4, 1))], axis=1)
     mapped = homogeneous @ np.swapaxes(np.asarray(Hs, dtype=np.float64), -1, -2)

@@ -88,34 +88,6 @@ def compute_pairwise_overlap(
     return np.where(decided >= max(min_decided, 1), share, 0.0)
 
 
-def compute_overlap_table(
-    Ks: FloatArray,
-    depths_m: npt.NDArray[np.float32],
-    world_from_cameras: FloatArray,
-    tolerance: DepthTolerance,
-    samples_per_frame: int = 300,
-    min_decided: int = 1,
-) -> FloatArray:
-    """(F, F) table: entry [a, b] is the share of a's surface that b sees. Pair overlap = minimum with its transpose.
-
-    Every frame gives about `samples_per_frame` points on a regular grid of its depth image; see
-    `compute_pairwise_overlap`.
-    """
-    frames, height, width = depths_m.shape
-    stride = max(1, int(np.sqrt(height * width / max(1, samples_per_frame))))
-    table = np.zeros((frames, frames))
-    rows, columns = np.mgrid[stride // 2 : height : stride, stride // 2 : width : stride].reshape(2, -1)
-    for a in range(frames):
-        z = depths_m[a, rows, columns].astype(np.float64)
-        good = np.isfinite(z) & (z > 0)
-        K, z = Ks[a], z[good]
-        x = (columns[good] - K[0, 2]) / K[0, 0] * z
-        y = (rows[good] - K[1, 2]) / K[1, 1] * z
-        points = np.stack([x, y, z], axis=-1) @ world_from_cameras[a, :3, :3].T + world_from_cameras[a, :3, 3]
-        table[a] = compute_pairwise_overlap(points, Ks, depths_m, world_from_cameras, tolerance, min_decided)
-    return table
-
-
 def largest_plane_share(
     points: npt.ArrayLike,
     rng: np.random.Generator,

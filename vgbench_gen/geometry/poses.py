@@ -142,10 +142,3 @@ def quaternion_to_matrix(q_wxyz: npt.ArrayLike) -> FloatArray:
         raise GeometryError("a quaternion is not finite or has length 0, so it is no rotation")
     matrices: FloatArray = Rotation.from_quat(q.reshape(-1, 4), scalar_first=True).as_matrix()
     return matrices.reshape(*q.shape[:-1], 3, 3)
-
-
-def matrix_to_quaternion(R: npt.ArrayLike) -> FloatArray:
-    """Hamilton quaternions (w, x, y, z) (..., 4), w >= 0, of rotations (..., 3, 3)."""
-    R_ = np.asarray(R, dtype=np.float64)
-    q: FloatArray = Rotation.from_matrix(R_.reshape(-1, 3, 3)).as_quat(canonical=True, scalar_first=True)
-    return q.reshape(*R_.shape[:-2], 4)

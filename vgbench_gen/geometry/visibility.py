@@ -28,7 +28,6 @@ from vgbench_gen.geometry.projection import (
 States = npt.NDArray[np.int8]
 
 VISIBLE, OCCLUDED, UNDECIDED, OUTSIDE = 1, -1, 0, 2
-_BLOCK = 1 << 14  # points handled at once: their temporaries stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +70,6 @@ def classify(
     # Most points of a scene are outside of any one view; only the others are compared with its depth.
     state[inside] = _compare_depths(z[inside], sample_nearest(depth_m, uv_[inside]), tolerance)
     return state
-
-
-def classify_seen(
-    camera: Camera,
-    depth_m: npt.NDArray[Any],
-    world_from_camera: FloatArray,
-    points_world: npt.ArrayLike,
-    tolerance: DepthTolerance,
-) -> States:
-    """`classify` of many world points (N, 3), metres, in one view; int8 (N,). Other arguments as there."""
-    points = np.asarray(points_world, dtype=np.float64)
-    states = np.empty(len(points), dtype=np.int8)
-    for first in range(0, len(points), _BLOCK):
-        block = slice(first, first + _BLOCK)
-        uv, z = project_world(camera, world_from_camera, points[block])
-        states[block] = classify(camera, depth_m, uv, z, tolerance)
-    return states
 
 
 def _compare_depths(z_m: FloatArray, measured_m: npt.NDArray[Any], tolerance: DepthTolerance) -> States:
@@ -266,25 +248,6 @@ def overlap_fraction(state: States, min_decided: int = 1) -> float:
     """
     decided = int((state != UNDECIDED).sum())
     return float((state == VISIBLE).sum() / decided) if decided >= max(min_decided, 1) else 0.0
-
-
-def pair_overlap(
-    camera_a: Camera,
-    depth_a: npt.NDArray[Any],
-    world_from_a: FloatArray,
-    camera_b: Camera,
-    depth_b: npt.NDArray[Any],
-    world_from_b: FloatArray,
-    tolerance: DepthTolerance,
-    stride: int = 8,
-) -> float:
-    """Overlap of a pair: the smaller of both visible fractions (`docs/validity.md#visible-points`).
-
-    The arguments are those of `find_co_visible`.
-    """
-    there = find_co_visible(camera_a, depth_a, world_from_a, camera_b, depth_b, world_from_b, tolerance, stride=stride)
-    back = find_co_visible(camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, stride=stride)
-    return min(overlap_fraction(there.state), overlap_fraction(back.state))
 
 
 def parallax_deg(points_world: npt.ArrayLike, center_a: npt.ArrayLike, center_b: npt.ArrayLike) -> FloatArray:

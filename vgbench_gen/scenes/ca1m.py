@@ -7,10 +7,7 @@ from the laser scan; the device's LiDAR depth is beside it as `sensor_depth_m()`
 
 from __future__ import annotations
 
-import io
 import re
-import struct
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -113,18 +110,6 @@ class CA1MFrame(Frame):
             FrameError: the bytes are damaged or have another size than the camera's.
         """
         return None if self.sensor_depth_camera is None else self._depth("wide/depth", self.sensor_depth_camera)
-
-    def sensor_confidence(self) -> DepthArray | None:
-        """ARKit's confidence (h, w) float32 in [0, 1] for `sensor_depth_m()`, or None. Integers are divided by
-        their type's largest value, because the stored type is not documented.
-
-        Raises:
-            FrameError: the bytes are no TIFF or have another size than the sensor depth.
-        """
-        name = self._names.get("wide/depth/confidence")
-        if name is None or self.sensor_depth_camera is None:
-            return None
-        return _read_confidence(self._members.read(name), self._members.where(name), self.sensor_depth_camera.size)
 
     def objects(self) -> Sequence[FrameObject]:
         """The frame's own list, boxes in its camera frame. Read anew at every call.
@@ -315,20 +300,3 @@ def _begins_like_ca1m(path: Path, video_id: str) -> bool:
             return file.read(100).startswith(f"{video_id}/".encode())
     except OSError:
         return False
-
-
-def _read_confidence(data: bytes, where: str, size: tuple[int, int]) -> DepthArray:
-    from PIL import Image
-
-    try:
-        with warnings.catch_warnings(action="ignore"), Image.open(io.BytesIO(data), formats=["TIFF"]) as picture:
-            if picture.size != size:
-                raise FrameError(where, f"{picture.size} pixels", f"{size}", "Get the original capture.")
-            values = np.asarray(picture)
-    except (OSError, ValueError, SyntaxError, TypeError, KeyError, EOFError, struct.error) as error:
-        raise FrameError(where, str(error)[:120], "a TIFF picture", "Get the original capture.") from error
-    if values.ndim != 2:
-        raise FrameError(where, f"shape {values.shape}", "one channel", "Get the original capture.")
-    if np.issubdtype(values.dtype, np.integer):
-        values = values / np.float64(np.iinfo(values.dtype).max)
-    return np.clip(np.nan_to_num(values.astype(np.float32)), 0.0, 1.0)

@@ -9,7 +9,6 @@ import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import vgbench_gen
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.core.rng import digest_bytes, format_canonical_json
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
 from vgbench_gen.store.schema import Row, item_row
 
 if TYPE_CHECKING:
-    from vgbench_gen.store.dataset import Dataset
+    pass
 
 MANIFEST = "manifest.json"
 LOCK = ".build.lock"
@@ -130,22 +129,6 @@ def text_fingerprint(items: Iterable[Item]) -> str:
 def dataset_fingerprint(items: Iterable[Item]) -> str:
     """Digest of all items in order, whatever files, encoding or pyarrow release hold them."""
     return _join_digests(map(row_fingerprint, items))
-
-
-def proved_fingerprint(dataset: Dataset) -> str:
-    """`dataset_fingerprint` with the images named anew by the bytes that are embedded.
-
-    Raises:
-        DatasetError: an image is not embedded.
-    """
-
-    def named_anew() -> Iterator[Item]:
-        for item in dataset:
-            digests = [digest_bytes(dataset.image_bytes(item, k)) for k in range(len(item.images))]
-            names = [f"{digest}.{name.rpartition('.')[2]}" for digest, name in zip(digests, item.images, strict=True)]
-            yield replace(item, images=tuple(names))
-
-    return dataset_fingerprint(named_anew())
 
 
 def _join_digests(digests: Iterable[str]) -> str:

@@ -7,10 +7,9 @@ a file is read, so a template file can neither compute nor reach into Python. Fi
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QuestionType
 
 MAX_FILE_BYTES = 256 * 1024
@@ -263,24 +261,6 @@ def load_words(path: Path) -> Mapping[str, str]:
     for key, text in words.items():
         slot_names(text, f"{path}, {key}")
     return words
-
-
-def template_version() -> str:
-    """Hexadecimal digest over the names and bytes of all templates; a changed word gives another version."""
-    root = templates_root()
-    shipped = folder_digest(root, [root / "words.toml", *(root / "tasks").glob("*.toml")])
-    brought = [folder_digest(path.parent, [path]) for _, path in sorted(_BROUGHT.items())]
-    return hash_stably(shipped, *brought, size=16) if brought else shipped
-
-
-def folder_digest(root: Path, files: Iterable[Path]) -> str:
-    """BLAKE2 digest (32 characters) over names relative to `root` and contents, whatever the order of `files`."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
-        data = path.read_bytes()
-        digest.update(f"{name}\x1f{len(data)}\x1f".encode())
-        digest.update(data)
-    return digest.hexdigest()
 
 
 @cache
