@@ -17,7 +17,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 Array = npt.NDArray[np.float64]
 
 
-def corner_error_px(M: Array, N: Array, width: int = W, height: int = H) -> float:
+def corner_error_px(M: npt.ArrayLike, N: npt.ArrayLike, width: int = W, height: int = H) -> float:
     """Mean distance of an image's corners under two homographies; `inf` where one sends a corner beyond infinity."""
     corners = homography.image_corners(width, height)
     error = np.linalg.norm(homography.apply(M, corners) - homography.apply(N, corners), axis=-1).mean()
