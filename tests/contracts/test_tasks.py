@@ -20,7 +20,8 @@ from vgbench_gen.text.render import phrasings
 
 PACKAGE = Path(vgbench_gen.__file__).parent
 EVERY = tasks.names()
-OPEN = ("base", "presentation", "records", "solving")  # modules of the room that other rooms may import
+# Modules of the room that other rooms may import.
+OPEN = ("base", "evidence", "presentation", "records", "row_evidence", "solving")
 # Other benchmarks call some of their own questions as we call ours; these words are theirs.
 THEIR_WORDS = {
     "evaluation/benchmarks/spatialscore/tables.py": {"point_tracking", "relative_depth"},

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -126,21 +125,12 @@ def both_sides(fact: Fact) -> tuple[MadeQuestion, MadeQuestion | None]:
         return here, None
 
 
-def evidence(fact: Fact) -> dict[str, Any]:
-    """What `recompute` may read of a row; the relative tasks compare their options."""
-    members = options_of(fact).options if fact.task == "relative_depth" else (fact.truth_candidate,)
-    records = [
-        {"key": c.key, "value": c.value.tolist(), "frame_ids": c.frame_ids, "show": c.show, "evidence": c.evidence}
-        for c in (fact.truth_candidate, *members)
-    ]
-    return {
-        "fact": fact.evidence,
-        "truth": records[0],
-        "options": records[1:],
-        "frame_ids": fact.frame_ids,
-        "ask": fact.ask,
-        "cameras": fact.cameras,
-    }
+def as_asked(fact: Fact) -> Fact:
+    """The fact as a row gives it back: with its options, or the truth alone; the relative tasks compare theirs."""
+    if fact.task != "relative_depth":
+        return replace(fact, candidates=(fact.truth_candidate,), truth=0)
+    options = options_of(fact)
+    return replace(fact, candidates=options.options, truth=options.truth)
 
 
 def depth_there(frame: Frame, rect: list[int], flip: bool) -> FloatArray:

@@ -16,8 +16,9 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
 from vgbench_gen.geometry.poses import make_pose
 from vgbench_gen.quality.checks import find_consistency_problems
-from vgbench_gen.quality.verify import rebuild_fact, verify_item
+from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import rebuild_fact
 
 Change = Callable[[dict[str, Any]], None]
 DEGREE = Rotation.from_rotvec([0.0, np.radians(1.0), 0.0]).as_matrix()

@@ -19,8 +19,8 @@ from tests.quality.invariance_room import (
     SCALE,
     SETTINGS,
     Room,
+    as_asked,
     both_sides,
-    evidence,
     moved_view,
     other_side,
     pairs,
@@ -35,6 +35,7 @@ from vgbench_gen.pipeline.question import QuestionRejectedError, make_question, 
 from vgbench_gen.pipeline.rows import question_rows
 from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.store.picture_cache import PictureCache
+from vgbench_gen.store.schema import FACTS
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.records import make_camera_record
 
@@ -65,7 +66,7 @@ def test_the_way_back_ends_where_a_ray_through_its_query_does(halved: bool, room
         pixel, _ = cv2.projectPoints(world[:3], cv2.Rodrigues(into[:3, :3])[0], into[:3, 3], second, None)
         assert np.linalg.norm(pixel.ravel() - truth.value) < 2.0
         np.testing.assert_allclose(truth.evidence["point_2_m"], (into @ world)[:3], atol=0.05)
-        assert tasks["point_tracking"].agreement(tasks["point_tracking"].recompute(evidence(back)), back) <= 1
+        assert tasks["point_tracking"].agreement(tasks["point_tracking"].recompute(as_asked(back)), back) <= 1
         assert back.evidence["diagonal_px"] == pytest.approx(400.0)
 
 
@@ -89,7 +90,7 @@ def test_tracking_back_is_measured_in_its_own_direction(room: Room) -> None:
     for fact, back in pairs(room, "point_tracking"):
         assert task.agreement(task.recheck(back, view), back) <= 1
         np.testing.assert_allclose(task.recheck(back, view), back.second_value, atol=1e-9)
-        assert task.agreement(task.recompute(evidence(back)), back) <= 1
+        assert task.agreement(task.recompute(as_asked(back)), back) <= 1
         for member, turned in zip(fact.candidates, back.candidates, strict=True):
             if "same_pixel_of" in member.show:
                 # The decoy at the query's own pixel is one again, seen from the other image.
@@ -117,7 +118,7 @@ def test_two_partners_of_one_another_ask_the_same(name: str, room: Room) -> None
     """Numbers that were rounded on the way, pixels and millimetres, may be off by that."""
     pixels = 2.0 if name == "point_tracking" else 1e-9
     for fact, other in pairs(room, name):
-        assert evidence(other) != evidence(fact)
+        assert FACTS.to_row(other) != FACTS.to_row(fact)
         again = tasks[name].counterpart(other)
         assert again is not None
         assert (again.frame_ids, again.truth, again.pictures) == (fact.frame_ids, fact.truth, fact.pictures)
@@ -220,7 +221,7 @@ def test_another_world_frame_changes_no_answer(name: str, room: Room) -> None:
         here, there = (task.recheck(fact, view) for view in (small_view(), moved_view()))
         np.testing.assert_allclose(there, here, atol=2e-3, rtol=1e-4)
         moved = _in_world(fact, other_world())
-        np.testing.assert_allclose(task.recompute(evidence(moved)), task.recompute(evidence(fact)), atol=1e-9)
+        np.testing.assert_allclose(task.recompute(as_asked(moved)), task.recompute(as_asked(fact)), atol=1e-9)
 
 
 def _in_world(fact: Fact, world: FloatArray) -> Fact:
@@ -299,21 +300,25 @@ def test_a_rescaled_K_scales_the_recomputed_pixels(name: str, room: Room) -> Non
     """Bases twice as large: the same crop of one has the same camera; a tracked point goes twice as far."""
     D = np.array([[2, 0, 0.5], [0, 2, 0.5], [0, 0, 1]])
     for fact in room.facts[name]:
-        told, once = evidence(fact), tasks[name].recompute(evidence(fact))
+        truth, once = fact.truth_candidate, tasks[name].recompute(as_asked(fact))
 
         def twice(record: Mapping[str, Any]) -> dict[str, Any]:
             return {**record, "K": (D @ np.reshape(record["K"], (3, 3))).ravel().tolist()}
 
-        show = dict(told["truth"]["show"])
+        show = dict(truth.show)
         if name == "camera_parameters":
             show["rect"] = [2 * x for x in show["rect"]]
             cameras = {frame_id: twice(record) for frame_id, record in fact.cameras.items()}
-            again = tasks[name].recompute({**told, "cameras": cameras, "truth": {**told["truth"], "show": show}})
+            again = tasks[name].recompute(
+                replace(fact, cameras=cameras, candidates=(replace(truth, show=show),), truth=0)
+            )
             np.testing.assert_allclose(again, once, atol=1e-9)
         else:
             show["query"] = [2 * x + 0.5 for x in show["query"]]
             stored = {**fact.evidence, **{key: twice(fact.evidence[key]) for key in ("camera_1", "camera_2")}}
-            again = tasks[name].recompute({**told, "fact": stored, "truth": {**told["truth"], "show": show}})
-            exact = np.array(told["truth"]["evidence"]["uv_2_px"])
+            again = tasks[name].recompute(
+                replace(fact, evidence=stored, candidates=(replace(truth, show=show),), truth=0)
+            )
+            exact = np.array(truth.evidence["uv_2_px"])
             assert np.abs(again - (2 * exact + 0.5)).max() <= 0.5 + 1e-6
             assert np.abs(once - exact).max() <= 0.5 + 1e-6

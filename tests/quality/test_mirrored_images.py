@@ -11,9 +11,9 @@ from tests.mirrored_scene import MirroredScene
 from tests.quality.invariance_room import (
     MIRRORED,
     Room,
+    as_asked,
     both_sides,
     depth_there,
-    evidence,
     mirrored_view,
     options_of,
     pairs,
@@ -44,7 +44,7 @@ def test_a_mirrored_capture_is_measured_as_the_partner_says(name: str, room: Roo
                 np.testing.assert_allclose(poses[frame_id], frame.world_from_camera.ravel(), atol=1e-12)
         assert task.agreement(task.recheck(other, mirrored_view()), other) <= 1
         assert task.agreement(other.second_value, other) <= 1
-        assert task.agreement(task.recompute(evidence(other)), other) <= 1
+        assert task.agreement(task.recompute(as_asked(other)), other) <= 1
 
 
 @pytest.mark.parametrize("name", MIRRORED)

@@ -22,9 +22,10 @@ from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.quality.noise import measure_item_share, measure_kept_share
-from vgbench_gen.quality.verify import rebuild_fact, verify_item
+from vgbench_gen.quality.verify import verify_item
 from vgbench_gen.tasks._noise import perturb_poses
 from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.row_evidence import rebuild_fact
 
 SILENT = SensorNoise(depth_m=0, depth_per_m=0, turn_deg=0, shift_m=0, focal=0, box_m=0)
 LOUD = SensorNoise(depth_m=0.6, depth_per_m=0.1, turn_deg=40, shift_m=2, focal=0.4, box_m=1)

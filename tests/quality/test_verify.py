@@ -16,8 +16,9 @@ from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality import verify
-from vgbench_gen.quality.verify import VerifyJob, group_by_scene, rebuild_fact, verify_item, verify_scene, verify_set
+from vgbench_gen.quality.verify import VerifyJob, group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes.base import SceneRef
+from vgbench_gen.tasks.row_evidence import rebuild_fact
 
 GATES = Gates()
 Change = Callable[[dict[str, Any]], None]

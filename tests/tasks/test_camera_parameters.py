@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections import Counter
 from dataclasses import replace
@@ -60,19 +59,6 @@ def _stored(fact: Fact, view: SceneView) -> Fact:
     return replace(fact, pictures={frame.id: NAME}, cameras={frame.id: make_camera_record(frame.camera)})
 
 
-def _evidence(fact: Fact) -> dict[str, Any]:
-    truth = fact.truth_candidate
-    record = {
-        "ask": fact.ask,
-        "fact": fact.evidence,
-        "frame_ids": fact.frame_ids,
-        "cameras": fact.cameras,
-        "truth": {"value": truth.value.tolist(), "show": truth.show, "evidence": truth.evidence},
-    }
-    loaded: dict[str, Any] = json.loads(json.dumps(record, allow_nan=False))
-    return loaded
-
-
 def _bare(ask: str, *values: float) -> Fact:
     pool = tuple(Candidate(str(i), np.array([v])) for i, v in enumerate(values))
     evidence = {"size": [640, 480]}
@@ -90,14 +76,11 @@ def test_hand_worked_crop() -> None:
         "hfov": math.degrees(math.atan(446 / 1152) + math.atan(194 / 1152)),
         "vfov": math.degrees(math.atan(376 / 1140) + math.atan(104 / 1140)),
     }
-    evidence = {
-        "frame_ids": ["7"],
-        "cameras": {"7": make_camera_record(BASE)},
-        "truth": {"show": {"rect": [100, 50, 320, 240], "size": [640, 480]}},
-    }
+    shown = Candidate("crop", np.zeros(1), show={"rect": [100, 50, 320, 240], "size": [640, 480]})
+    cropped = replace(_bare("fx", 0), frame_ids=("7",), cameras={"7": make_camera_record(BASE)}, candidates=(shown,))
     for ask, value in expected.items():
         assert compute_parameter(camera, ask) == pytest.approx(value, abs=1e-9)
-        recomputed = TASK.recompute({**evidence, "ask": ask})
+        recomputed = TASK.recompute(replace(cropped, ask=ask))
         assert recomputed[0] == pytest.approx(round(value, 1 if "fov" in ask else 0), abs=1e-9)
 
 
@@ -114,7 +97,7 @@ def test_every_kind_is_confirmed_and_recomputed(view: SceneView, facts: list[Fac
     for fact in facts:
         truth = fact.truth_candidate
         assert TASK.agreement(fact.second_value, fact) <= 0.51, fact.ask  # rounding and nothing else
-        np.testing.assert_array_equal(TASK.recompute(_evidence(fact)), truth.value)
+        np.testing.assert_array_equal(TASK.recompute(fact), truth.value)
         assert abs(truth.value[0] - truth.evidence[fact.ask]) <= (0.05 if "fov" in fact.ask else 0.5) + 1e-9
         assert fact.margin >= 1
         assert TASK.unit_for(fact) == ("deg" if "fov" in fact.ask else "px")
@@ -353,6 +336,6 @@ def test_real_captures_give_every_kind(captures: Path) -> None:
             assert isinstance(draft, Fact), draft
             outcome = confirm_draft(TASK, draft, view)
             assert isinstance(outcome, Fact), outcome
-            np.testing.assert_array_equal(TASK.recompute(_evidence(_stored(outcome, view))), draft.second_value)
+            np.testing.assert_array_equal(TASK.recompute(_stored(outcome, view)), draft.second_value)
             assert cameras.fov_deg(frame.camera)[0] > max(c.evidence["hfov"] for c in draft.candidates)
         view.close()

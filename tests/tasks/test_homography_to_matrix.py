@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,19 +53,6 @@ def facts(view: SceneView) -> list[Fact]:
         )
         for fact in kept
     ]
-
-
-def item_evidence(fact: Fact) -> dict[str, Any]:
-    truth = fact.truth_candidate
-    record = {
-        "fact": fact.evidence,
-        "frame_ids": fact.frame_ids,
-        "ask": fact.ask,
-        "cameras": fact.cameras,
-        "truth": {"value": truth.value.tolist(), "show": truth.show, "evidence": truth.evidence},
-    }
-    loaded: dict[str, Any] = json.loads(json.dumps(record, allow_nan=False))
-    return loaded
 
 
 def bare_fact(candidates: tuple[Candidate, ...], width: int = 640, height: int = 480) -> Fact:
@@ -155,7 +141,7 @@ def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:
         by_frame.setdefault(fact.frame_ids[0], []).append(fact)
         assert fact.margin >= 1
         assert TASK.metric(fact.second_value, fact.truth_candidate.value, fact) < 0.1
-        np.testing.assert_array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+        np.testing.assert_array_equal(TASK.recompute(fact), fact.truth_candidate.value)
     for one, other in by_frame.values():
         assert TASK.margin_ratio(one.truth_candidate, other.truth_candidate, one) >= 1
     again, _ = measure_task(TASK, view, 0, 10)

@@ -15,7 +15,6 @@ from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility, strategies
 from vgbench_gen.geometry import projection
 from vgbench_gen.pipeline.measure import confirm_draft
-from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
 from vgbench_gen.tasks._regions import find_regions, measure, propose_rects
@@ -136,8 +135,7 @@ def test_both_routes_and_the_evidence_agree(facts: list[Fact]) -> None:
         assert isinstance(checked, Fact)
         assert checked.second_value[0] == pytest.approx(fact.truth_candidate.value[0], rel=0.035, abs=0.01)
         assert checked.second_value[0] != fact.truth_candidate.value[0]
-        record = {"truth": candidate_record(fact.truth_candidate)}
-        assert TASK.recompute(record) == fact.truth_candidate.value
+        assert TASK.recompute(fact) == fact.truth_candidate.value
 
 
 def test_a_wrong_depth_mapping_sinks_the_draft(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,11 +50,6 @@ def one_fact(view: SceneView) -> Fact:
     )
 
 
-def item_evidence(fact: Fact) -> dict[str, object]:
-    truth = fact.truth_candidate
-    return {"fact": fact.evidence, "truth": {"value": truth.value.tolist(), "evidence": truth.evidence}}
-
-
 def with_distance(fact: Fact, metres: float) -> Fact:
     return replace(fact, candidates=(replace(fact.truth_candidate, value=np.array([metres])),))
 
@@ -64,7 +59,7 @@ def test_the_answer_is_the_distance_of_the_centres() -> None:
     # sqrt(1.2^2 + 0.3^2 + 0.4^2) = 1.3
     assert TASK.printed(fact.truth_candidate.value) == "1.30 m"
     assert fact.key == "0/objects:left+right"
-    assert TASK.recompute(item_evidence(fact)) == [1.3]
+    assert TASK.recompute(fact) == [1.3]
     assert TASK.open_ended(fact).answer == "1.30 meters"
 
 
@@ -119,7 +114,7 @@ def test_the_second_route_agrees_in_a_room_and_in_another_world_frame() -> None:
         answers.append([(fact.key, fact.truth_candidate.value[0]) for fact in facts])
         for fact in facts:
             assert fact.second_value[0] == pytest.approx(fact.truth_candidate.value[0], abs=0.006)
-            assert TASK.recompute(item_evidence(fact)) == fact.truth_candidate.value
+            assert TASK.recompute(fact) == fact.truth_candidate.value
     assert answers[0] == answers[1]
 
 
@@ -285,7 +280,7 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
         assert facts
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
-            assert TASK.recompute(item_evidence(fact)) == fact.truth_candidate.value
+            assert TASK.recompute(fact) == fact.truth_candidate.value
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,6 @@ def shown(fact: Fact, view: SceneView) -> Fact:
     )
 
 
-def item_evidence(fact: Fact) -> dict[str, object]:
-    truth = {"evidence": fact.truth_candidate.evidence}
-    return {"fact": fact.evidence, "truth": truth, "frame_ids": list(fact.frame_ids)}
-
-
 def iou(a: Candidate, b: Candidate) -> float:
     return boxes.iou_3d(boxes.fit_to_corners(a.value), boxes.fit_to_corners(b.value))
 
@@ -72,7 +67,7 @@ def test_the_answer_lists_one_face_and_then_the_opposite_one() -> None:
         "(-0.05, -0.10, 1.85), (0.45, -0.10, 1.85), (0.45, 0.30, 1.85), (-0.05, 0.30, 1.85), "
         "(-0.05, -0.10, 2.15), (0.45, -0.10, 2.15), (0.45, 0.30, 2.15), (-0.05, 0.30, 2.15)"
     )
-    assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+    assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)
 
 
 def test_answers_project_onto_the_drawn_rectangle_by_opencv() -> None:
@@ -100,7 +95,7 @@ def test_both_routes_agree_in_a_room_and_in_another_world_frame() -> None:
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
             assert TASK.agreement(fact.second_value, fact) < 0.2
-            assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+            assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)
         answers.append({fact.key: fact.truth_candidate.value for fact in facts})
     assert answers[0].keys() == answers[1].keys()
     assert all(np.abs(answers[0][key] - answers[1][key]).max() < 0.011 for key in answers[0])
@@ -355,7 +350,7 @@ def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> No
         assert len(facts) >= 3
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
-            assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+            assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)
 
 
 def test_the_table_of_all_pairs_says_what_pairs_say() -> None:

@@ -13,7 +13,7 @@ import pytest
 from scipy.spatial.transform import RigidTransform
 
 from tests.tasks import object_scenes, two_view_scenes
-from tests.tasks.two_view_scenes import item_evidence, with_pictures
+from tests.tasks.two_view_scenes import with_pictures
 from vgbench_gen.core.errors import TooFewOptionsError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Fact, FloatArray
@@ -26,6 +26,7 @@ from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.tasks.relative_pose import RelativePose
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import phrasings, render
 
@@ -85,8 +86,8 @@ def test_two_partners_of_one_another_ask_the_same_again(task: Task) -> None:
             np.testing.assert_array_equal(a.value, b.value)
         np.testing.assert_allclose(back.second_value, fact.second_value, atol=1e-9)
         assert back.evidence == fact.evidence
-        assert task.recompute(item_evidence(there)).shape == there.truth_candidate.value.shape
-        assert task.agreement(task.recompute(item_evidence(there)), there) <= 1
+        assert task.recompute(there).shape == there.truth_candidate.value.shape
+        assert task.agreement(task.recompute(there), there) <= 1
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -133,7 +134,7 @@ def test_both_sides_of_a_pose_show_the_images_in_their_own_order() -> None:
         assert theirs.pictures == ours.pictures[::-1]
         frames = here.fact.truth_candidate.frame_ids
         assert theirs.slots["fx"] == f"{here.fact.cameras[frames[1]]['K'][0]:.0f}"
-        overlay = task.overlay({"truth": item_evidence(there.fact)["truth"], "cameras": there.fact.cameras})
+        overlay = task.overlay(there.fact, RowEvidence.model_construct())
         seen = np.array(next(m.points_px for m in overlay[0] if m.kind == "point"))
         assert (seen > -0.5).all()
 

@@ -15,7 +15,6 @@ import pytest
 from tests.scene_factory import render as ray_cast
 from tests.tasks.two_view_scenes import (
     drawn,
-    item_evidence,
     posed,
     room,
     room_view,
@@ -216,7 +215,7 @@ def test_wrong_pose_files_and_wrong_pixels_give_no_facts() -> None:
 
 def test_recompute_needs_the_evidence_alone() -> None:
     for fact in drawn(TASK, room_view())[0]:
-        assert np.array_equal(TASK.recompute(item_evidence(fact)), fact.truth_candidate.value)
+        assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)
 
 
 def test_rounding_and_print() -> None:

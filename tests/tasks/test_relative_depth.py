@@ -13,7 +13,6 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.measure import confirm_draft
-from vgbench_gen.pipeline.rows import candidate_record
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._depth_margins import DepthMargins
@@ -156,8 +155,9 @@ def test_second_route_and_evidence_agree(facts: list[Fact]) -> None:
     for fact in facts:
         checked = confirm_draft(TASK, fact, small_view())
         assert isinstance(checked, Fact)
-        records = [candidate_record(candidate) for candidate in asked(fact).options]
-        assert TASK.recompute({"ask": fact.ask, "options": records}) == fact.truth_candidate.value
+        options = asked(fact)
+        shown = replace(fact, candidates=options.options, truth=options.truth)
+        assert TASK.recompute(shown) == fact.truth_candidate.value
 
 
 def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
@@ -166,10 +166,10 @@ def test_breaking_either_route_sinks_the_draft(facts: list[Fact]) -> None:
     with pytest.raises(GeometryError, match="region 0 is the deepest, not 1"):
         TASK.recheck(swapped, small_view())
     assert isinstance(confirm_draft(TASK, swapped, small_view()), Rejected)
-    records = [candidate_record(candidate) for candidate in fact.candidates]
-    records[1]["evidence"]["quantiles_m"] = records[0]["evidence"]["quantiles_m"]
+    first, second, *others = fact.candidates
+    same = replace(second, evidence={**second.evidence, "quantiles_m": first.evidence["quantiles_m"]})
     with pytest.raises(GeometryError, match="overlap"):
-        TASK.recompute({"ask": fact.ask, "options": records})
+        TASK.recompute(replace(fact, candidates=(first, same, *others)))
 
 
 def test_another_world_frame_gives_equal_facts(facts: list[Fact]) -> None:

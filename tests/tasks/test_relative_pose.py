@@ -13,7 +13,6 @@ from scipy.spatial.transform import Rotation
 
 from tests.tasks.two_view_scenes import (
     drawn,
-    item_evidence,
     posed,
     room,
     room_view,
@@ -229,7 +228,7 @@ def test_wrong_pose_files_do_not_become_facts() -> None:
 
 def test_recompute_needs_the_evidence_alone() -> None:
     for fact in drawn(TASK, room_view())[0]:
-        assert np.array_equal(TASK.rounded(TASK.recompute(item_evidence(fact))), fact.truth_candidate.value)
+        assert np.array_equal(TASK.rounded(TASK.recompute(fact)), fact.truth_candidate.value)
 
 
 def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from tests.tasks.two_view_scenes import drawn, item_evidence, room_view, same, with_pictures, with_truth_value
+from tests.tasks.two_view_scenes import drawn, room_view, same, with_pictures, with_truth_value
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
@@ -120,7 +120,7 @@ def test_routes_agree_and_a_break_in_either_is_found(monkeypatch: pytest.MonkeyP
 
 def test_recompute_needs_the_evidence_alone() -> None:
     for fact in drawn(TASK, room_view())[0]:
-        assert np.array_equal(TASK.rounded(TASK.recompute(item_evidence(fact))), fact.truth_candidate.value)
+        assert np.array_equal(TASK.rounded(TASK.recompute(fact)), fact.truth_candidate.value)
 
 
 def test_choice_shows_source_then_candidates_in_option_order() -> None:

@@ -96,7 +96,7 @@ class OrientedBox:
     """The frame, "world" or "camera"."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Candidate:
     """One value that could have been asked about, with what must be shown for it."""
 
@@ -109,10 +109,11 @@ class Candidate:
     show: Mapping[str, Any] = field(default_factory=dict)
     """JSON-ready inputs of drawing and wording, such as integer pixels, crops and labels, under the task's own keys."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    """JSON-ready numbers behind the value."""
+    """Numbers behind the value as they are stored: what `Evidence.write` of the task's record gives; empty for a value
+    that was computed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Fact:
     """One geometric truth without words, with its evidence and everything that composing needs.
 
@@ -147,7 +148,7 @@ class Fact:
     margin: float
     """The smallest margin of any gate over its requirement, at least 1; difficulty follows from it."""
     evidence: Mapping[str, Any]
-    """JSON-ready numbers behind the answer."""
+    """Numbers behind the answer as they are stored: what `Evidence.write` of the task's record gives."""
     licence: str
     """The id of the licence of the scan."""
     pictures: Mapping[str, str] = field(default_factory=dict)
@@ -201,7 +202,7 @@ class Distractor:
     """The distance from the truth over the required one in the task's own metric; it passes from 1 on."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Item:
     """One question as a row of the dataset. The data dictionary describes every column."""
 

@@ -33,13 +33,13 @@ from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_words import refill_template
 from vgbench_gen.pipeline.rows import row_with_options
 from vgbench_gen.pipeline.trials import read_facts
-from vgbench_gen.quality.verify import rebuild_fact
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import Row, item_row, read_item
 from vgbench_gen.store.shards import read_columns
 from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.row_evidence import rebuild_fact
 from vgbench_gen.text.render import phrasings
 
 CHOICE: QuestionType = "multi-choice"
@@ -250,7 +250,7 @@ def recorded_options(item: Item, fact: Fact) -> OptionSet:
 
     Args:
         item: the row.
-        fact: as `verify.rebuild_fact` reads it back.
+        fact: as `rebuild_fact` reads it back.
     """
     off = iter(distractor.separation for distractor in item.distractors)
     separations = tuple(0.0 if k == fact.truth else next(off) for k in range(len(fact.candidates)))

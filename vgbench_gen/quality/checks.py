@@ -25,7 +25,7 @@ def find_consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
 
     Args:
         item: the row.
-        fact: as `verify.fact_of` reads it back: its options, or its truth alone.
+        fact: as `rebuild_fact` reads it back: its options, or its truth alone.
         task: under the gates of the build.
 
     Raises:

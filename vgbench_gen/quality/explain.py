@@ -14,6 +14,7 @@ from vgbench_gen.core.types import LETTERS, ColorArray, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 TILE_WIDTH_PX = 720
 _RIGHT, _WRONG = (0, 158, 115), (213, 94, 0)  # green and red-orange of the palette
@@ -27,7 +28,7 @@ def draw_row(item: Item, images: Sequence[bytes]) -> ColorArray:
     images: encoded bytes in the order shown.
     """
     task = tasks[item.task]
-    marks = task.overlay(item.evidence)
+    marks = task.overlay(rebuild_fact(item), RowEvidence.of(item))
     width = TILE_WIDTH_PX if len(images) > 1 else 2 * TILE_WIDTH_PX - 360  # one image gets most of the page
     tiles = [
         _tile(pictures.decode(data, name), overlay, f"image {n + 1}", width)

@@ -73,7 +73,7 @@ def measure_item_share(item: Item, fact: Fact, task: Task) -> float | None:
 
     Args:
         item: the row.
-        fact: as `verify.fact_of` reads it back.
+        fact: as `rebuild_fact` reads it back.
         task: under the gates of the build.
     """
     if item.question_type != "judgment":

@@ -15,7 +15,8 @@ from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.verify import read_stored_poses, rebuild_fact
+from vgbench_gen.quality.verify import read_stored_poses
+from vgbench_gen.tasks.row_evidence import rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
 PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner

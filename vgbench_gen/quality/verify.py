@@ -7,7 +7,7 @@ route from raw pixels, depth and poses.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
+from vgbench_gen.core.types import LETTERS, Fact, FloatArray, Item
 from vgbench_gen.distractors.base import Margins, set_problem
 from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
@@ -24,9 +24,9 @@ from vgbench_gen.quality.checks import find_consistency_problems
 from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import word
 
@@ -63,38 +63,6 @@ class VerifyJob:
     """The items."""
     gates: Gates
     """The gates of the build that the items come from."""
-
-
-def rebuild_fact(item: Item) -> Fact:
-    """The fact behind an item, as far as the row tells: its options, or the truth alone, as candidates."""
-    evidence = item.evidence
-    options = tuple(candidate_from_record(record) for record in evidence["options"])
-    truth = LETTERS.index(item.answer) if item.question_type == "multi-choice" else 0
-    return Fact(
-        task=item.task,
-        task_version=0,
-        ask=item.ask,
-        dataset=item.source,
-        scene_id=item.scene_id,
-        split=item.split,
-        key=str(evidence["key"]),
-        frame_ids=tuple(evidence["frame_ids"]),
-        candidates=options,
-        truth=truth,
-        second_value=_read_array(evidence["second_value"]),
-        margin=float(evidence["margin"]),
-        evidence=evidence["fact"],
-        licence=item.licence,
-        pictures=evidence["bases"],
-        cameras=evidence["cameras"],
-    )
-
-
-def candidate_from_record(record: Mapping[str, Any]) -> Candidate:
-    """Inverse of the record that composing writes."""
-    return Candidate(
-        str(record["key"]), _read_array(record["value"]), tuple(record["frame_ids"]), record["show"], record["evidence"]
-    )
 
 
 def read_stored_poses(fact: Fact) -> dict[str, FloatArray]:
@@ -260,16 +228,20 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> li
 
 def _answer_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
     value = np.array(item.answer_value).reshape(item.answer_shape)
-    truth = candidate_from_record(item.evidence["truth"])
+    truth = RowEvidence.of(item).truth
+    option = fact.truth_candidate
     found = []
-    if not np.array_equal(value, truth.value) or not np.array_equal(value, fact.truth_candidate.value):
+    if not np.array_equal(value, truth.value) or not np.array_equal(value, option.value):
         found.append(("answer_value", f"row says {value.tolist()}, evidence {truth.value.tolist()}"))
     if not np.array_equal(task.rounded(value), value):
         found.append(("answer_value", f"{value.tolist()} is not as printed"))
     for frame_id, pose in read_stored_poses(fact).items():
         if measure_orthonormality_deviation(pose[:3, :3]) > 1e-6:
             found.append(("pose", f"stored pose of frame {frame_id} is not rigid"))
-    found += _compare_with_stored("recomputed", task.recompute(item.evidence), fact, task)
+    if (truth.evidence, truth.show) != (option.evidence, option.show):
+        found.append(("recomputed", f"the numbers behind the truth are not those of its option {option.key!r}"))
+    else:
+        found += _compare_with_stored("recomputed", task.recompute(fact), fact, task)
     found += _compare_with_stored("second_route", fact.second_value, fact, task)
     return found
 
@@ -294,7 +266,7 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         found.append(("options", "two options read alike"))
     if len(item.distractors) != len(LETTERS) - 1:
         found.append(("options", f"{len(item.distractors)} distractor records"))
-    shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
+    shown = RowEvidence.of(item).shown()
     for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
         thing = _shown.read_named_thing(text)
         if thing is not None:
@@ -311,12 +283,13 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
 
 
 def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
-    claim = item.evidence["claim"]
-    holds = bool(claim["holds"])
+    claim = RowEvidence.of(item).claim
+    if claim is None:
+        return [("claim", "the evidence keeps no claim")]
+    holds, claimed = claim.holds, claim.candidate()
     found = []
     if item.answer != word("answer.yes" if holds else "answer.no"):
         found.append(("claim", f"answer {item.answer!r} for a claim that {'holds' if holds else 'does not hold'}"))
-    claimed = candidate_from_record(claim)
     off = task.claim_ratio(claimed, fact)
     if (off < 1) != holds or (holds and off > 0.5):
         found.append(("claim", f"claimed value is {off:.2f} margins from the truth but is marked holds={holds}"))

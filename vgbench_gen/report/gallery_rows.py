@@ -15,6 +15,7 @@ from vgbench_gen.report.site import replace_non_finite
 from vgbench_gen.store.pictures import Picture, size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.numbers import spelled
 
 EXCERPT = 150  # characters of the question on a card
@@ -80,7 +81,7 @@ def make_overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
     if item.task not in tasks:
         return nothing, "The task is not one of this program's, so nothing can be drawn."
     try:
-        drawn = tasks[item.task].overlay(item.evidence)
+        drawn = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
         found = [[_mark(mark) for mark in marks if _drawable(mark)] for marks in drawn]
     except UNREADABLE as error:
         return nothing, f"The evidence does not give an overlay ({type(error).__name__})."

@@ -13,8 +13,9 @@ from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.quality.verify import read_stored_poses, rebuild_fact
+from vgbench_gen.quality.verify import read_stored_poses
 from vgbench_gen.report.gallery_rows import UNREADABLE
+from vgbench_gen.tasks.row_evidence import rebuild_fact
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
 TURNED = 0.2  # views turn enough where the second spread of their x axes (unit vectors) is above this

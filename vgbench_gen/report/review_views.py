@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VERDICTS
 from vgbench_gen.quality.review.queue import list_items
@@ -15,6 +16,7 @@ from vgbench_gen.quality.review.shown import list_evidence
 from vgbench_gen.store.pictures import image_size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.render import word
 
 _LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone
@@ -155,8 +157,8 @@ def _choices(item: Item) -> list[dict[str, str]]:
 def _marks(item: Item) -> list[list[Mark]]:
     found: list[list[Mark]] = []
     if item.task in tasks.names():
-        with suppress(LookupError, TypeError, ValueError):  # evidence that another program wrote
-            found = tasks[item.task].overlay(item.evidence)
+        with suppress(VGBenchError, LookupError, TypeError, ValueError):  # evidence that another program wrote
+            found = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
     return found if len(found) == len(item.images) else [[] for _ in item.images]
 
 

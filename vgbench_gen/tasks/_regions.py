@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Strict
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
@@ -18,6 +19,7 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import _mirror
 from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 from vgbench_gen.tasks.presentation import Mark
 
 PROPOSALS = 600  # per frame; about a tenth pass, which fills a pool several times over
@@ -31,35 +33,43 @@ _REGIONS_MAX = 24
 _LEVELS: FloatArray = np.array([0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95])
 
 
+class RegionEvidence(Evidence):
+    """What is kept of a region whose depth is asked or shown as an option."""
+
+    mean_m: float
+    """Mean depth, metres."""
+    quantiles_m: Annotated[FloatArray, ArrayShape(7)]
+    """Depth at 5, 10, 25, 50, 75, 90 and 95 %, metres."""
+    valid: float
+    """Share of the pixels whose depth is known."""
+    blocks: list[Annotated[tuple[float, int], Strict(False)]]
+    """(mean depth in metres, known pixels) of 4 x 4 parts, row by row."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A gated region of one frame.
-
-    rect_px: [x1, y1, x2, y2] integers, ends included, pixels of the delivered image.
-    quantiles_m: depth at 5, 10, 25, 50, 75, 90, 95 %. blocks: (mean depth in metres, known pixels) of 4 x 4 parts.
-    point_m: (3,) world point of the centre at the median depth.
-    """
+    """A gated region of one frame."""
 
     rect_px: tuple[int, int, int, int]
+    """[x1, y1, x2, y2], ends included, pixels of the delivered image."""
     mean_m: float
+    """As in `RegionEvidence`, like the three that follow."""
     quantiles_m: FloatArray
     valid: float
     blocks: tuple[tuple[float, int], ...]
     point_m: FloatArray
+    """(3,) world point of the centre at the median depth."""
 
     @property
     def median_m(self) -> float:
         """Median depth, metres."""
         return float(self.quantiles_m[3])
 
-    def evidence(self) -> dict[str, Any]:
-        """JSON-ready numbers behind the region's depth."""
-        return {
-            "mean_m": self.mean_m,
-            "quantiles_m": self.quantiles_m.tolist(),
-            "valid": self.valid,
-            "blocks": [list(block) for block in self.blocks],
-        }
+    def evidence(self) -> RegionEvidence:
+        """The numbers behind the region's depth."""
+        return RegionEvidence(
+            mean_m=self.mean_m, quantiles_m=self.quantiles_m, valid=self.valid, blocks=list(self.blocks)
+        )
 
 
 def propose_rects(frame: ViewFrame, view: SceneView, rng: np.random.Generator, count: int = PROPOSALS) -> IntArray:
@@ -219,9 +229,9 @@ def _project_pixels(frame: ViewFrame, axis: int) -> FloatArray:
     return projection.project(frame.camera, points)[0][:, axis]
 
 
-def compute_blocks_mean_m(evidence: Any) -> float:
+def compute_blocks_mean_m(measured: RegionEvidence) -> float:
     """Mean depth from the stored parts of a region."""
-    means, counts = np.array(evidence["blocks"], dtype=np.float64).T
+    means, counts = np.array(measured.blocks, dtype=np.float64).T
     return float((means * counts).sum() / counts.sum())
 
 
@@ -229,10 +239,11 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
     """The stored statistics of each region agree with one another and keep the gates that allow one depth for it."""
     found: Problems = []
     for option in fact.candidates:
-        if "blocks" not in option.evidence:
+        measured = RegionEvidence.given(option)
+        if measured is None:
             continue  # a computed value, which no region has
-        mean_m, quantiles_m = float(option.evidence["mean_m"]), np.array(option.evidence["quantiles_m"])
-        by_parts_m, median_m = compute_blocks_mean_m(option.evidence), float(quantiles_m[3])
+        mean_m, quantiles_m = measured.mean_m, measured.quantiles_m
+        by_parts_m, median_m = compute_blocks_mean_m(measured), float(quantiles_m[3])
         if not abs(by_parts_m - mean_m) <= STORED_M:
             found.append(("region", f"{option.key}: mean {mean_m:.4f} m stored, {by_parts_m:.4f} m by its parts"))
         if not (np.diff(quantiles_m) >= 0).all():
@@ -245,19 +256,20 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
 
 
 def mirror_region(candidate: Candidate, width: int) -> Candidate:
-    """A candidate with `Region.evidence` in a mirrored image of `width` columns: parts of a row change places."""
-    evidence = dict(candidate.evidence)
-    if "blocks" in evidence:
-        rows = [evidence["blocks"][start : start + 4] for start in range(0, 16, 4)]
-        evidence["blocks"] = [list(block) for row in rows for block in row[::-1]]
-    return replace(candidate, show=_mirror.mirror_rect(candidate.show, width), evidence=evidence)
+    """A candidate with `RegionEvidence` in a mirrored image of `width` columns: parts of a row change places."""
+    mirrored = replace(candidate, show=_mirror.mirror_rect(candidate.show, width))
+    measured = RegionEvidence.given(candidate)
+    if measured is None:
+        return mirrored
+    blocks = [block for start in range(0, 16, 4) for block in measured.blocks[start : start + 4][::-1]]
+    return replace(mirrored, evidence=measured.with_fields(blocks=blocks).write())
 
 
-def make_region_mark(record: Mapping[str, Any], right: bool) -> Mark:
+def make_region_mark(option: Candidate, right: bool) -> Mark:
     """A region's rectangle with its mean and median depth, for `vgbench explain`."""
-    x1, y1, x2, y2 = record["show"]["rect"]
-    numbers_m = record["evidence"]
-    label = f"mean {numbers_m['mean_m']:.3f} median {numbers_m['quantiles_m'][3]:.3f} m"
+    x1, y1, x2, y2 = option.show["rect"]
+    measured = RegionEvidence.of(option)
+    label = f"mean {measured.mean_m:.3f} median {measured.quantiles_m[3]:.3f} m"
     return Mark("rect", ((x1, y1), (x2, y2)), label, right)
 
 

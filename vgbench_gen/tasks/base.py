@@ -23,7 +23,9 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, m
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
+from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
 from vgbench_gen.text.render import bring_task_file
 
@@ -64,6 +66,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """From which other side its questions can be asked (see `counterpart`); "" where there is none."""
     pool_size: ClassVar[int] = 12
     """Candidates that are kept with a fact."""
+    fact_evidence: ClassVar[type[FactEvidence]]
+    """What is kept of every fact (`vgbench_gen.tasks.evidence`)."""
+    candidate_evidence: ClassVar[type[Evidence]]
+    """What is kept of every candidate that was measured."""
     checks: ClassVar[tuple[Check, ...]]
     """What must hold between the numbers of a row's evidence, beside what `verify` asks of every row."""
     solvers: ClassVar[tuple[Solver, ...] | NoSolver]
@@ -135,8 +141,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """
 
     @abc.abstractmethod
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
-        """The truth's value from an item's `evidence` column alone (poses, K, stored measurements)."""
+    def recompute(self, fact: Fact) -> FloatArray:
+        """The truth's value from what a row keeps of its fact (poses, K, stored measurements).
+
+        fact: as read back from a row: its candidates are the options, or the truth alone.
+        """
 
     @abc.abstractmethod
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
@@ -150,9 +159,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
         frame_ids: Sequence[str] = (),
         key: str = "",
         ask: str = "",
-        evidence: Mapping[str, Any] | None = None,
+        evidence: FactEvidence | Mapping[str, Any] | None = None,
     ) -> Fact:
         """A fact of this task and scene whose truth is, for the time being, its first candidate."""
+        written = evidence.write() if isinstance(evidence, FactEvidence) else evidence
         return Fact(
             task=self.name,
             task_version=self.version,
@@ -166,7 +176,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
             truth=0,
             second_value=candidates[0].value,
             margin=1.0,
-            evidence=evidence or {},
+            evidence=written or {},
             licence=view.licence,
         )
 
@@ -256,9 +266,14 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """An open-ended question; only for tasks with that format."""
         raise TypeError(f"{self.name} has no open-ended form")
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
-        """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing."""
-        return [[] for _ in evidence["pictures"]]
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
+        """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing.
+
+        Args:
+            fact: as read back from a row: its candidates are the options, or the truth alone.
+            row: what the row keeps besides: pictures and claim.
+        """
+        return [[] for _ in row.pictures]
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The same truth asked from the other side, or None where there is no such question.
@@ -272,7 +287,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
         Every candidate is turned, also one that was computed for an option set, so the partner of
         `replace(fact, candidates=options.options, truth=options.truth)` holds the set as it reads from the other
         side. One without a counterpart gets a value of NaN, which `valid` refuses. Mirrored facts say so in
-        `evidence["mirrored"]`: pictures flip their bases, and cameras, poses and pixels are those of flipped images.
+        `FactEvidence.mirrored`: pictures flip their bases, and cameras, poses and pixels are those of flipped images.
         """
         return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from vgbench_gen.tasks._homographies.task import Components, HomographyTask, cor
 from vgbench_gen.tasks.base import add_margins, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
@@ -37,11 +38,11 @@ class HomographyToImage(HomographyTask):
         """As it stands in the question, one row per line; the options are images."""
         return numbers.matrix(value, numbers.significant)
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
-        truth = evidence["truth"]
-        source, target = _overlays.draw_warped_grid(np.array(truth["value"]), tuple(evidence["fact"]["size"]))
-        return [source, *(target if option["key"] == truth["key"] else [] for option in evidence["options"])]
+        truth = fact.truth_candidate
+        source, target = _overlays.draw_warped_grid(truth.value, tuple(fact.evidence["size"]))
+        return [source, *(target if option is truth else [] for option in fact.candidates)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then one warp per option."""

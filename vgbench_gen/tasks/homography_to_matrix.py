@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from vgbench_gen.tasks._homographies.task import (
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import word
 
@@ -52,9 +53,9 @@ class HomographyToMatrix(HomographyTask):
         """One row per line."""
         return word("option.matrix", matrix=numbers.matrix(value, numbers.significant))
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
-        return list(_overlays.draw_warped_grid(np.array(evidence["truth"]["value"]), tuple(evidence["fact"]["size"])))
+        return list(_overlays.draw_warped_grid(fact.truth_candidate.value, tuple(fact.evidence["size"])))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the source as the truth warps it."""
@@ -85,13 +86,13 @@ class HomographyToMatrix(HomographyTask):
             and _measure_rounding_px(H, sampled, width, height) <= AGREEMENT_PX
         )
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """The matrix through the four stored corners, or back from there to the corners of the image."""
-        truth = evidence["truth"]
-        if "source_H" not in truth["show"]:
-            return super().recompute(evidence)
-        stored = np.array(truth["evidence"]["corners_px"], dtype=np.float64)
-        return self.rounded(homography.fit_to_points(stored, homography.image_corners(*evidence["fact"]["size"])))
+        truth = fact.truth_candidate
+        if "source_H" not in truth.show:
+            return super().recompute(fact)
+        stored = np.array(truth.evidence["corners_px"], dtype=np.float64)
+        return self.rounded(homography.fit_to_points(stored, homography.image_corners(*fact.evidence["size"])))
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """From the warped image back to the first; None where an inverse has no H33 = 1."""

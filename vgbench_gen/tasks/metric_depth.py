@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks._regions import (
     Region,
+    RegionEvidence,
     check_regions,
     compute_blocks_mean_m,
     find_frame_regions,
@@ -43,8 +44,10 @@ from vgbench_gen.tasks._regions import (
     propose_rects,
 )
 from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
@@ -69,6 +72,8 @@ class MetricDepth(ScalarTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "metric_depth_vqa")
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "mean"}
     counterpart_kind = "mirror"
+    fact_evidence = FactEvidence
+    candidate_evidence = RegionEvidence
     checks = (check_regions,)
     solvers = NoSolver("Classical vision has no metric depth from one image without learning; cues are reported.")
     paper_column = "Depth"
@@ -212,7 +217,7 @@ class MetricDepth(ScalarTask):
                 f"region:{frame.id}:" + ",".join(map(str, region.rect_px)),
                 self.rounded(np.array([region.mean_m])),
                 show={"rect": list(region.rect_px)},
-                evidence=region.evidence(),
+                evidence=region.evidence().write(),
             )
             for frame, region in seen
         )
@@ -236,13 +241,14 @@ class MetricDepth(ScalarTask):
             raise GeometryError(f"{fact.key}: no point of the cloud projects into the region")
         return median
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """Weighted mean of the stored parts of the region."""
-        return self.rounded(np.array([compute_blocks_mean_m(evidence["truth"]["evidence"])]))
+        return self.rounded(np.array([compute_blocks_mean_m(RegionEvidence.of(fact.truth_candidate))]))
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return float(about.evidence.get("mean_m", about.value[0]))
+        measured = RegionEvidence.given(about)
+        return float(about.value[0]) if measured is None else measured.mean_m
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """One error of depth for the whole region."""
@@ -265,9 +271,9 @@ class MetricDepth(ScalarTask):
             "region": numbers.rect(read_evidence_rect(fact.truth_candidate.show)),
         } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The region with its depth; those of the other options are in other frames."""
-        return [[make_region_mark(evidence["truth"], True)]]
+        return [[make_region_mark(fact.truth_candidate, True)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
@@ -156,9 +157,9 @@ class ObjectDistance(ScalarTask):
         a, b = (measure_second_corners(frame, view, evidence[side]["instance_id"]).mean(axis=0) for side in "ab")
         return np.array([np.linalg.norm(a - b)])
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """From the means of the stored camera-frame corners."""
-        a, b = (np.array(evidence["truth"]["evidence"][side]["corners_m"]).mean(axis=0) for side in "ab")
+        a, b = (np.array(fact.truth_candidate.evidence[side]["corners_m"]).mean(axis=0) for side in "ab")
         return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
 
     def learn(self, facts: Iterable[Fact]) -> Known | None:
@@ -247,11 +248,11 @@ class ObjectDistance(ScalarTask):
             named[f"region_{side}"] = numbers.rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Both boxes and the line between their centres."""
-        truth, camera = evidence["truth"], evidence["cameras"][evidence["frame_ids"][0]]
-        corners = [np.array(truth["evidence"][side]["corners_m"]) for side in ("a", "b")]
-        labels = [truth["evidence"][side]["label"] for side in ("a", "b")]
+        truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
+        corners = [np.array(truth.evidence[side]["corners_m"]) for side in ("a", "b")]
+        labels = [truth.evidence[side]["label"] for side in ("a", "b")]
         centres = np.stack([box.mean(axis=0) for box in corners])
         drawn = [
             mark
@@ -259,7 +260,7 @@ class ObjectDistance(ScalarTask):
             for mark in _overlays.draw_wireframe(box, camera, label)
         ]
         uv_px, _ = projection.project(read_camera_record(camera), centres)
-        return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth['value'][0]:.2f} m")]]
+        return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth.value[0]:.2f} m")]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

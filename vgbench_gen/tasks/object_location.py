@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
@@ -164,10 +165,10 @@ class ObjectLocation(Task):
             raise GeometryError(f"{fact.key}: the corners project onto the drawn rectangle by {overlap:.2f} only")
         return order_corners(corners, truth.value)
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """Stored world corners solved into the camera frame."""
-        pose = np.array(evidence["fact"]["world_from_camera"][evidence["frame_ids"][0]]).reshape(4, 4)
-        return self.rounded(solve_into_camera(pose, np.array(evidence["truth"]["evidence"]["world_corners_m"])))
+        pose = np.array(fact.evidence["world_from_camera"][fact.frame_ids[0]]).reshape(4, 4)
+        return self.rounded(solve_into_camera(pose, np.array(fact.truth_candidate.evidence["world_corners_m"])))
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Mean distance of corners over a fifth of the smallest step between rungs."""
@@ -300,12 +301,11 @@ class ObjectLocation(Task):
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The box with its label and depth; decoys project onto the same edges."""
-        truth, camera = evidence["truth"], evidence["cameras"][evidence["frame_ids"][0]]
-        corners = np.array(truth["value"])
-        label = f"{truth['evidence']['label']} {corners[:, 2].mean():.2f} m"
-        return [_overlays.draw_wireframe(corners, camera, label)]
+        truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
+        label = f"{truth.evidence['label']} {truth.value[:, 2].mean():.2f} m"
+        return [_overlays.draw_wireframe(truth.value, camera, label)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

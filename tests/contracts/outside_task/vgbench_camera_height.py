@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -17,12 +17,31 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import ScalarTask
 from vgbench_gen.tasks.solving import ImageRule, Solver, VisibleQuestion
 
+Point = Annotated[FloatArray, ArrayShape(3)]
 LOWEST = 0.98  # quantile of the heights below the camera, so that stray pixels do not count
+
+
+class HeightEvidence(FactEvidence):
+    """What is kept of a measured height."""
+
+    centre_m: Point
+    """The camera in the world, metres."""
+    lowest_m: Point
+    """The lowest point that the image shows, in the world, metres."""
+    up: Point
+    """Unit vector against gravity in the world."""
+
+    @property
+    def height_m(self) -> float:
+        """How high the camera stands above the point."""
+        return float((self.centre_m - self.lowest_m) @ self.up)
 
 
 class HeightGates(TaskGates):
@@ -37,7 +56,7 @@ class HeightGates(TaskGates):
 
 def check_height(fact: Fact, gates: Gates) -> Problems:
     """The stored camera stands as high above the stored point as is printed."""
-    height_m = _height_m(fact.evidence)
+    height_m = HeightEvidence.of(fact).height_m
     off_m = abs(height_m - float(fact.truth_candidate.value[0]))
     return [] if off_m <= 0.006 else [("height", f"{fact.key}: {height_m:.3f} m by its evidence, {off_m:.3f} m off")]
 
@@ -57,6 +76,8 @@ class CameraHeight(ScalarTask):
     category, subcategory = "Depth and Distance", "Absolute"
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "camera_height_vqa")
     convention: ClassVar[Mapping[str, str]] = {"height": "along gravity", "unit": "m"}
+    fact_evidence = HeightEvidence
+    candidate_evidence = Evidence
     checks = (check_height,)
     solvers = (Solver("likes the second option", score_middle),)
     image_rules = (ImageRule("likes the second option, too", score_middle),)
@@ -79,17 +100,13 @@ class CameraHeight(ScalarTask):
             points = transform(frame.world_from_camera, _cloud(frame))
             below_m = (frame.world_from_camera[:3, 3] - points) @ view.up_world
             lowest = points[np.argsort(below_m)[int(LOWEST * (len(points) - 1))]]
-            evidence = {
-                "centre_m": frame.world_from_camera[:3, 3].tolist(),
-                "lowest_m": lowest.tolist(),
-                "up": np.asarray(view.up_world).tolist(),
-            }
-            height_m = _height_m(evidence)
+            measured = HeightEvidence(centre_m=frame.world_from_camera[:3, 3], lowest_m=lowest, up=view.up_world)
+            height_m = measured.height_m
             if height_m < self.limits.min_m:
                 yield reject(self, view, frame.id, "camera_low", height_m, self.limits.min_m)
                 continue
             truth = Candidate(f"frame:{frame.id}", self.rounded(np.array([height_m])))
-            fact = self.new_fact(view, (truth,), frame_ids=(frame.id,), evidence=evidence)
+            fact = self.new_fact(view, (truth,), frame_ids=(frame.id,), evidence=measured)
             made += 1
             yield add_margins(fact, frame.id, {"height": height_m / self.limits.min_m})
 
@@ -99,9 +116,9 @@ class CameraHeight(ScalarTask):
         up = frame.world_from_camera[:3, :3].T @ np.asarray(view.up_world)
         return np.array([np.quantile(-_cloud(frame) @ up, LOWEST)])
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """From the stored camera, point and direction."""
-        return self.rounded(np.array([_height_m(evidence["fact"])]))
+        return self.rounded(np.array([HeightEvidence.of(fact).height_m]))
 
     def ratio_min(self, fact: Fact) -> float:
         """See `ScalarTask`."""
@@ -141,16 +158,12 @@ class CameraHeight(ScalarTask):
             self.pictures(fact), self.slots(fact), tuple(self.printed(o.value) for o in options.options)
         )
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A mark that says the height."""
-        return [[Mark("point", ((10.0, 10.0),), f"{_height_m(evidence['fact']):.3f} m")]]
+        return [[Mark("point", ((10.0, 10.0),), f"{HeightEvidence.of(fact).height_m:.3f} m")]]
 
 
 def _cloud(frame: ViewFrame) -> FloatArray:
     """(N, 3) measured points in the camera's frame, metres."""
     v, u = np.nonzero(frame.depth_m > 0)
     return projection.back_project(frame.depth_camera, np.stack([u, v], axis=1).astype(np.float64), frame.depth_m[v, u])
-
-
-def _height_m(evidence: Mapping[str, Any]) -> float:
-    return float((np.array(evidence["centre_m"]) - np.array(evidence["lowest_m"])) @ np.array(evidence["up"]))

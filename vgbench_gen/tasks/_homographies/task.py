@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -297,10 +297,10 @@ class HomographyTask(Task):
         source, target = warp_correspondences(shown, width, height)
         return homography.fit_to_points(source, target)
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """The matrix through the four stored corners."""
-        width, height = evidence["fact"]["size"]
-        stored = np.array(evidence["truth"]["evidence"]["corners_px"], dtype=np.float64)
+        width, height = fact.evidence["size"]
+        stored = np.array(fact.truth_candidate.evidence["corners_px"], dtype=np.float64)
         return self.rounded(homography.fit_to_points(homography.image_corners(width, height), stored))
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cv2
 import numpy as np
@@ -43,6 +43,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     round_as_printed,
 )
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text.numbers import fixed
@@ -139,11 +140,11 @@ class CameraParameters(ScalarTask):
         low, high = np.arctan2([-0.5 - centre, side - 0.5 - centre], focal)
         return np.array([np.degrees(high - low)])
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """From the rays through the two edges of the crop in the base camera."""
-        K = np.asarray(evidence["cameras"][evidence["frame_ids"][0]]["K"], dtype=np.float64).reshape(3, 3)
-        rect, size = read_shown_crop(evidence["truth"]["show"])
-        return round_as_printed(compute_parameter_by_rays(evidence["ask"], K, rect, size), evidence["ask"])
+        K = np.asarray(fact.cameras[fact.frame_ids[0]]["K"], dtype=np.float64).reshape(3, 3)
+        rect, size = read_shown_crop(fact.truth_candidate.show)
+        return round_as_printed(compute_parameter_by_rays(fact.ask, K, rect, size), fact.ask)
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Difference over one unit of the last printed digit."""
@@ -288,9 +289,9 @@ class CameraParameters(ScalarTask):
             "height": str(height),
         }
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The principal point, with all parameters of the image as shown."""
-        numbers = evidence["truth"]["evidence"]
+        numbers = fact.truth_candidate.evidence
         names = [name for name in ASK_AXIS if name in numbers]
         label = ", ".join(f"{name} {numbers[name]:.1f}" for name in names)
         return [[Mark("point", ((numbers["cx"], numbers["cy"]),), label)]] if {"cx", "cy"} <= set(names) else [[]]

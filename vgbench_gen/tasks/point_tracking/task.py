@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots, read_camera_record
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
 
@@ -271,14 +272,14 @@ class PointTracking(Task):
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * tracks.second.camera.diagonal_px
         return bool(np.linalg.norm(second - target) <= allowed_px)
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """Homogeneous pixels: x2 ~ K2 (R K1^-1 x1 z + t), the pose composed by quaternions."""
-        fact, truth = evidence["fact"], evidence["truth"]
-        first, second = (fact["world_from_camera"][frame_id] for frame_id in evidence["frame_ids"])
+        truth = fact.truth_candidate
+        first, second = (fact.evidence["world_from_camera"][frame_id] for frame_id in fact.frame_ids)
         motion = _poses.compute_from_stored(first, second)
-        K_1, K_2 = (read_camera_record(fact[name]).K for name in ("camera_1", "camera_2"))
-        x_1 = np.array([*truth["show"]["query"], 1.0])
-        x_2 = K_2 @ (motion[:, :3] @ np.linalg.solve(K_1, x_1) * truth["evidence"]["z_1_m"] + motion[:, 3])
+        K_1, K_2 = (read_camera_record(fact.evidence[name]).K for name in ("camera_1", "camera_2"))
+        x_1 = np.array([*truth.show["query"], 1.0])
+        x_2 = K_2 @ (motion[:, :3] @ np.linalg.solve(K_1, x_1) * truth.evidence["z_1_m"] + motion[:, 3])
         return self.rounded(x_2[:2] / x_2[2])
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
@@ -339,12 +340,15 @@ class PointTracking(Task):
         told = np.stack([option.value for option in options])
         return np.asarray(np.linalg.norm(told[:, None] - values, axis=2))
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The query, and where its 3D point and those of the decoys lie in the second image."""
-        truth = evidence["truth"]
-        query = Mark("point", (tuple(truth["show"]["query"]),), "query")
-        shown = evidence["options"] if len(evidence["options"]) > 1 else [truth, *_list_claimed_decoy(evidence)]
-        marks = [Mark("point", (tuple(option["value"]),), right=option["key"] == truth["key"]) for option in shown]
+        truth = fact.truth_candidate
+        query = Mark("point", (tuple(truth.show["query"]),), "query")
+        claimed = [] if row.claim is None or row.claim.holds else [row.claim.candidate()]
+        marks = [
+            Mark("point", (tuple(option.value.tolist()),), right=option.key == truth.key)
+            for option in (*fact.candidates, *claimed)
+        ]
         return [[query], marks]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
@@ -402,8 +406,3 @@ class PointTracking(Task):
     def _color(fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same first picture.
         return QUERY_COLORS[sum(fact.truth_candidate.show["query"]) % len(QUERY_COLORS)]
-
-
-def _list_claimed_decoy(evidence: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    claim = evidence.get("claim")
-    return [claim] if claim is not None and not claim["holds"] else []

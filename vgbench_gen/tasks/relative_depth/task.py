@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
     Region,
+    RegionEvidence,
     check_regions,
     find_frame_regions,
     make_region_mark,
@@ -35,6 +36,7 @@ from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, number_texts
 from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import ImageRule, NoSolver
 from vgbench_gen.text import numbers
@@ -173,7 +175,7 @@ class RelativeDepth(Task):
                 _make_key(region),
                 np.array([region.median_m]),
                 show={"rect": list(region.rect_px)},
-                evidence=region.evidence(),
+                evidence=region.evidence().write(),
             )
             for region in members
         ]
@@ -206,15 +208,15 @@ class RelativeDepth(Task):
             raise GeometryError(f"{fact.key}: by the cloud region {extreme} is the {fact.ask}, not {fact.truth}")
         return medians[fact.truth : fact.truth + 1]
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """The extreme stored median among the options, after comparing the stored 10 and 90 % quantiles.
 
         Raises:
             GeometryError: intervals of the extreme region and another one overlap.
         """
-        quantiles = np.array([option["evidence"]["quantiles_m"] for option in evidence["options"]])
+        quantiles = np.array([RegionEvidence.of(option).quantiles_m for option in fact.candidates])
         low, median, high = quantiles[:, 1], quantiles[:, 3], quantiles[:, 5]
-        deepest = evidence["ask"] == "deepest"
+        deepest = fact.ask == "deepest"
         first = int(np.argmax(low) if deepest else np.argmin(high))
         others = np.arange(len(median)) != first
         if not (low[first] > high[others] if deepest else high[first] < low[others]).all():
@@ -267,10 +269,9 @@ class RelativeDepth(Task):
         depth_m = median_m + sigma_m * rng.standard_normal((len(options), count))
         return is_nearest(-depth_m if fact.ask == "deepest" else depth_m, truth)
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Every region that is an option, with its depth."""
-        truth = evidence["truth"]["key"]
-        return [[make_region_mark(record, record["key"] == truth) for record in evidence["options"]]]
+        return [[make_region_mark(option, option is fact.truth_candidate) for option in fact.candidates]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Regions carry numbers that say nothing about letters; the options name the numbers."""

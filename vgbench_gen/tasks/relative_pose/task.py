@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import fixed
 from vgbench_gen.text.render import word
 
@@ -168,11 +169,10 @@ class RelativePose(Task):
         first, second = (view.frame(frame_id) for frame_id in fact.truth_candidate.frame_ids)
         return _registration.estimate_second_route(first, second, view)
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """By quaternions and camera centres."""
-        truth = evidence["truth"]
-        stored = truth["evidence"]["world_from_camera"]
-        first, second = truth["frame_ids"]
+        stored = fact.truth_candidate.evidence["world_from_camera"]
+        first, second = fact.truth_candidate.frame_ids
         return _poses.compute_from_stored(stored[first], stored[second])
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
@@ -290,12 +290,12 @@ class RelativePose(Task):
         shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)
         return np.asarray(np.maximum(turns_deg / CLAIM_ROTATION_DEG, shifts_m / CLAIM_TRANSLATION_M))
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Points both views see, where the true pose puts them."""
-        truth = evidence["truth"]
-        first, second = (evidence["cameras"][frame_id] for frame_id in truth["frame_ids"])
-        points = np.array(truth["evidence"]["points_m"]).reshape(-1, 3)
-        return list(_overlays.draw_moved_points(points, np.array(truth["value"]), first, second))
+        truth = fact.truth_candidate
+        first, second = (fact.cameras[frame_id] for frame_id in truth.frame_ids)
+        points = np.array(truth.evidence["points_m"]).reshape(-1, 3)
+        return list(_overlays.draw_moved_points(points, truth.value, first, second))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pai
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
 from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
@@ -180,11 +181,11 @@ class ViewAfterMotion(Task):
         source, frame = view.frame(fact.frame_ids[0]), view.frame(fact.truth_candidate.frame_ids[0])
         return _registration.estimate_second_route(source, frame, view)
 
-    def recompute(self, evidence: Mapping[str, Any]) -> FloatArray:
+    def recompute(self, fact: Fact) -> FloatArray:
         """By quaternions and camera centres."""
-        first = evidence["fact"]["world_from_camera"][evidence["frame_ids"][0]]
-        truth = evidence["truth"]
-        return _poses.compute_from_stored(first, truth["evidence"]["world_from_camera"][truth["frame_ids"][0]])
+        first = fact.evidence["world_from_camera"][fact.frame_ids[0]]
+        truth = fact.truth_candidate
+        return _poses.compute_from_stored(first, truth.evidence["world_from_camera"][truth.frame_ids[0]])
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance, metres, between where both motions put the points that the source sees."""
@@ -264,13 +265,13 @@ class ViewAfterMotion(Task):
         gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
         return is_nearest(gaps_m.reshape(len(options), count), truth)
 
-    def overlay(self, evidence: Mapping[str, Any]) -> list[list[Mark]]:
+    def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Points that the source sees, and on the true candidate where the motion puts them."""
-        truth = evidence["truth"]
-        source, frame = evidence["cameras"][evidence["frame_ids"][0]], evidence["cameras"][truth["frame_ids"][0]]
-        points = np.array(evidence["fact"]["points_m"]).reshape(-1, 3)
-        on_source, on_truth = _overlays.draw_moved_points(points, np.array(truth["value"]), source, frame)
-        return [on_source, *(on_truth if option["key"] == truth["key"] else [] for option in evidence["options"])]
+        truth = fact.truth_candidate
+        source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
+        points = np.array(fact.evidence["points_m"]).reshape(-1, 3)
+        on_source, on_truth = _overlays.draw_moved_points(points, truth.value, source, frame)
+        return [on_source, *(on_truth if option is truth else [] for option in fact.candidates)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""

@@ -1,0 +1,137 @@
+"""The evidence of a row: what `vgbench compose` keeps of the question, and the fact that is read back from it.
+
+Every task's rows have these keys and no others; what the task keeps of its fact and of each option stands inside, as
+its own records wrote it (`vgbench_gen.tasks.evidence`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import numpy as np
+
+from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
+from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.evidence import ArrayShape, Evidence
+
+Value = Annotated[FloatArray, ArrayShape(...)]
+"""A value in the task's unit and shape."""
+
+
+class CandidateRecord(Evidence):
+    """A candidate; the fields are those of `vgbench_gen.core.types.Candidate`."""
+
+    key: str
+    value: Value
+    frame_ids: list[str]
+    show: dict[str, Any]
+    evidence: dict[str, Any]
+
+    def candidate(self) -> Candidate:
+        """The candidate."""
+        return Candidate(self.key, self.value, tuple(self.frame_ids), self.show, self.evidence)
+
+    @classmethod
+    def fields_of(cls, candidate: Candidate) -> dict[str, Any]:
+        """What the record of a candidate holds, field by field."""
+        return {
+            "key": candidate.key,
+            "value": np.asarray(candidate.value),
+            "frame_ids": list(candidate.frame_ids),
+            "show": dict(candidate.show),
+            "evidence": dict(candidate.evidence),
+        }
+
+
+class ClaimRecord(CandidateRecord):
+    """What a judgment claims: a candidate of the pool with the claimed value, where the claim is about one."""
+
+    holds: bool
+    """Whether it is true."""
+    separation: float
+    """Distance from the truth over the required margin."""
+
+
+class NoiseRecord(Evidence):
+    """What the noise test gave (`docs/validity.md#noise-test`)."""
+
+    kept: float
+    """Share of the draws that left the question its answer."""
+    draws: int
+    """Perturbations that were tried."""
+
+
+class RowEvidence(Evidence):
+    """What a row keeps, besides its columns, so that its answer can be reached again from the row alone."""
+
+    ask: str
+    """The kind of question within the task; "" where there is one kind only."""
+    side: str = ""
+    """The side from which the truth is asked (`Task.counterpart_kind`); "" for the one that was measured."""
+    key: str
+    """The key of the fact."""
+    frame_ids: list[str]
+    """The frames that are shown in any case."""
+    fact: dict[str, Any]
+    """What the task's record of the fact wrote."""
+    truth: CandidateRecord
+    """What is asked."""
+    second_value: Value
+    """The answer by the second route."""
+    margin: float
+    """The smallest margin of any gate over its requirement."""
+    options: list[CandidateRecord]
+    """The options in the order of their letters; the truth alone where there are none."""
+    pictures: list[dict[str, Any]]
+    """What each image shows, in order (`vgbench_gen.store.pictures.Picture`)."""
+    cameras: dict[str, dict[str, Any]]
+    """Frame id -> {"K": nine numbers row by row, "width": pixels, "height": pixels} of its base image."""
+    bases: dict[str, str]
+    """Frame id -> name of its base image in the media store."""
+    claim: ClaimRecord | None = None
+    """What a judgment claims."""
+    twin_value: Value | None = None
+    """What the other judgment about the same images claims."""
+    noise: NoiseRecord | None = None
+    """What the noise test gave."""
+
+    def shown(self) -> list[Picture]:
+        """The pictures, in the order shown."""
+        return [Picture.from_json(record) for record in self.pictures]
+
+    def camera_of(self, picture: Picture) -> Mapping[str, Any]:
+        """The record of the camera of a picture's base image.
+
+        Raises:
+            KeyError: the row does not know that image.
+        """
+        return self.cameras[next(frame for frame, base in self.bases.items() if base == picture.base)]
+
+
+def rebuild_fact(item: Item) -> Fact:
+    """The fact behind an item, as far as the row tells: its options, or the truth alone, as candidates.
+
+    Raises:
+        DatasetError: the row's evidence is damaged.
+        ValueError: the answer of a choice is no letter.
+    """
+    row = RowEvidence.of(item)
+    return Fact(
+        task=item.task,
+        task_version=0,
+        ask=item.ask,
+        dataset=item.source,
+        scene_id=item.scene_id,
+        split=item.split,
+        key=row.key,
+        frame_ids=tuple(row.frame_ids),
+        candidates=tuple(record.candidate() for record in row.options),
+        truth=LETTERS.index(item.answer) if item.question_type == "multi-choice" else 0,
+        second_value=row.second_value,
+        margin=row.margin,
+        evidence=row.fact,
+        licence=item.licence,
+        pictures=row.bases,
+        cameras=row.cameras,
+    )
