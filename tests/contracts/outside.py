@@ -38,9 +38,12 @@ def blocks() -> dict[str, str]:
 
 def install(package: str, site: Path) -> None:
     """Put a package of CONTRIBUTING.md into a folder that Python imports from, as pip would."""
-    files = {
-        path.removeprefix(f"{package}/"): text for path, text in blocks().items() if path.startswith(f"{package}/")
-    }
+    inside = {path: text for path, text in blocks().items() if path.startswith(f"{package}/")}
+    install_files({path.removeprefix(f"{package}/"): text for path, text in inside.items()}, site)
+
+
+def install_files(files: dict[str, str], site: Path) -> None:
+    """The same with the files of any package, its `pyproject.toml` among them."""
     project = tomllib.loads(files.pop("pyproject.toml"))["project"]
     lines = []
     for group, entries in project["entry-points"].items():

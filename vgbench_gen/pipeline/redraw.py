@@ -36,9 +36,9 @@ from vgbench_gen.pipeline.redraw_sets import (
     Progress,
     Propose,
     ProposedOptions,
+    Redrawer,
     RedrawSettings,
     deal_row_letters,
-    draw_distinct_sets,
     list_redraws,
 )
 from vgbench_gen.pipeline.words import load_wordings
@@ -192,7 +192,8 @@ def _write(
     by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
     known = _learn_for_ladders(asked, recipe, work)
-    new_rows, reasons = draw_distinct_sets(asked, before, recipe, known, settings, proposals, work, engine, progress)
+    redrawer = Redrawer(before, recipe, known, settings, proposals, work, engine, progress)
+    new_rows, reasons = redrawer.draw_distinct_sets(asked)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
     rows = [new_rows.get(k, row) for k, row in enumerate(before) if k not in left_out]

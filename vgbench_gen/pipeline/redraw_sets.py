@@ -77,73 +77,66 @@ Propose = Callable[[Sequence[Redraw], Recipe, Path, Progress], ProposedOptions]
 """Called with the questions, the recipe, a folder that outlives a killed run, and where to tell of progress."""
 
 
-def draw_distinct_sets(
-    asked: Sequence[Redraw],
-    rows: Sequence[Row],
-    recipe: Recipe,
-    known: KnownFacts,
-    settings: RedrawSettings,
-    proposals: ProposedOptions,
-    out: Path,
-    engine: Engine,
-    progress: Progress,
-) -> tuple[dict[int, Row], dict[str, str]]:
-    """(new rows by place, why a group has none); no set stands under two truths.
-
-    The first draw is the one that composing makes with this seed, so that the same seed gives the same sets.
-
-    Raises:
-        DatasetError: facts or images cannot be read.
-    """
-    found: dict[str, Redraw] = {}
-    reasons = dict(proposals.refused)
-    owner: dict[str, str] = {}
-    waiting = [question for question in asked if question.group_id not in reasons]
-    redrawer = Redrawer(rows, recipe, known, settings, proposals, out, engine, progress, waiting)
-    for attempt in range(ATTEMPTS):
-        again = []
-        for question, outcome in zip(waiting, redrawer.draw(waiting, attempt), strict=True):
-            name, reason = question.group_id, outcome.rejection_reason
-            if not reason and any(owner.get(digest, name) != name for digest in outcome.option_digests):
-                reason = "option_set_taken"
-            if not reason:
-                owner.update(dict.fromkeys(outcome.option_digests, name))
-                found[name] = outcome
-                continue
-            reasons[name] = reason
-            # Other strategies than a ladder have tried all they have; a model's values get one rank (see there).
-            tried_all = question.strategy == "llm" or (reason == "too_few_options" and question.strategy != "set_first")
-            if reason not in _FINAL and not tried_all:
-                again.append(question)
-        waiting = again
-        if not waiting:
-            break
-    if settings.refused == "keep":
-        _give_way(asked, rows, found, reasons)
-    new = {place: row for drawn in found.values() for place, row in zip(drawn.places, drawn.rows, strict=True)}
-    return new, {question.group_id: reasons[question.group_id] for question in asked if question.group_id not in found}
-
-
+@dataclass(frozen=True, slots=True, eq=False)
 class Redrawer:
-    """Hands out questions by scene to be redrawn, and collects what comes."""
+    """Draws other options for questions, scene by scene."""
 
-    def __init__(
-        self,
-        rows: Sequence[Row],
-        recipe: Recipe,
-        known: KnownFacts,
-        settings: RedrawSettings,
-        proposals: ProposedOptions,
-        out: Path,
-        engine: Engine,
-        progress: Progress,
-        wanted: Sequence[Redraw],
-    ) -> None:
-        self.rows, self.recipe, self.known, self.seed, self.proposals = rows, recipe, known, settings.seed, proposals
-        self.out, self.engine, self.progress, self.total = out, engine, progress, len(wanted)
-        self.letters = deal_row_letters(rows, recipe.seed, {question.task for question in wanted})
+    rows: Sequence[Row]
+    """All rows of the dataset, in their order."""
+    recipe: Recipe
+    """The recipe that the questions were composed by."""
+    known: KnownFacts
+    """What the text alone tells about answers."""
+    settings: RedrawSettings
+    """What is chosen anew, and how."""
+    proposals: ProposedOptions
+    """What somebody else proposes as options."""
+    out: Path
+    """The folder of the new dataset."""
+    engine: Engine
+    """Where the work runs."""
+    progress: Progress
+    """Told how far the draws are."""
 
-    def draw(self, waiting: Sequence[Redraw], attempt: int) -> list[Redraw]:
+    def draw_distinct_sets(self, asked: Sequence[Redraw]) -> tuple[dict[int, Row], dict[str, str]]:
+        """(new rows by place, why a group has none); no set stands under two truths.
+
+        The first draw is the one that composing makes with this seed, so that the same seed gives the same sets.
+
+        Raises:
+            DatasetError: facts or images cannot be read.
+        """
+        found: dict[str, Redraw] = {}
+        reasons = dict(self.proposals.refused)
+        owner: dict[str, str] = {}
+        waiting = [question for question in asked if question.group_id not in reasons]
+        total, letters = len(waiting), deal_row_letters(self.rows, self.recipe.seed, {q.task for q in waiting})
+        for attempt in range(ATTEMPTS):
+            again = []
+            for question, outcome in zip(waiting, self._draw(waiting, attempt, letters, total), strict=True):
+                name, reason = question.group_id, outcome.rejection_reason
+                if not reason and any(owner.get(digest, name) != name for digest in outcome.option_digests):
+                    reason = "option_set_taken"
+                if not reason:
+                    owner.update(dict.fromkeys(outcome.option_digests, name))
+                    found[name] = outcome
+                    continue
+                reasons[name] = reason
+                # Other strategies than a ladder have tried all they have; a model's values get one rank (see there).
+                tried_all = question.strategy == "llm" or (
+                    reason == "too_few_options" and question.strategy != "set_first"
+                )
+                if reason not in _FINAL and not tried_all:
+                    again.append(question)
+            waiting = again
+            if not waiting:
+                break
+        if self.settings.refused == "keep":
+            _give_way(asked, self.rows, found, reasons)
+        new = {place: row for drawn in found.values() for place, row in zip(drawn.places, drawn.rows, strict=True)}
+        return new, {q.group_id: reasons[q.group_id] for q in asked if q.group_id not in found}
+
+    def _draw(self, waiting: Sequence[Redraw], attempt: int, letters: Mapping[int, int], total: int) -> list[Redraw]:
         """What the draws of these questions give, in their order."""
         by_shard: dict[Path, list[int]] = defaultdict(list)
         for k, question in enumerate(waiting):
@@ -154,15 +147,16 @@ class Redrawer:
             members.sort(key=lambda k: self.rows[waiting[k].places[0]]["frame_ids"])
             chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
         chunks.sort(key=lambda chunk: -len(chunk))  # the largest first, so that no worker starts one at the end
-        draw_seed = int(hash_stably("again", str(self.seed), str(attempt)), 16) if attempt else self.seed
+        seed = self.settings.seed
+        draw_seed = int(hash_stably("again", str(seed), str(attempt)), 16) if attempt else seed
         jobs = [
             RedrawJob(
                 out=self.out,
                 recipe=self.recipe,
-                redraws=tuple(self._add_rows(waiting[k]) for k in chunk),
+                redraws=tuple(self._add_rows(waiting[k], letters) for k in chunk),
                 remember=not self.engine.address,
                 known=self.known,
-                seed=self.seed,
+                seed=seed,
                 draw_seed=draw_seed,
             )
             for chunk in chunks
@@ -171,14 +165,14 @@ class Redrawer:
         engine = self.engine if len(waiting) > FEW else Engine()
         for index, outcomes in run(redraw_options, jobs, engine, [self.out]):
             found.update(zip(chunks[index], outcomes, strict=True))
-            self.progress("options", self.total - len(waiting) + len(found), self.total)
+            self.progress("options", total - len(waiting) + len(found), total)
         return [found[k] for k in range(len(waiting))]
 
-    def _add_rows(self, question: Redraw) -> Redraw:
+    def _add_rows(self, question: Redraw, letters: Mapping[int, int]) -> Redraw:
         return replace(
             question,
             rows=tuple(self.rows[k] for k in question.places),
-            letters=tuple(self.letters[k] for k in question.places),
+            letters=tuple(letters[k] for k in question.places),
             proposed=self.proposals.values.get(question.group_id, ()),
         )
 
