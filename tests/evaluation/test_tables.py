@@ -21,7 +21,7 @@ from vgbench_gen.evaluation.board import Board, ScoreRow, confusion, content_of
 from vgbench_gen.evaluation.cells import Cell, Cells
 from vgbench_gen.evaluation.layouts import paper_layouts
 from vgbench_gen.evaluation.tables import Comparison, Table, compare_models
-from vgbench_gen.report.scores_files import BESIDE, grouped
+from vgbench_gen.report.scores_files import BESIDE, group_rows
 
 
 def by_key(found: Comparison, key: str) -> Table:
@@ -121,7 +121,7 @@ def test_models_stand_in_groups_of_size() -> None:
         ("Kimi-VL-A3B", "below 5B"), ("Qwen2.5-VL-3B", "below 5B"), ("InternVL3-8B", "5B to below 15B"),
         ("InternVL3-78B", "32B and more"), ("gpt-4o", "size not known"), ("baseline:random", ""),
     ]  # fmt: skip
-    heads = [heading for _, heading in grouped(lines)]
+    heads = [heading for _, heading in group_rows(lines)]
     assert heads == ["below 5B", "", "5B to below 15B", "32B and more", "size not known", BESIDE, "", ""]
     # Nothing to tell apart: no headings, and the order of names.
     alone = board([entry("a")], b=[row("a")], a=[row("a")])

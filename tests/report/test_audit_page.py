@@ -13,7 +13,7 @@ import pytest
 from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
 from vgbench_gen.report.audit_page import write_audit
-from vgbench_gen.report.audit_table import as_json, make_rows, table_lines
+from vgbench_gen.report.audit_table import as_json, format_table_lines, make_rows
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_the_table_begins_with_what_fell() -> None:
-    printed = table_lines(report())
+    printed = format_table_lines(report())
     assert [line.split()[0] for line in printed[1:4]] == ["RED", "RED", "RED"]
     assert "34.0 %" in printed[1]
     assert "[31.5, 36.5]" in printed[1]

@@ -17,7 +17,13 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.report import gallery_plots, site
 from vgbench_gen.report.gallery import CHUNK, make_gallery
-from vgbench_gen.report.gallery_scenes import DrawnObject, SceneNotes, draw_from_above, natural_key, up_direction
+from vgbench_gen.report.gallery_scenes import (
+    DrawnObject,
+    SceneNotes,
+    draw_from_above,
+    find_up_direction,
+    make_natural_key,
+)
 
 _ENTRY = re.compile(r"\(self\.VGBENCH_GALLERY=self\.VGBENCH_GALLERY\|\|\[\]\)\.push\((\[.*\])\);\n")
 
@@ -36,7 +42,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 def test_data_files_are_inert(tmp_path: Path) -> None:
     value = {HOSTILE: [HOSTILE, float("nan"), 1.5, None], "__proto__": {"a": 1}, "</script>\u2028-->": ["<!--"]}
-    data = site.data_script(HOSTILE, value)
+    data = site.make_data_script(HOSTILE, value)
     assert not re.search(rb"[<>&]|[^\x0a\x20-\x7e]", data)
     (tmp_path / "d.js").write_bytes(data)
     name, back = read_data(tmp_path / "d.js")
@@ -205,21 +211,21 @@ def test_up_is_found_from_level_cameras() -> None:
     turn *= np.sign(np.linalg.det(turn))
     # All look down by 50 degrees within a quarter turn: their mean up direction leans far from up.
     poses = [looking(yaw, 50, (yaw / 30, 0.1 * (yaw % 20), 1.5)) for yaw in range(0, 90, 10)]
-    up, how = up_direction(poses)
+    up, how = find_up_direction(poses)
     assert up.tolist() == [0, 0, 1]
     assert how.startswith("+z of the world frame, 0°")
     world = np.eye(4)
     world[:3, :3] = turn
-    up, how = up_direction([world @ pose for pose in poses])
+    up, how = find_up_direction([world @ pose for pose in poses])
     np.testing.assert_allclose(up, turn[:, 2], atol=1e-9)
     assert how == "the direction square with the cameras' x axes"
-    still, how = up_direction([looking(5, 20, (0, 0, k / 10)) for k in range(4)])
+    still, how = find_up_direction([looking(5, 20, (0, 0, k / 10)) for k in range(4)])
     assert "mean of the cameras' up" in how
     assert still @ [0, 0, 1] > np.cos(np.radians(21))
     flipped = looking(0, 0, (0, 0, 0)) @ np.diag([-1.0, -1.0, 1.0, 1.0])
     path = [looking(0, 0, (x, y, 0)) for x, y in ((0, 1), (2, 0), (1, 3))]
     held = [*path, *(f @ np.diag([-1.0, -1.0, 1.0, 1.0]) for f in (*path, flipped))]
-    normal, how = up_direction(held)
+    normal, how = find_up_direction(held)
     assert abs(normal @ [0, 0, 1]) == pytest.approx(1)
     assert "plane of the camera centres" in how
 
@@ -245,7 +251,7 @@ def test_the_plan_is_not_mirrored() -> None:
     assert len(outline) == 4
     np.testing.assert_allclose(np.ptp(outline, axis=0) / plan["metre"], [1, 1], atol=0.02)
     assert draw_from_above(SceneNotes("s", "b")) is None
-    assert sorted(["f10", "f9", "a", "f9b"], key=natural_key) == ["a", "f9", "f9b", "f10"]
+    assert sorted(["f10", "f9", "a", "f9b"], key=make_natural_key) == ["a", "f9", "f9b", "f10"]
 
 
 def test_distributions_count_every_item_once(looked: Looked) -> None:

@@ -20,7 +20,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.quality.review.lines import CANNOT_TELL
 from vgbench_gen.quality.review.session import Assignment, ReviewQueue
-from vgbench_gen.report.review_app import listen, url_of
+from vgbench_gen.report.review_app import listen, make_url
 from vgbench_gen.report.review_guard import COOKIE_TOKEN, MAX_BODY_BYTES
 
 
@@ -250,8 +250,8 @@ def test_names_are_checked(queue: ReviewQueue, name: str) -> None:
 def test_a_taken_port_says_what_to_do() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
-        assert url_of(taken, "127.0.0.1") == f"http://127.0.0.1:{port}/"
-        assert url_of(taken, "::1", "a+b").endswith("]:" + f"{port}/?token=a%2Bb")
+        assert make_url(taken, "127.0.0.1") == f"http://127.0.0.1:{port}/"
+        assert make_url(taken, "::1", "a+b").endswith("]:" + f"{port}/?token=a%2Bb")
         with pytest.raises(ConfigError, match=f"--port {port}: .*in use. Give another --port"):
             listen("127.0.0.1", port)
     with pytest.raises(ConfigError, match="Give an address of this machine"):

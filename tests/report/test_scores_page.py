@@ -17,9 +17,16 @@ from tests.evaluation.score_rows import ORIGINS, board, depth, entry, failed, ro
 from tests.report.gallery_data import HOSTILE
 from vgbench_gen.evaluation.board import Board, ScoreRow
 from vgbench_gen.evaluation.tables import compare_models
-from vgbench_gen.report.scores_files import as_csv, as_json, as_latex, as_markdown, latex, text_lines
-from vgbench_gen.report.scores_page import ScoresReport, page, warnings, write_scores_report
-from vgbench_gen.report.scores_plots import drawn
+from vgbench_gen.report.scores_files import (
+    as_json,
+    escape_latex,
+    format_csv,
+    format_latex,
+    format_markdown,
+    format_text_lines,
+)
+from vgbench_gen.report.scores_page import ScoresReport, list_warnings, render_page, write_scores_report
+from vgbench_gen.report.scores_plots import choose_styles
 
 EVIL = f"=cmd | {HOSTILE} \\input{{x}} 100% _a_ **b** end{{tabular}}"
 
@@ -84,25 +91,27 @@ def test_all_formats_say_the_same(tmp_path: Path) -> None:
     table = found.summary
     good = next(line for line in table.rows if line.name == "good").cells[0]
     assert good.value == pytest.approx(0.9)
-    csv_rows = [r for r in csv.DictReader(io.StringIO(as_csv(found))) if (r["table"], r["name"]) == ("summary", "good")]
+    csv_rows = [
+        r for r in csv.DictReader(io.StringIO(format_csv(found))) if (r["table"], r["name"]) == ("summary", "good")
+    ]
     assert float(csv_rows[0]["value"]) == pytest.approx(0.9)
     text = f"{100 * good.value:.1f}"
     interval = f"[{100 * good.low:.1f}, {100 * good.high:.1f}]"
-    assert f"| good | **{text}** {interval} |" in as_markdown(found, "x")
-    assert rf"good & \textbf{{{text}}}\,{{\scriptsize {interval}}}" in as_latex(found)
-    assert any(line.startswith("good") and f"{text}*" in line for line in text_lines(table))
+    assert f"| good | **{text}** {interval} |" in format_markdown(found, "x")
+    assert rf"good & \textbf{{{text}}}\,{{\scriptsize {interval}}}" in format_latex(found)
+    assert any(line.startswith("good") and f"{text}*" in line for line in format_text_lines(table))
     in_json = as_json(found)
     assert in_json["tables"][0]["lines"][0]["cells"]["delta = 2"]["value"] == good.value
     json.dumps(in_json, allow_nan=False)
     parsed = Cells()
-    parsed.feed(page(ScoresReport("set", made(), found), tmp_path))
+    parsed.feed(render_page(ScoresReport("set", made(), found), tmp_path))
     first = next(one for one in parsed.rows if one and one[0].strip() == "good")
     assert first[1].split() == [text, *interval.split()]
 
 
 def test_doubts_are_told() -> None:
     found = made()
-    told = warnings(ScoresReport("set", found, compare_models(found), notes=["set, m: 3 replies are not scored."]))
+    told = list_warnings(ScoresReport("set", found, compare_models(found), notes=["set, m: 3 replies are not scored."]))
     assert told[0] == "set, m: 3 replies are not scored."
     assert "weak: incomplete: 1 of 40 failed." in told
     assert any(line.startswith("weak: 2.6 % of replies could not be read") for line in told)
@@ -112,19 +121,19 @@ def test_doubts_are_told() -> None:
 
 def test_names_do_no_harm(tmp_path: Path) -> None:
     found = made()
-    html = page(ScoresReport(HOSTILE, found, compare_models(found)), tmp_path)
+    html = render_page(ScoresReport(HOSTILE, found, compare_models(found)), tmp_path)
     assert "<script" not in html
     assert "<img" not in html
     # In Markdown no pipe of a name ends a cell, in LaTeX no command of a name runs, in CSV it is no formula.
-    markdown, tex = as_markdown(compare_models(found), HOSTILE), as_latex(compare_models(found))
+    markdown, tex = format_markdown(compare_models(found), HOSTILE), format_latex(compare_models(found))
     widths = {line.replace("\\|", "").count("|") for line in markdown.splitlines() if "cmd" in line and "| =" in line}
     assert widths <= {line.count("|") for line in markdown.splitlines() if line.startswith("| good")}
     assert "<img" not in markdown.replace("\\<", "")
     assert "\\input" not in tex
     assert tex.count(r"\end{tabular}") == tex.count(r"\begin{tabular}")
-    assert latex("[0.1]") == "{[}0.1]"  # after a line's end a bracket would be taken for its height
-    assert latex("50% a_b & {x}") == r"50\% a\_b \& \{x\}"
-    assert not re.search(r"^summary,=", as_csv(compare_models(found)), re.MULTILINE)
+    assert escape_latex("[0.1]") == "{[}0.1]"  # after a line's end a bracket would be taken for its height
+    assert escape_latex("50% a_b & {x}") == r"50\% a\_b \& \{x\}"
+    assert not re.search(r"^summary,=", format_csv(compare_models(found)), re.MULTILINE)
 
 
 def test_wrong_answers_lead_to_the_gallery(tmp_path: Path) -> None:
@@ -175,16 +184,21 @@ def test_groups_of_size_stand_above_their_models_in_every_format(tmp_path: Path)
     found = compare_models(sized)
     order = ["below 5B", "InternVL3-1B", "32B and more", "InternVL3-78B", "size not known", "gpt-4o",
              "baselines and controls", "baseline:random"]  # fmt: skip
-    text = "\n".join(text_lines(found.summary))
-    for told in (text, as_markdown(found, "x"), as_latex(found), page(ScoresReport("x", sized, found), tmp_path)):
+    text = "\n".join(format_text_lines(found.summary))
+    for told in (
+        text,
+        format_markdown(found, "x"),
+        format_latex(found),
+        render_page(ScoresReport("x", sized, found), tmp_path),
+    ):
         table = told[told.index(order[0]) :]
         places = [table.index(name) for name in order]
         assert places == sorted(places)
     lines = as_json(found)["tables"][0]["lines"]
     assert [line["group"] for line in lines[:4]] == ["below 5B", "32B and more", "size not known", ""]
-    assert {row["group"] for row in csv.DictReader(io.StringIO(as_csv(found)))} == {*order[:6:2], ""}
+    assert {row["group"] for row in csv.DictReader(io.StringIO(format_csv(found)))} == {*order[:6:2], ""}
     assert lines[0]["cells"]["Copies once"]["value"] == 0.75
-    assert "below 5B" not in as_markdown(compare_models(made()), "x")
+    assert "below 5B" not in format_markdown(compare_models(made()), "x")
 
 
 def crowd() -> Board:
@@ -204,36 +218,36 @@ def crowd() -> Board:
 def test_every_row_that_plots_leave_out_is_told_and_floors_do_not_look_like_models(tmp_path: Path) -> None:
     found = crowd()
     summary = compare_models(found).summary
-    keys, undrawn = drawn(summary)
+    keys, undrawn = choose_styles(summary)
     assert [key.name for key in keys] == [*(f"m{m}" for m in range(8)), "baseline:random", "baseline:constant"]
     assert undrawn == ["few", "uniform guess"]
     assert len({(key.colour, key.shape) for key in keys}) == len(keys)
     models, floors = keys[:8], keys[8:]
     assert not {key.colour for key in models} & {key.colour for key in floors}
     assert not {key.shape for key in models} & {key.shape for key in floors}
-    html = page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
     assert "11 of 13 rows of the summary are drawn; not drawn: few, uniform guess." in html
 
 
 def test_models_asked_a_part_are_marked_and_judged_by_their_own_questions(tmp_path: Path) -> None:
     found = crowd()
-    told = warnings(ScoresReport("set", found, compare_models(found)))
+    told = list_warnings(ScoresReport("set", found, compare_models(found)))
     # One letter is right for both of its questions, for 4 of all 12.
     line = "few: not significantly above the best constant on the 2 questions that it answered (100.0 %)."
     assert line in told
     assert not any(line.startswith("m0: not significantly") for line in told)
     assert "m7: not significantly above the best constant (33.3 %)." in told
     del found.runs["m7"]
-    keys, _ = drawn(compare_models(found).summary)
+    keys, _ = choose_styles(compare_models(found).summary)
     assert [(key.name, key.note) for key in keys if key.part] == [("few", "asked 2 of 12")]
-    html = page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    html = render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
     assert "few* (asked 2 of 12)</li>" in html
     assert re.search(r'<g class="k-\d part"><title>few, [^<]*\(asked 2 of 12\)</title>', html)
     assert not re.search(r'<g class="k-\d part"><title>m0', html)
 
 
 def test_the_terminal_says_what_a_number_is_over() -> None:
-    lines = text_lines(compare_models(crowd()).summary)
+    lines = format_text_lines(compare_models(crowd()).summary)
     few, whole = (next(line for line in lines if line.startswith(name)) for name in ("few", "m0"))
     assert "100.0 (n 2)" in few
     assert "(n" not in whole
@@ -244,9 +258,9 @@ def test_the_terminal_says_what_a_number_is_over() -> None:
 def test_the_floor_without_images_is_told_where_it_stands(tmp_path: Path) -> None:
     found = crowd()
     said = "stands here only where baseline:blind, or a model without images, was asked"
-    assert f"{said}: nobody was." in page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    assert f"{said}: nobody was." in render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
     found.add("baseline:blind", {"set": [row(f"q{k}", 0.0) for k in range(12)]})
-    assert f"{said}. The same" in page(ScoresReport("set", found, compare_models(found)), tmp_path)
+    assert f"{said}. The same" in render_page(ScoresReport("set", found, compare_models(found)), tmp_path)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

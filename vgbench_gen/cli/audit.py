@@ -61,7 +61,7 @@ def audit(
     from vgbench_gen.pipeline.audit_pool import POOL
     from vgbench_gen.report.audit_page import write_audit
     from vgbench_gen.report.audit_table import as_json as in_json
-    from vgbench_gen.report.audit_table import json_text, table_lines
+    from vgbench_gen.report.audit_table import format_json, format_table_lines
 
     notes, questions = _read_published(dataset)
     others = [_read_questions(path) for path in against or []]
@@ -81,9 +81,11 @@ def audit(
     folder = out or (dataset / "audit" if dataset.is_dir() else dataset.with_name(f"{dataset.stem}-audit"))
     write_audit(report, folder)
     if as_json:
-        print(json_text(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}}), end="")
+        print(
+            format_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}}), end=""
+        )
     else:
-        print("\n".join(table_lines(report, everything)))
+        print("\n".join(format_table_lines(report, everything)))
         spent = ", ".join(f"{part} {seconds:.0f}" for part, seconds in report.seconds.items())
         print(f"CPU seconds: {spent}. Written: {folder}/index.html, audit.json, audit.csv, bias.csv")
     if report.fell:

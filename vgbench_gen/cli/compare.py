@@ -46,8 +46,8 @@ def compare(
     from vgbench_gen.evaluation.compare import load_board
     from vgbench_gen.evaluation.tables import compare_models
     from vgbench_gen.report.scores_files import as_json as in_json
-    from vgbench_gen.report.scores_files import json_text, text_lines
-    from vgbench_gen.report.scores_page import ScoresReport, warnings, write_scores_report
+    from vgbench_gen.report.scores_files import format_json, format_text_lines
+    from vgbench_gen.report.scores_page import ScoresReport, list_warnings, write_scores_report
 
     paths = {path.resolve().name: path for path in datasets}
     if len(paths) < len(datasets):
@@ -69,11 +69,11 @@ def compare(
     report = ScoresReport(", ".join(sources), loaded.board, found, homes, loaded.notes, loaded.saved)
     page = write_scores_report(report, folder)
     if as_json:
-        print(json_text(in_json(found) | {"title": report.title, "notes": warnings(report)}), end="")
+        print(format_json(in_json(found) | {"title": report.title, "notes": list_warnings(report)}), end="")
     else:
         for table in (found.summary, *found.papers[:1]):
-            print("\n".join(text_lines(table)) + "\n")
-        for line in warnings(report):
+            print("\n".join(format_text_lines(table)) + "\n")
+        for line in list_warnings(report):
             print(line)
         print(f"Written: {page}, tables.json, tables.csv, tables.md, tables.tex")
     if any("incomplete" in line.note for line in found.summary.rows):

@@ -126,7 +126,7 @@ def _serve(
     from vgbench_gen.store.media import MediaStore
 
     try:
-        from vgbench_gen.report.review_app import listen, make_app, serve, url_of
+        from vgbench_gen.report.review_app import listen, make_app, make_url, serve
     except ModuleNotFoundError as error:
         raise ConfigError(f"the review needs the package {error.name}: {_EXTRA}") from error
     root = _find_root(dataset)
@@ -138,7 +138,7 @@ def _serve(
     queue = ReviewQueue(items, entries, selected, root / FOLDER, media, batch)
     try:
         app = make_app(queue, root.resolve().name, names, token, reviewer)
-        print(f"{len(selected)} items, verdicts in {queue.folder}. Open {url_of(server, host, token)}", flush=True)
+        print(f"{len(selected)} items, verdicts in {queue.folder}. Open {make_url(server, host, token)}", flush=True)
         print("Stop with Ctrl-C; what is saved stays.", flush=True)
         serve(app, server)
     finally:

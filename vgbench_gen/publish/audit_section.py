@@ -8,7 +8,7 @@ from typing import Any
 
 from vgbench_gen.publish.words import format_table, load_word, name_of
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_table import ORDER, cell_name, value_text
+from vgbench_gen.report.audit_table import ORDER, format_value, name_cell
 
 
 def audit_section(report: Mapping[str, Any] | None) -> str:
@@ -49,7 +49,7 @@ def _count_verdicts(findings: Sequence[Finding], verdict: str) -> object:
 def _format_red_row(found: Finding) -> tuple[object, ...]:
     what = f"{name_of('audits', found.audit)}: {found.name}"
     unit = "p = " if found.unit == "p" else ""
-    return what, cell_name(found), unit + value_text(found), found.bar, found.n
+    return what, name_cell(found), unit + format_value(found), found.bar, found.n
 
 
 def _read_finding(record: Mapping[str, Any]) -> Finding:

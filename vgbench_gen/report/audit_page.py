@@ -16,17 +16,17 @@ from vgbench_gen.report import audit_plots
 from vgbench_gen.report.audit_table import (
     ORDER,
     AuditRow,
-    as_csv,
     as_json,
-    bias_csv,
-    cell_name,
-    interval_text,
-    json_text,
+    count_verdicts,
+    format_bias_csv,
+    format_csv,
+    format_interval,
+    format_json,
+    format_value,
     make_rows,
+    name_cell,
     number,
     summarise,
-    value_text,
-    verdict_counts,
 )
 from vgbench_gen.report.site import PAGES, make_environment
 from vgbench_gen.store.files import write_bytes
@@ -57,9 +57,9 @@ def write_audit(report: AuditReport, folder: Path) -> Path:
     Raises:
         DatasetError: something that is no file stands in the place of one.
     """
-    write_bytes(folder / "audit.json", json_text(as_json(report)).encode())
-    write_bytes(folder / "audit.csv", as_csv(report).encode())
-    write_bytes(folder / "bias.csv", bias_csv(report).encode())
+    write_bytes(folder / "audit.json", format_json(as_json(report)).encode())
+    write_bytes(folder / "audit.csv", format_csv(report).encode())
+    write_bytes(folder / "bias.csv", format_bias_csv(report).encode())
     write_bytes(folder / "index.html", make_page(report).encode())
     return folder / "index.html"
 
@@ -68,7 +68,7 @@ def make_page(report: AuditReport) -> str:
     """The page, whole: no script, styles inside, every text of the data escaped."""
     style = (PAGES / "audit.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    counts = verdict_counts(report.lines)
+    counts = count_verdicts(report.lines)
     from markupsafe import Markup
 
     return (
@@ -81,41 +81,41 @@ def make_page(report: AuditReport) -> str:
             summary=summarise(report),
             counts=[(name, counts[name]) for name in ORDER if counts[name]],
             notes=report.notes,
-            fallen=[_row(row, report) for row in make_rows(report.fell)],
+            fallen=[_make_row(row, report) for row in make_rows(report.fell)],
             forests=audit_plots.plot_forests(report, _FORESTS),
             stacks=audit_plots.plot_stacks(report.tallies),
             histogram=audit_plots.plot_bias(report.bias),
             sections=[
-                found for where, title, caption in _SECTIONS if (found := _section(report, where, title, caption))
+                found for where, title, caption in _SECTIONS if (found := _make_section(report, where, title, caption))
             ],
         )
     )
 
 
-def _section(report: AuditReport, where: Where, title: str, caption: str) -> dict[str, Any] | None:
+def _make_section(report: AuditReport, where: Where, title: str, caption: str) -> dict[str, Any] | None:
     lines = sorted((line for line in report.lines if line.where == where), key=lambda line: line.finding.audit)
-    families = [_family(name, list(members), report) for name, members in groupby(lines, key=_family_name)]
+    families = [_make_family(name, list(members), report) for name, members in groupby(lines, key=_name_family)]
     if not families:
         return None
     families.sort(key=lambda family: (not family["open"], family["name"]))
     return {"anchor": where, "title": title, "caption": caption, "families": families}
 
 
-def _family_name(line: AuditLine) -> str:
+def _name_family(line: AuditLine) -> str:
     return line.finding.audit
 
 
-def _family(name: str, lines: Sequence[AuditLine], report: AuditReport) -> dict[str, Any]:
-    counts = verdict_counts(lines)
+def _make_family(name: str, lines: Sequence[AuditLine], report: AuditReport) -> dict[str, Any]:
+    counts = count_verdicts(lines)
     return {
         "name": name,
         "open": 0 < counts["red"] <= _OPENED,
         "counts": [(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
-        "rows": [_row(row, report, _LISTED_BELOW) for row in make_rows(lines, everything=True)],
+        "rows": [_make_row(row, report, _LISTED_BELOW) for row in make_rows(lines, everything=True)],
     }
 
 
-def _row(row: AuditRow, report: AuditReport, most: int = _LISTED) -> dict[str, Any]:
+def _make_row(row: AuditRow, report: AuditReport, most: int = _LISTED) -> dict[str, Any]:
     found: Finding = row.worst
     inside = [name for name in found.items if name in report.inside]
     # Whoever follows a line wants to see pictures, so questions that have some come first.
@@ -125,10 +125,10 @@ def _row(row: AuditRow, report: AuditReport, most: int = _LISTED) -> dict[str, A
         "verdict": found.verdict,
         "audit": found.audit,
         "name": found.name + (f" (+{row.more})" if row.more else ""),
-        "cell": cell_name(found),
+        "cell": name_cell(found),
         "n": found.n,
-        "value": value_text(found),
-        "interval": interval_text(found),
+        "value": format_value(found),
+        "interval": format_interval(found),
         "chance": number(found.chance, found.unit),
         "bar": found.bar,
         "detail": found.detail,

@@ -10,7 +10,7 @@ from typing import Any
 from vgbench_gen.core.types import LETTERS
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport
 from vgbench_gen.quality.findings import Finding
-from vgbench_gen.report.audit_table import cell_name, interval_text, value_text
+from vgbench_gen.report.audit_table import format_interval, format_value, name_cell
 
 LEFT, RIGHT = 330.0, 695.0  # of the axis from 0 to 100 %, in the 720 units that a plot is wide
 _STEP = 24
@@ -39,43 +39,48 @@ def plot_forests(report: AuditReport, families: Sequence[tuple[str, str, str]]) 
                 for line in report.lines
                 if family == "solver" and line.finding.audit == "wrong image"
             }
-            plots.append(_forest(title, _worst_per_cell(lines) if len(lines) > _MOST_MARKS else lines, controls))
+            plots.append(
+                _plot_forest(title, _find_worst_per_cell(lines) if len(lines) > _MOST_MARKS else lines, controls)
+            )
     return plots
 
 
-def _worst_per_cell(lines: Iterable[AuditLine]) -> list[AuditLine]:
+def _find_worst_per_cell(lines: Iterable[AuditLine]) -> list[AuditLine]:
     worst: dict[tuple[str, str], AuditLine] = {}
     for line in lines:
         found = line.finding
         known = worst.get((found.task, found.form))
-        if known is None or _excess(found) > _excess(known.finding):
+        if known is None or _measure_excess(found) > _measure_excess(known.finding):
             worst[found.task, found.form] = line
     return list(worst.values())
 
 
-def _excess(found: Finding) -> float:
+def _measure_excess(found: Finding) -> float:
     return found.value - (found.chance if math.isfinite(found.chance) else 0.0)
 
 
-def _forest(title: str, lines: Sequence[AuditLine], controls: Mapping[tuple[str, str, str], float]) -> dict[str, Any]:
+def _plot_forest(
+    title: str, lines: Sequence[AuditLine], controls: Mapping[tuple[str, str, str], float]
+) -> dict[str, Any]:
     marks = []
     for k, line in enumerate(lines):
         found = line.finding
         marks.append(
             {
                 "y": 14 + k * _STEP,
-                "label": _short(f"{cell_name(found)} {found.name}"),
-                "x": _x(found.value),
-                "low": _x(found.low),
-                "high": _x(found.high),
-                "chance": _x(found.chance),
+                "label": _shorten(f"{name_cell(found)} {found.name}"),
+                "x": _place_x(found.value),
+                "low": _place_x(found.low),
+                "high": _place_x(found.high),
+                "chance": _place_x(found.chance),
                 "limit": _limit(found),
-                "wrong": _x(controls.get((found.task, found.form, found.name), math.nan)),
+                "wrong": _place_x(controls.get((found.task, found.form, found.name), math.nan)),
                 "verdict": found.verdict,
-                "caption": f"{cell_name(found)}, {found.name}: {value_text(found)} {interval_text(found)} of {found.n}",
+                "caption": f"{name_cell(found)}, {found.name}: {format_value(found)} "
+                f"{format_interval(found)} of {found.n}",
             }
         )
-    ticks = [{"x": _x(value), "label": f"{value} %"} for value in range(0, 101, 25)]
+    ticks = [{"x": _place_x(value), "label": f"{value} %"} for value in range(0, 101, 25)]
     return {
         "title": title,
         "marks": marks,
@@ -89,16 +94,16 @@ def _forest(title: str, lines: Sequence[AuditLine], controls: Mapping[tuple[str,
 
 def _limit(found: Finding) -> float | None:
     match = _FIRST_NUMBER.search(found.bar)
-    return _x(float(match[1])) if match else None
+    return _place_x(float(match[1])) if match else None
 
 
-def _x(value: float) -> float | None:
+def _place_x(value: float) -> float | None:
     if not math.isfinite(value):
         return None
     return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 100.0) / 100, 1)
 
 
-def _short(text: str, most: int = 44) -> str:
+def _shorten(text: str, most: int = 44) -> str:
     text = text.replace("_", " ")
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -125,7 +130,7 @@ def _stack(title: str, names: Sequence[str], cells: Mapping[str, Sequence[int]])
             x += width
         caption = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=False))
         rows.append(
-            {"y": k * _STEP, "label": _short(cell), "parts": parts, "total": total, "caption": f"{cell}: {caption}"}
+            {"y": k * _STEP, "label": _shorten(cell), "parts": parts, "total": total, "caption": f"{cell}: {caption}"}
         )
     return {"title": title, "names": list(names), "rows": rows, "height": len(rows) * _STEP}
 

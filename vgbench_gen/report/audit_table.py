@@ -62,13 +62,13 @@ def _rank(line: AuditLine) -> tuple[Any, ...]:
         found.audit,
         found.task,
         found.form,
-        -badness(found),
+        -measure_badness(found),
         found.name,
         found.source,
     )
 
 
-def badness(found: Finding) -> float:
+def measure_badness(found: Finding) -> float:
     """How far a figure is on the wrong side, comparable within one family and cell."""
     if math.isnan(found.value):
         return -math.inf
@@ -79,18 +79,18 @@ def badness(found: Finding) -> float:
     return found.value - (0.0 if math.isnan(found.chance) else found.chance)
 
 
-def cell_name(found: Finding) -> str:
+def name_cell(found: Finding) -> str:
     """Task, form and source in short, "all" where the line is about all of them."""
     parts = [found.task, _SHORT_FORM.get(found.form, found.form), found.source]
     return " ".join(part for part in parts if part) or "all"
 
 
-def value_text(found: Finding) -> str:
+def format_value(found: Finding) -> str:
     """The value in its unit; "" where there is none."""
     return number(found.value, found.unit) + ("" if math.isnan(found.value) or found.unit != "%" else " %")
 
 
-def interval_text(found: Finding) -> str:
+def format_interval(found: Finding) -> str:
     """The interval, "" where there is none."""
     if math.isnan(found.low) or math.isnan(found.high):
         return ""
@@ -104,18 +104,18 @@ def number(value: float, unit: str) -> str:
     return f"{value:.0f}" if unit == "count" else f"{value:.2g}" if unit == "p" else f"{value:.1f}"
 
 
-def table_lines(report: AuditReport, everything: bool = False) -> list[str]:
+def format_table_lines(report: AuditReport, everything: bool = False) -> list[str]:
     """The table as text, with a line of counts and the notes below."""
     body = [
         (
             "RED" if row.worst.fell else row.worst.verdict,
             row.where,
             row.worst.audit,
-            cell_name(row.worst),
+            name_cell(row.worst),
             str(row.worst.n),
             row.worst.name + (f" (+{row.more})" if row.more else ""),
-            value_text(row.worst),
-            interval_text(row.worst),
+            format_value(row.worst),
+            format_interval(row.worst),
             number(row.worst.chance, row.worst.unit),
             _OR_P.sub(" or p", row.worst.bar),
         )
@@ -134,13 +134,13 @@ def table_lines(report: AuditReport, everything: bool = False) -> list[str]:
 
 def summarise(report: AuditReport) -> str:
     """How many bars fell, in one sentence."""
-    counts = verdict_counts(report.lines)
+    counts = count_verdicts(report.lines)
     told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])
     bars = f"{counts['red']} bars fell" if counts["red"] else "no bar fell"
     return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
 
 
-def verdict_counts(lines: Sequence[AuditLine]) -> dict[str, int]:
+def count_verdicts(lines: Sequence[AuditLine]) -> dict[str, int]:
     """Verdict -> lines."""
     return {name: sum(line.finding.verdict == name for line in lines) for name in ORDER}
 
@@ -150,14 +150,14 @@ def as_json(report: AuditReport) -> dict[str, Any]:
     return {
         "dataset": report.dataset,
         "items": report.items,
-        "verdicts": verdict_counts(report.lines),
+        "verdicts": count_verdicts(report.lines),
         "cells": report.cells,
         "notes": report.notes,
         "findings": [{"where": line.where, **_record(line.finding)} for line in report.lines],
     }
 
 
-def as_csv(report: AuditReport) -> str:
+def format_csv(report: AuditReport) -> str:
     """One line per figure; the ids behind it joined by spaces."""
     out = io.StringIO()
     names = ["where", *_record(Finding("", ""))]
@@ -168,12 +168,12 @@ def as_csv(report: AuditReport) -> str:
     return out.getvalue()
 
 
-def bias_csv(report: AuditReport) -> str:
+def format_bias_csv(report: AuditReport) -> str:
     """One line per question of the dataset: its id and its bias score."""
     return "id,bias\n" + "".join(f"{name},{score:.6f}\n" for name, score in sorted(report.bias.items()))
 
 
-def json_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """JSON with sorted keys and two spaces, so that two can be compared by eye."""
     return json.dumps(value, sort_keys=True, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 

@@ -15,9 +15,9 @@ from typing import Any
 from vgbench_gen.core.types import Item
 from vgbench_gen.quality.review.lines import digest_item
 from vgbench_gen.report import gallery_plots
-from vgbench_gen.report.gallery_images import GalleryImages, address_from
-from vgbench_gen.report.gallery_rows import excerpt, make_detail, search_text
-from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, natural_key
+from vgbench_gen.report.gallery_images import GalleryImages, make_relative_address
+from vgbench_gen.report.gallery_rows import make_detail, search_text, shorten_question
+from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, make_natural_key
 from vgbench_gen.report.gallery_verdicts import read_audit, read_reviews
 from vgbench_gen.report.site import Site
 from vgbench_gen.store.dataset import Dataset, load
@@ -70,18 +70,18 @@ def make_gallery(
     """
     items = load(dataset)
     items.ids()  # an id that stands twice could not be linked to
-    home = _home(dataset)
+    home = _find_build_folder(dataset)
     folder = out if out is not None else home / "gallery"
     site = Site(folder)
     images = GalleryImages(folder, home / "media" if (home / "media").is_dir() else None, standalone)
-    rows = _chosen(len(items), max_items)
+    rows = _choose_evenly(len(items), max_items)
     columns = _Columns()
     with images.store.batch():
         for done, row in enumerate(rows):
             columns.add(items[row], images, items, site)
             progress(done + 1, len(rows))
     columns.finish(site, images, home, dataset.resolve().name)
-    site.static(("gallery.css", "gallery.js", "icon.svg"))
+    site.copy_static(("gallery.css", "gallery.js", "icon.svg"))
     site.close(("data", "scene"))
     images.close()
     return GalleryReport(
@@ -111,7 +111,7 @@ class _Columns:
         self._chunks = self._searched = 0
 
     def add(self, item: Item, images: GalleryImages, dataset: Dataset, site: Site) -> None:
-        addresses = [images.address(dataset, item, k) for k in range(len(item.images))]
+        addresses = [images.find_address(dataset, item, k) for k in range(len(item.images))]
         row = len(self.items)
         scene = self.scenes.setdefault((item.source, item.scene_id), SceneNotes(item.source, item.scene_id))
         scene.add(row, item, addresses)
@@ -129,7 +129,7 @@ class _Columns:
                 "twin": item.twin_id,
                 "pair": item.pair_id,
                 "group": item.group_id,
-                "text": excerpt(item),
+                "text": shorten_question(item),
                 "image": addresses[0] if addresses else "",
                 "images": len(addresses),
             }
@@ -146,20 +146,20 @@ class _Columns:
         self._flush_texts(site)
         rows = {item["id"]: row for row, item in enumerate(self.items)}
         verdicts = {"audit": read_audit(home, rows), "reviews": read_reviews(home, rows, self.digests)}
-        site.data("verdicts", verdicts)
-        scenes = sorted(self.scenes.values(), key=lambda s: (s.source, natural_key(s.scene_id)))
+        site.write_data("verdicts", verdicts)
+        scenes = sorted(self.scenes.values(), key=lambda s: (s.source, make_natural_key(s.scene_id)))
         pages = {f"{s.source}/{s.scene_id}": f"scene/{k:04d}.html" for k, s in enumerate(scenes)}
-        site.data("index", self._index(images, pages, name))
+        site.write_data("index", self._index(images, pages, name))
         shared: dict[str, Any] = {"dataset": name, "total": len(self.items), "prefix": images.prefix, "audit": ""}
         if (home / "audit" / "index.html").is_file() and not images.standalone:
-            shared["audit"] = f"{address_from(site.folder, home / 'audit')}/index.html"
-        site.page("index.html", "gallery.html.j2", **shared)
+            shared["audit"] = f"{make_relative_address(site.folder, home / 'audit')}/index.html"
+        site.write_page("index.html", "gallery.html.j2", **shared)
         listed = [(f"{s.source}/{s.scene_id}", len(s.items), pages[f"{s.source}/{s.scene_id}"]) for s in scenes]
         for k, scene in enumerate(scenes):
             near = {"before": listed[k - 1] if k else None, "after": listed[k + 1] if k + 1 < len(listed) else None}
-            site.page(listed[k][2], "scene.html.j2", scene=scene, plan=draw_from_above(scene), **near, **shared)
-        site.page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed, **shared)
-        site.page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed), **shared)
+            site.write_page(listed[k][2], "scene.html.j2", scene=scene, plan=draw_from_above(scene), **near, **shared)
+        site.write_page("scenes.html", "scenes.html.j2", scenes=scenes, listed=listed, **shared)
+        site.write_page("plots.html", "plots.html.j2", groups=gallery_plots.plot_charts(self.tallies, listed), **shared)
 
     def _index(self, images: GalleryImages, pages: dict[str, str], name: str) -> dict[str, Any]:
         index: dict[str, Any] = {
@@ -174,32 +174,32 @@ class _Columns:
         for key in ("task", "type", "source", "scene", "difficulty", "twin", "pair", "group"):
             names = list(dict.fromkeys(item[key] for item in self.items))
             if key in ("task", "source", "scene"):
-                names.sort(key=natural_key)
+                names.sort(key=make_natural_key)
             codes = {value: code for code, value in enumerate(names)}
             index["coded"][key] = {"names": names, "codes": [codes[item[key]] for item in self.items]}
         return index
 
     def _flush_details(self, site: Site) -> None:
         if self._details:
-            site.data(f"items-{self._chunks:05d}", self._details)
+            site.write_data(f"items-{self._chunks:05d}", self._details)
             self._chunks += 1
             self._details = []
 
     def _flush_texts(self, site: Site) -> None:
         if self._texts:
-            site.data(f"search-{self._searched:05d}", self._texts)
+            site.write_data(f"search-{self._searched:05d}", self._texts)
             self._searched += 1
             self._texts = []
 
 
-def _home(dataset: Path) -> Path:
+def _find_build_folder(dataset: Path) -> Path:
     """The folder of the build: where media/, audit/ and review/ stand."""
     if dataset.is_file():
         dataset = dataset.parent
     return dataset.parent if dataset.name == "items" and (dataset.parent / "manifest.json").is_file() else dataset
 
 
-def _chosen(total: int, most: int) -> Sequence[int]:
+def _choose_evenly(total: int, most: int) -> Sequence[int]:
     if not most or most >= total:
         return range(total)
     return [k * total // most for k in range(most)]

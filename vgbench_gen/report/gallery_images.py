@@ -19,7 +19,7 @@ OWN = "images"
 _MAGIC = {b"\xff\xd8\xff": "jpg", b"\x89PNG\r\n\x1a\n": "png"}
 
 
-def address_from(folder: Path, target: Path) -> str:
+def make_relative_address(folder: Path, target: Path) -> str:
     """The relative address of `target` for pages that stand in `folder`, which may not be there yet."""
     return quote(Path(os.path.relpath(target.resolve(), folder.resolve())).as_posix())
 
@@ -52,18 +52,18 @@ class GalleryImages:
         """Address of the media folder, relative to the gallery; "" where no image is taken from it."""
         if self.media is None or self.standalone:
             return ""
-        return f"{address_from(self.gallery, self.media)}/"
+        return f"{make_relative_address(self.gallery, self.media)}/"
 
-    def address(self, dataset: Dataset, item: Item, k: int) -> str:
+    def find_address(self, dataset: Dataset, item: Item, k: int) -> str:
         """Address of the item's k-th image: relative to the gallery, or "@…" relative to `prefix`; "" for none."""
         name = item.images[k]
         # A name is used as a path only when it is one of ours; anything else is known by its bytes.
         ours = isinstance(name, str) and NAME.fullmatch(name) is not None
         if ours and name in self._known:
             return self._known[name]
-        found = self._stored(name) if ours else ""
+        found = self._link_stored(name) if ours else ""
         if not found:
-            found = self._embedded(dataset, item, k)
+            found = self._copy_embedded(dataset, item, k)
         if ours:
             self._known[name] = found
         return found
@@ -74,7 +74,7 @@ class GalleryImages:
             if NAME.fullmatch(path.name) and path.name not in self._used:
                 path.unlink()
 
-    def _stored(self, name: str) -> str:
+    def _link_stored(self, name: str) -> str:
         if self.media is None:
             return ""
         source = self.media / name[:2] / name
@@ -94,7 +94,7 @@ class GalleryImages:
                     shutil.copyfile(source, temporary)
         return f"{OWN}/{name[:2]}/{name}"
 
-    def _embedded(self, dataset: Dataset, item: Item, k: int) -> str:
+    def _copy_embedded(self, dataset: Dataset, item: Item, k: int) -> str:
         try:
             data = dataset.image_bytes(item, k)
         except DatasetError:

@@ -44,11 +44,12 @@ class Tallies:
         if item.question_type != "open-ended":
             self.answers[item.task, item.question_type, item.answer] += 1
         try:
-            what, unit, value = single_number(item.answer_value, item.answer_shape)
+            what, unit, value = read_single_number(item.answer_value, item.answer_shape)
             self.values[item.task, item.ask, what, unit or item.unit].append(value)
             if item.question_type == "multi-choice" and item.ask not in _RANK_ASKED:
                 options = [
-                    single_number(np.ravel(o["value"]).tolist(), item.answer_shape)[2] for o in item.evidence["options"]
+                    read_single_number(np.ravel(o["value"]).tolist(), item.answer_shape)[2]
+                    for o in item.evidence["options"]
                 ]
                 truth = LETTERS.index(item.answer)
                 if len(options) == len(LETTERS) and len(set(options)) == len(options):
@@ -57,7 +58,7 @@ class Tallies:
             return
 
 
-def single_number(values: Sequence[float], shape: Sequence[int]) -> tuple[str, str, float]:
+def read_single_number(values: Sequence[float], shape: Sequence[int]) -> tuple[str, str, float]:
     """(what it is, its unit, number) of an answer; "" and the item's own unit for an answer that is one number.
 
     Raises:
@@ -90,28 +91,30 @@ def plot_charts(tallies: Tallies, scenes: Sequence[tuple[str, int, str]]) -> lis
         names = ("task", "type", "source")
         return sum(n for key, n in cells.items() if all(key[names.index(k)] == v for k, v in wanted.items()))
 
-    def of(name: str, keys: Sequence[str]) -> list[dict[str, Any]]:
-        return [_row(key, [(count(**{name: key}), 0)], _address({name: key})) for key in keys]
+    def count_by(name: str, keys: Sequence[str]) -> list[dict[str, Any]]:
+        return [_make_row(key, [(count(**{name: key}), 0)], _make_address({name: key})) for key in keys]
 
     def split(task: str, series: Sequence[int]) -> dict[str, Any]:
-        return _row(task, [(n, k) for k, n in enumerate(series)], _address({"task": task}))
+        return _make_row(task, [(n, k) for k, n in enumerate(series)], _make_address({"task": task}))
 
     counts = [
-        _chart("Items per task", [split(t, [count(task=t, type=f) for f in forms]) for t in tasks], forms),
-        _chart("Items per type", of("type", forms)),
-        _chart("Items per source", of("source", sources)),
-        _chart(
+        _make_chart("Items per task", [split(t, [count(task=t, type=f) for f in forms]) for t in tasks], forms),
+        _make_chart("Items per type", count_by("type", forms)),
+        _make_chart("Items per source", count_by("source", sources)),
+        _make_chart(
             "Difficulty per task", [split(t, [tallies.difficulty[t, d] for d in hardness]) for t in tasks], hardness
         ),
     ]
-    groups = [{"title": "Counts", "charts": counts}, {"title": "Answers", "charts": _answers(tallies)}]
+    groups = [{"title": "Counts", "charts": counts}, {"title": "Answers", "charts": _plot_answers(tallies)}]
     places = [_plot_scenes(source, scenes) for source in sources]
     return [*groups, {"title": "Scenes", "charts": places}]
 
 
 def _plot_scenes(source: str, scenes: Sequence[tuple[str, int, str]]) -> dict[str, Any]:
     mine = sorted((s for s in scenes if s[0].startswith(f"{source}/")), key=lambda s: (-s[1], s[0]))
-    return _chart(f"Items per scene of {source}", [_row(name, [(n, 0)], address) for name, n, address in mine])
+    return _make_chart(
+        f"Items per scene of {source}", [_make_row(name, [(n, 0)], address) for name, n, address in mine]
+    )
 
 
 def _plot_by_task(
@@ -119,13 +122,13 @@ def _plot_by_task(
 ) -> dict[str, Any]:
     """One bar for each task, split by a series; `count` says how many of a task belong to its k-th member."""
     rows = [
-        _row(task, [(count(task, k), k) for k in range(len(series))], _address({"task": task, "type": form}))
+        _make_row(task, [(count(task, k), k) for k in range(len(series))], _make_address({"task": task, "type": form}))
         for task in sorted(set(tasks))
     ]
-    return _chart(title, rows, list(series))
+    return _make_chart(title, rows, list(series))
 
 
-def _answers(tallies: Tallies) -> list[dict[str, Any]]:
+def _plot_answers(tallies: Tallies) -> list[dict[str, Any]]:
     choices, claims = "multi-choice", "judgment"
     by_form = {form: [(t, a) for t, of_form, a in tallies.answers if of_form == form] for form in (choices, claims)}
     words = sorted({answer for _, answer in by_form[claims]})
@@ -145,11 +148,11 @@ def _answers(tallies: Tallies) -> list[dict[str, Any]]:
     ]  # fmt: skip
     for (task, ask, what, unit), values in sorted(tallies.values.items()):
         name = " ".join(part for part in (task, ask) if part)
-        found.append(_histogram(f"Answers of {name}" + (f": {what}" if what else ""), unit, values))
+        found.append(_make_histogram(f"Answers of {name}" + (f": {what}" if what else ""), unit, values))
     return [chart for chart in found if chart.get("rows") or chart.get("bins")]
 
 
-def _chart(title: str, rows: list[dict[str, Any]], legend: Sequence[str] = ()) -> dict[str, Any]:
+def _make_chart(title: str, rows: list[dict[str, Any]], legend: Sequence[str] = ()) -> dict[str, Any]:
     most = max((row["total"] for row in rows), default=0)
     for row in rows:
         left = 0.0
@@ -160,7 +163,7 @@ def _chart(title: str, rows: list[dict[str, Any]], legend: Sequence[str] = ()) -
     return {"kind": "bars", "title": title, "rows": rows, "legend": list(legend)}
 
 
-def _row(label: str, parts: Sequence[tuple[int, int]], href: str) -> dict[str, Any]:
+def _make_row(label: str, parts: Sequence[tuple[int, int]], href: str) -> dict[str, Any]:
     return {
         "label": label or "(none)",
         "total": sum(n for n, _ in parts),
@@ -169,7 +172,7 @@ def _row(label: str, parts: Sequence[tuple[int, int]], href: str) -> dict[str, A
     }
 
 
-def _histogram(title: str, unit: str, values: Sequence[float]) -> dict[str, Any]:
+def _make_histogram(title: str, unit: str, values: Sequence[float]) -> dict[str, Any]:
     counts, edges = np.histogram(values, bins=BINS if len(set(values)) > 1 else 1)
     most = int(counts.max())
     bins = [
@@ -181,5 +184,5 @@ def _histogram(title: str, unit: str, values: Sequence[float]) -> dict[str, Any]
             "median": f"{middle:.4g}"}  # fmt: skip
 
 
-def _address(filters: Mapping[str, str]) -> str:
+def _make_address(filters: Mapping[str, str]) -> str:
     return "index.html#" + "&".join(f"{key}={quote(value, safe='')}" for key, value in filters.items())

@@ -23,7 +23,7 @@ EXCERPT = 150  # characters of the question on a card
 UNREADABLE = (VGBenchError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def excerpt(item: Item) -> str:
+def shorten_question(item: Item) -> str:
     """The beginning of the question in one line."""
     text = " ".join(item.question.split())
     return text if len(text) <= EXCERPT else f"{text[: EXCERPT - 1].rstrip()}…"
@@ -51,10 +51,10 @@ def make_detail(item: Item, addresses: Sequence[str]) -> dict[str, Any]:
             for address, measure, drawn in zip(addresses, read_sizes(item), marks, strict=True)
         ],
         "overlay_problem": problem,
-        "numbers": [[label, text] for label, text in _numbers(item) if text],
-        "provenance": [[label, text] for label, text in _provenance(item) if text],
-        "margins": _margins(item),
-        "decoys": _decoys(item),
+        "numbers": [[label, text] for label, text in _list_numbers(item) if text],
+        "provenance": [[label, text] for label, text in _list_provenance(item) if text],
+        "margins": _list_margins(item),
+        "decoys": _list_decoys(item),
         "evidence": item.evidence,
     }
 
@@ -82,7 +82,7 @@ def make_overlay(item: Item) -> tuple[list[list[dict[str, Any]]], str]:
         return nothing, "The task is not one of this program's, so nothing can be drawn."
     try:
         drawn = tasks[item.task].overlay(rebuild_fact(item), RowEvidence.of(item))
-        found = [[_mark(mark) for mark in marks if _drawable(mark)] for marks in drawn]
+        found = [[_mark(mark) for mark in marks if _is_drawable(mark)] for marks in drawn]
     except UNREADABLE as error:
         return nothing, f"The evidence does not give an overlay ({type(error).__name__})."
     if len(found) != len(nothing):
@@ -95,15 +95,15 @@ def _mark(mark: Mark) -> dict[str, Any]:
     return {"kind": mark.kind, "points": points, "label": mark.label, "right": mark.right}
 
 
-def _drawable(mark: Mark) -> bool:
+def _is_drawable(mark: Mark) -> bool:
     return bool(mark.points_px) and all(math.isfinite(c) and abs(c) < 1e6 for point in mark.points_px for c in point)
 
 
-def _numbers(item: Item) -> list[tuple[str, str]]:
-    evidence = _mapping(item.evidence)
+def _list_numbers(item: Item) -> list[tuple[str, str]]:
+    evidence = _read_mapping(item.evidence)
     unit = f" {item.unit}" if item.unit else ""
     found = [
-        ("Answer value", spelled(_shaped(item)) + unit),
+        ("Answer value", spelled(_reshape_answer(item)) + unit),
         ("Second route", spelled(evidence["second_value"]) + unit if "second_value" in evidence else ""),
         ("Tolerance", f"{item.tolerance:g}" if item.tolerance else ""),
         ("Smallest margin", f"{evidence['margin']:g}" if isinstance(evidence.get("margin"), int | float) else ""),
@@ -112,18 +112,18 @@ def _numbers(item: Item) -> list[tuple[str, str]]:
     if isinstance(claim, Mapping):
         found.append(("Claimed value", spelled(claim.get("value", [])) + unit))
         found.append(("Claim holds", "yes" if claim.get("holds") else "no"))
-        found.append(("Claim's separation over margin", _plain(claim.get("separation", ""))))
-    behind = _mapping(_mapping(evidence.get("truth")).get("evidence"))
-    found += [(f"Truth: {key}", _plain(value)) for key, value in behind.items() if not _heavy(value)]
-    for place in (evidence, _mapping(evidence.get("fact"))):
+        found.append(("Claim's separation over margin", _format_plain(claim.get("separation", ""))))
+    behind = _read_mapping(_read_mapping(evidence.get("truth")).get("evidence"))
+    found += [(f"Truth: {key}", _format_plain(value)) for key, value in behind.items() if not _is_heavy(value)]
+    for place in (evidence, _read_mapping(evidence.get("fact"))):
         noise = [(key, value) for key, value in place.items() if "noise" in str(key)]
-        found += [(str(key).replace("_", " ").capitalize(), _plain(value)) for key, value in noise]
-    for frame, camera in _mapping(evidence.get("cameras")).items():
-        found.append((f"K of frame {frame}", _camera(camera)))
+        found += [(str(key).replace("_", " ").capitalize(), _format_plain(value)) for key, value in noise]
+    for frame, camera in _read_mapping(evidence.get("cameras")).items():
+        found.append((f"K of frame {frame}", _describe_camera(camera)))
     return found
 
 
-def _provenance(item: Item) -> list[tuple[str, str]]:
+def _list_provenance(item: Item) -> list[tuple[str, str]]:
     return [
         ("Source", item.source),
         ("Scene", item.scene_id),
@@ -136,7 +136,10 @@ def _provenance(item: Item) -> list[tuple[str, str]]:
         ("Template", item.template_id),
         ("Paraphrased by", item.paraphrase),
         ("Strategy", f"{item.strategy}, seed {item.distractor_seed}" if item.strategy else ""),
-        ("Convention", ", ".join(f"{key}: {_plain(value)}" for key, value in _mapping(item.convention).items())),
+        (
+            "Convention",
+            ", ".join(f"{key}: {_format_plain(value)}" for key, value in _read_mapping(item.convention).items()),
+        ),
         ("Index", str(item.index)),
         ("Group", item.group_id),
         ("Twins", item.twin_id),
@@ -144,13 +147,13 @@ def _provenance(item: Item) -> list[tuple[str, str]]:
     ]
 
 
-def _margins(item: Item) -> list[list[Any]]:
-    fact = _mapping(_mapping(item.evidence).get("fact"))
-    found = _mapping(fact.get("margins"))
+def _list_margins(item: Item) -> list[list[Any]]:
+    fact = _read_mapping(_read_mapping(item.evidence).get("fact"))
+    found = _read_mapping(fact.get("margins"))
     return [[str(name), float(value)] for name, value in sorted(found.items()) if isinstance(value, int | float)]
 
 
-def _decoys(item: Item) -> list[list[Any]]:
+def _list_decoys(item: Item) -> list[list[Any]]:
     """[letter, strategy, separation over the required one, candidate] of every wrong option."""
     letters = [letter for letter, _ in zip(LETTERS, item.options, strict=False) if letter != item.answer]
     return [
@@ -159,23 +162,23 @@ def _decoys(item: Item) -> list[list[Any]]:
     ]
 
 
-def _shaped(item: Item) -> Any:
+def _reshape_answer(item: Item) -> Any:
     try:
         return np.array(item.answer_value, dtype=np.float64).reshape(item.answer_shape)
     except ValueError:
         return list(item.answer_value)
 
 
-def _camera(camera: Any) -> str:
-    record = _mapping(camera)
+def _describe_camera(camera: Any) -> str:
+    record = _read_mapping(camera)
     K = record.get("K")
     if not isinstance(K, list) or len(K) != 9 or not all(isinstance(v, int | float) for v in K):
-        return _plain(camera)
+        return _format_plain(camera)
     focal = f"fx {K[0]:.2f}, fy {K[4]:.2f}, cx {K[2]:.2f}, cy {K[5]:.2f}"
     return f"{focal}, {record.get('width', '?')} x {record.get('height', '?')} px"
 
 
-def _plain(value: Any) -> str:
+def _format_plain(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float):
@@ -185,9 +188,9 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _heavy(value: Any) -> bool:
+def _is_heavy(value: Any) -> bool:
     return isinstance(value, Mapping | list) and len(format_canonical_json(replace_non_finite(value))) > 160
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _read_mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}

@@ -88,24 +88,24 @@ class SceneNotes:
                 found = DrawnObject(str(record.get("label", "")), corners)
                 self.objects.setdefault(str(record["instance_id"]), found)
 
-    def tasks(self) -> list[tuple[str, int]]:
+    def list_tasks(self) -> list[tuple[str, int]]:
         """(task, items), most first."""
         return sorted(Counter(task for _, _, task, _ in self.items).items(), key=lambda pair: (-pair[1], pair[0]))
 
-    def shown(self) -> list[dict[str, str]]:
+    def list_shown_frames(self) -> list[dict[str, str]]:
         """Frames with an image, in the order of their ids."""
         return [
             {"frame": frame, "address": self.frames[frame][0], "item": self.frames[frame][1]}
-            for frame in sorted(self.frames, key=natural_key)
+            for frame in sorted(self.frames, key=make_natural_key)
         ]
 
 
-def natural_key(name: str) -> list[tuple[int, str]]:
+def make_natural_key(name: str) -> list[tuple[int, str]]:
     """A sort key by which "frame9" stands before "frame10"."""
     return [(int(part), "") if _NUMBER.fullmatch(part) else (-1, part) for part in _NUMBER.split(name)]
 
 
-def up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
+def find_up_direction(poses: Iterable[FloatArray]) -> tuple[FloatArray, str]:
     """((3,) unit vector of the world that points up, how it was found), from (4, 4) world_from_camera poses.
 
     Scans say which way is up only in their files, which a gallery does not open. Cameras that are not rolled have
@@ -152,14 +152,14 @@ def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
     """
     if not notes.poses:
         return None
-    up, how = up_direction(notes.poses.values())
+    up, how = find_up_direction(notes.poses.values())
     right = np.cross(np.eye(3)[int(np.abs(up).argmin())], up)
     right /= np.linalg.norm(right)
     plan = np.stack([right, np.cross(up, right)])  # (2, 3): metres to the right and up on the page
-    frames = sorted(notes.poses, key=natural_key)
+    frames = sorted(notes.poses, key=make_natural_key)
     centres = np.array([plan @ notes.poses[f][:3, 3] for f in frames])
     looks = np.array([plan @ notes.poses[f][:3, 2] for f in frames])
-    outlines = [(o.label, _outline(o.corners_m @ plan.T)) for _, o in sorted(notes.objects.items())]
+    outlines = [(o.label, _find_outline(o.corners_m @ plan.T)) for _, o in sorted(notes.objects.items())]
     everything = np.concatenate([centres, *(points for _, points in outlines)])
     low, high = everything.min(axis=0), everything.max(axis=0)
     extent = np.maximum(high - low, 0.5)
@@ -167,33 +167,35 @@ def draw_from_above(notes: SceneNotes) -> dict[str, Any] | None:
     scale = min((WIDTH - 2 * _MARGIN) / extent[0], (WIDTH - 2 * _MARGIN) / extent[1])
     width, height = WIDTH, float(extent[1] * scale + 2 * _MARGIN)
 
-    def page(points: FloatArray) -> FloatArray:
+    def place_on_page(points: FloatArray) -> FloatArray:
         moved: FloatArray = (points - middle) * scale * [1.0, -1.0] + [width / 2, height / 2]
         return moved
 
     cameras = []
-    for frame, centre, look in zip(frames, page(centres), looks * [1.0, -1.0], strict=True):
+    for frame, centre, look in zip(frames, place_on_page(centres), looks * [1.0, -1.0], strict=True):
         length = float(np.linalg.norm(look))
         ahead = look / length if length > 1e-6 else np.array([0.0, 0.0])
         side = np.array([-ahead[1], ahead[0]])
         corners = np.array([centre, centre + 13 * ahead + 6 * side, centre + 13 * ahead - 6 * side])
-        cameras.append({"frame": frame, "x": _round(centre[0]), "y": _round(centre[1]), "points": _points(corners)})
-    drawn = [(label, page(points)) for label, points in outlines]
+        cameras.append(
+            {"frame": frame, "x": _round(centre[0]), "y": _round(centre[1]), "points": _format_points(corners)}
+        )
+    drawn = [(label, place_on_page(points)) for label, points in outlines]
     return {
         "width": _round(width),
         "height": _round(height),
         "up": how,
         "cameras": cameras,
-        "path": _points(page(centres)),
+        "path": _format_points(place_on_page(centres)),
         "objects": [
-            {"label": label, "points": _points(p), "x": x, "y": y}
-            for (label, p), (x, y) in zip(drawn, _label_places(drawn), strict=True)
+            {"label": label, "points": _format_points(p), "x": x, "y": y}
+            for (label, p), (x, y) in zip(drawn, _place_labels(drawn), strict=True)
         ],
         "metre": _round(scale),
     }
 
 
-def _label_places(drawn: Sequence[tuple[str, FloatArray]]) -> list[tuple[float, float]]:
+def _place_labels(drawn: Sequence[tuple[str, FloatArray]]) -> list[tuple[float, float]]:
     """Where names stand: at the middle of their outlines, moved down until they do not cover each other."""
     taken: list[tuple[float, float, float]] = []  # x, y, half width
     for label, points in drawn:
@@ -204,7 +206,7 @@ def _label_places(drawn: Sequence[tuple[str, FloatArray]]) -> list[tuple[float, 
     return [(x, y) for x, y, _ in taken]
 
 
-def _outline(points: FloatArray) -> FloatArray:
+def _find_outline(points: FloatArray) -> FloatArray:
     """Corners of the hull of (8, 2) points, in order."""
     try:
         return np.asarray(points[ConvexHull(points).vertices], dtype=np.float64)
@@ -212,7 +214,7 @@ def _outline(points: FloatArray) -> FloatArray:
         return points
 
 
-def _points(points: FloatArray) -> str:
+def _format_points(points: FloatArray) -> str:
     return " ".join(f"{_round(x):g},{_round(y):g}" for x, y in points)
 
 

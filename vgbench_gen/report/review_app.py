@@ -65,7 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
-def url_of(server: socket.socket, host: str, token: str = "") -> str:
+def make_url(server: socket.socket, host: str, token: str = "") -> str:
     """The address to open, with the token where there is one."""
     shown = f"[{host}]" if ":" in host else host
     if host in ("0.0.0.0", "::"):
@@ -101,26 +101,26 @@ class _Pages:
             routes=[
                 Route("/", self.start),
                 Route("/reviewer", self.sign_in, methods=["POST"]),
-                Route("/next", self.next),
-                Route("/item/{token}", self.item),
+                Route("/next", self.show_next),
+                Route("/item/{token}", self.show_item),
                 Route("/item/{token}/answer", self.answer, methods=["POST"]),
-                Route("/item/{token}/truth", self.truth),
-                Route("/item/{token}/verdict", self.verdict, methods=["POST"]),
-                Route("/image/{token}/{k:int}", self.image),
-                Route("/static/{file}", self.static),
+                Route("/item/{token}/truth", self.show_truth),
+                Route("/item/{token}/verdict", self.save_verdict, methods=["POST"]),
+                Route("/image/{token}/{k:int}", self.send_image),
+                Route("/static/{file}", self.send_static),
             ],
-            exception_handlers=dict.fromkeys((VGBenchError, HTTPException, OSError), self._refused),
+            exception_handlers=dict.fromkeys((VGBenchError, HTTPException, OSError), self._refuse),
         )
 
     async def start(self, request: Request) -> Response:
         """Name, what to do, how far."""
         session = self._find_session(request)
         progress = session.count_progress() if session else None
-        return self._page(
+        return self._render_page(
             "start",
             reviewer=session.name if session else self.reviewer,
             progress=progress,
-            sent_back=self._sent_back(session) if session else [],
+            sent_back=self._list_sent_back(session) if session else [],
             batch=len(self.queue.batches[0][1]),
             items=len(self.queue.selected),
             flags=views.FLAG_LABELS.values(),
@@ -134,7 +134,7 @@ class _Pages:
         answer.set_cookie(COOKIE_NAME, reviewer, httponly=True, samesite="strict", path="/", max_age=30 * 86400)
         return answer
 
-    async def next(self, request: Request) -> Response:
+    async def show_next(self, request: Request) -> Response:
         """To the first item without a verdict; to the start page when a batch ends."""
         session = self._find_session(request)
         if session is None:
@@ -142,13 +142,13 @@ class _Pages:
         assignment = session.find_next()
         return _see("/" if assignment is None else f"/item/{assignment.token}")
 
-    async def item(self, request: Request) -> Response:
+    async def show_item(self, request: Request) -> Response:
         """The blind page; once answered, on to the truth."""
         session, assignment = self._place(request)
         if session.find_line(assignment, "answer") is not None:
             return _see(f"/item/{assignment.token}/truth")
         session.note_opened(assignment, "answer")
-        return self._page("answer", **views.make_answer_page(session, assignment), message="")
+        return self._render_page("answer", **views.make_answer_page(session, assignment), message="")
 
     async def answer(self, request: Request) -> Response:
         """Save the blind answer."""
@@ -160,17 +160,17 @@ class _Pages:
         try:
             session.answer(assignment, text, form.get("confidence", [""])[0])
         except ReviewError as error:
-            return self._page("answer", 400, **views.make_answer_page(session, assignment), message=str(error))
+            return self._render_page("answer", 400, **views.make_answer_page(session, assignment), message=str(error))
         return _see(f"/item/{assignment.token}/truth")
 
-    async def truth(self, request: Request) -> Response:
+    async def show_truth(self, request: Request) -> Response:
         """The right answer and the form of the verdict; refused before the answer is saved."""
         session, assignment = self._place(request)
         session.require_answer(assignment)
         session.note_opened(assignment, "verdict")
-        return self._page("truth", **views.make_reveal_page(session, assignment), message="")
+        return self._render_page("truth", **views.make_reveal_page(session, assignment), message="")
 
-    async def verdict(self, request: Request) -> Response:
+    async def save_verdict(self, request: Request) -> Response:
         """Save the verdict."""
         session, assignment = self._place(request)
         form = await _form(request)
@@ -181,14 +181,14 @@ class _Pages:
             session.judge(assignment, verdict, flags, note)
         except ReviewError as error:
             kept = {"chosen": verdict, "chosen_flags": set(flags), "note": note}
-            return self._page(
+            return self._render_page(
                 "truth", 400, **{**views.make_reveal_page(session, assignment), **kept}, message=str(error)
             )
         following = session.find_next()
         same = following is not None and (session.batch, session.round) == batch
         return _see(f"/item/{following.token}" if following and same else "/")
 
-    async def image(self, request: Request) -> Response:
+    async def send_image(self, request: Request) -> Response:
         """An image of a place in the reviewer's batch."""
         session, assignment = self._place(request)
         data = session.read_image(assignment, request.path_params["k"])
@@ -197,7 +197,7 @@ class _Pages:
             raise HTTPException(415, "The image is neither JPEG nor PNG.")
         return Response(data, media_type=kind, headers={"cache-control": "private, max-age=600"})
 
-    async def static(self, request: Request) -> Response:
+    async def send_static(self, request: Request) -> Response:
         """Style and script."""
         file = request.path_params["file"]
         if file not in _STATIC:
@@ -219,21 +219,21 @@ class _Pages:
             raise ReviewError("Say who you are first, on the start page.")
         return session, session.find_assignment(request.path_params["token"])
 
-    def _sent_back(self, session: ReviewSession) -> list[str]:
+    def _list_sent_back(self, session: ReviewSession) -> list[str]:
         return [views.MISSED_LABELS[kind] for kind in session.sent_back]
 
-    def _page(self, name: str, status: int = 200, **values: Any) -> Response:
+    def _render_page(self, name: str, status: int = 200, **values: Any) -> Response:
         template = make_environment().get_template(f"review/{name}.html.j2")
         return HTMLResponse(template.render(dataset=self.name, **values), status)
 
-    async def _refused(self, request: Request, error: Exception) -> Response:
+    async def _refuse(self, request: Request, error: Exception) -> Response:
         status = 500 if isinstance(error, DatasetError | OSError) else 409
         message = str(error)
         if isinstance(error, OSError):
             message = f"Not saved: {error.filename or 'the disk'}: {error.strerror or error}."
         if isinstance(error, HTTPException):
             status, message = error.status_code, error.detail
-        return self._page("message", status, message=message)
+        return self._render_page("message", status, message=message)
 
 
 async def _form(request: Request) -> dict[str, list[str]]:

@@ -70,27 +70,27 @@ class Guard:
                 found.setdefault("cache-control", "no-store")
             await send(message)
 
-        refusal = self._refusal(scope, headers)
+        refusal = self._find_refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send_safe)
             return
-        body = await _body(receive) if scope["method"] == "POST" else b""
+        body = await _read_body(receive) if scope["method"] == "POST" else b""
         if body is None:
             await PlainTextResponse("The form is too large.", 413)(scope, receive, send_safe)
             return
 
         read = False
 
-        async def whole() -> Message:
+        async def receive_whole() -> Message:
             nonlocal read
             if read:  # what comes now is the end of the connection, which some answers wait for
                 return await receive()
             read = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self.app(scope, whole, send_safe)
+        await self.app(scope, receive_whole, send_safe)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    def _find_refusal(self, scope: Scope, headers: Headers) -> Response | None:
         host = headers.get("host", "")
         if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > MAX_URL_BYTES:
             return PlainTextResponse("The address is too long.", 414)
@@ -99,7 +99,7 @@ class Guard:
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("Only GET and POST.", 405)
         if self.token and not self._knows_token(scope, headers):
-            return self._welcome(scope)
+            return self._admit_browser(scope)
         if scope["method"] == "POST":
             if headers.get("origin") != f"{scope['scheme']}://{host}":
                 return PlainTextResponse("This form was not sent from this server's own page.", 403)
@@ -124,26 +124,26 @@ class Guard:
 
     def _knows_token(self, scope: Scope, headers: Headers) -> bool:
         cookies = cookie_parser(headers.get("cookie", ""))
-        return self._same(cookies.get(_cookie(scope), ""))
+        return self._is_token(cookies.get(_name_cookie(scope), ""))
 
-    def _welcome(self, scope: Scope) -> Response:
+    def _admit_browser(self, scope: Scope) -> Response:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["method"] != "GET" or not self._same(given):
+        if scope["method"] != "GET" or not self._is_token(given):
             return PlainTextResponse("Open the address with the token that vgbench printed when it started.", 403)
         answer = HTMLResponse(_WELCOME)
-        answer.set_cookie(_cookie(scope), self.token, httponly=True, samesite="strict", path="/")
+        answer.set_cookie(_name_cookie(scope), self.token, httponly=True, samesite="strict", path="/")
         return answer
 
-    def _same(self, given: str) -> bool:
+    def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), self.token.encode())
 
 
-def _cookie(scope: Scope) -> str:
+def _name_cookie(scope: Scope) -> str:
     """Name of the token's cookie: cookies know no ports, so two servers of one machine must not share it."""
     return f"{COOKIE_TOKEN}_{(scope.get('server') or ('', 0))[1]}"
 
 
-async def _body(receive: Receive) -> bytes | None:
+async def _read_body(receive: Receive) -> bytes | None:
     """The whole body, or None where it is larger than allowed."""
     data = bytearray()
     while True:

@@ -70,7 +70,7 @@ class Shape:
 def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool) -> list[dict[str, Any]]:
     """Address, size in pixels, words and (after the answer) marks of each image."""
     item = session.show(assignment).item
-    marks = _marks(item) if with_marks else [[] for _ in item.images]
+    marks = _read_marks(item) if with_marks else [[] for _ in item.images]
     found = []
     for k in range(len(item.images)):
         width, height = image_size(session.read_image(assignment, k), f"item {item.id}, image {k + 1}")
@@ -80,7 +80,7 @@ def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool
                 "number": k + 1,
                 "width": width,
                 "height": height,
-                "shapes": [shape for mark in marks[k] for shape in _shapes(mark, width)],
+                "shapes": [shape for mark in marks[k] for shape in _make_shapes(mark, width)],
                 "font": width * _LABEL,
                 "radius": max(3.0, width / 100),
             }
@@ -92,10 +92,10 @@ def make_answer_page(session: ReviewSession, assignment: Assignment) -> dict[str
     """What the page of the blind answer shows; nothing in it depends on the right answer."""
     item = session.show(assignment).item
     return {
-        **_frame(session, assignment),
-        **_question(item),
+        **_describe_place(session, assignment),
+        **_describe_question(item),
         "images": list_images(session, assignment, False),
-        "choices": _choices(item),
+        "choices": _list_choices(item),
     }
 
 
@@ -105,8 +105,8 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
     given = session.require_answer(assignment)
     line = session.find_line(assignment, "verdict")
     return {
-        **_frame(session, assignment),
-        **_question(item),
+        **_describe_place(session, assignment),
+        **_describe_question(item),
         "images": list_images(session, assignment, True),
         "options": [(letter, text, letter == item.answer) for letter, text in zip(LETTERS, item.options, strict=False)],
         "right_answer": item.answer,
@@ -121,7 +121,7 @@ def make_reveal_page(session: ReviewSession, assignment: Assignment) -> dict[str
     }
 
 
-def _frame(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
+def _describe_place(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
     before = session.find_previous(assignment)
     return {
         "reviewer": session.name,
@@ -133,7 +133,7 @@ def _frame(session: ReviewSession, assignment: Assignment) -> dict[str, Any]:
     }
 
 
-def _question(item: Item) -> dict[str, Any]:
+def _describe_question(item: Item) -> dict[str, Any]:
     return {
         "question": item.question,
         "context": item.context,
@@ -144,7 +144,7 @@ def _question(item: Item) -> dict[str, Any]:
     }
 
 
-def _choices(item: Item) -> list[dict[str, str]]:
+def _list_choices(item: Item) -> list[dict[str, str]]:
     if item.question_type == "judgment":
         words = (word("answer.yes"), word("answer.no"))
         return [{"value": w, "letter": "", "text": w, "keys": w[0].lower()} for w in words]
@@ -154,7 +154,7 @@ def _choices(item: Item) -> list[dict[str, str]]:
     ]
 
 
-def _marks(item: Item) -> list[list[Mark]]:
+def _read_marks(item: Item) -> list[list[Mark]]:
     found: list[list[Mark]] = []
     if item.task in tasks.names():
         with suppress(VGBenchError, LookupError, TypeError, ValueError):  # evidence that another program wrote
@@ -162,7 +162,7 @@ def _marks(item: Item) -> list[list[Mark]]:
     return found if len(found) == len(item.images) else [[] for _ in item.images]
 
 
-def _shapes(mark: Mark, width: int) -> list[Shape]:
+def _make_shapes(mark: Mark, width: int) -> list[Shape]:
     points = mark.points_px
     if not points:
         return []
@@ -170,20 +170,20 @@ def _shapes(mark: Mark, width: int) -> list[Shape]:
     at = (points[0][0], points[1][1]) if mark.kind == "rect" else points[0]
     size = width * _LABEL
     at = (at[0], at[1] + (1.1 * size if mark.kind == "rect" else -0.5 * size))
-    place = _placed(mark.label, at, width, size)
+    place = _place_label(mark.label, at, width, size)
     if mark.kind == "point":
         dots = [Shape("circle", (point,), mark.right, "", "start", point) for point in points]
         return [*dots[:-1], Shape("circle", (points[-1],), mark.right, mark.label, *place)]
     kind = "rect" if mark.kind == "rect" else "polyline"
-    return [Shape(kind, _corners(points) if kind == "rect" else points, mark.right, mark.label, *place)]
+    return [Shape(kind, _list_corners(points) if kind == "rect" else points, mark.right, mark.label, *place)]
 
 
-def _corners(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+def _list_corners(points: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
     (x1, y1), (x2, y2) = points[:2]
     return (x1, y1), (x2, y1), (x2, y2), (x1, y2)
 
 
-def _placed(label: str, at: tuple[float, float], width: int, size: float) -> tuple[str, tuple[float, float]]:
+def _place_label(label: str, at: tuple[float, float], width: int, size: float) -> tuple[str, tuple[float, float]]:
     """Anchor and place of a label so that it stays inside the image's width and top."""
     long = len(label) * size * _GLYPH
     x, y = at[0], max(at[1], 1.1 * size)

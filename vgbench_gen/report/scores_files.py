@@ -29,19 +29,19 @@ _LATEX = {
 }  # fmt: skip
 
 
-def value_text(cell: Cell, head: ColumnHead) -> str:
+def format_value(cell: Cell, head: ColumnHead) -> str:
     """The number alone; shares in per cent."""
     return _number(cell.value, head)
 
 
-def interval_text(cell: Cell, head: ColumnHead) -> str:
+def format_interval(cell: Cell, head: ColumnHead) -> str:
     """Its interval, or nothing."""
     if math.isnan(cell.low) or math.isnan(cell.high):
         return ""
     return f"[{_number(cell.low, head)}, {_number(cell.high, head)}]"
 
 
-def partial_text(cell: Cell, head: ColumnHead) -> str:
+def format_denominators(cell: Cell, head: ColumnHead) -> str:
     """Both denominators where they differ, or how many of the questions were asked; else nothing."""
     if head.unit == "usd" or not cell.asked:
         return ""
@@ -65,7 +65,7 @@ def _number(value: float, head: ColumnHead) -> str:
     return f"{value:.3f}" if head.unit == "error" else f"{100 * value:.1f}"
 
 
-def grouped(lines: Sequence[Row]) -> Iterator[tuple[Row, str]]:
+def group_rows(lines: Sequence[Row]) -> Iterator[tuple[Row, str]]:
     """Each line with the heading that stands above it: its group where that begins, else ""."""
     before = ""
     for line in lines:
@@ -73,7 +73,7 @@ def grouped(lines: Sequence[Row]) -> Iterator[tuple[Row, str]]:
         before = line.group
 
 
-def head_text(head: ColumnHead) -> str:
+def format_heading(head: ColumnHead) -> str:
     """The column's head with the number of its questions."""
     return f"{head.name} (n = {head.total:,})" if head.total else head.name
 
@@ -103,12 +103,12 @@ def as_json(found: Comparison) -> dict[str, Any]:
     return plain
 
 
-def json_text(value: Any) -> str:
+def format_json(value: Any) -> str:
     """One text per content."""
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def as_csv(found: Comparison) -> str:
+def format_csv(found: Comparison) -> str:
     """One line per number; shares from 0 to 1."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -122,52 +122,58 @@ def as_csv(found: Comparison) -> str:
                 if not math.isnan(cell.value) or cell.asked:
                     numbers = [cell.value, cell.low, cell.high]
                     writer.writerow(
-                        [table.key, _guarded(line.name), line.kind, head.name, head.unit, *map(_plain, numbers),
-                         cell.n, cell.asked, _plain(cell.value_all), head.total, cell.mark, line.note, line.group]
+                        [table.key, _guard_formula(line.name), line.kind, head.name, head.unit,
+                         *map(_format_number, numbers), cell.n, cell.asked, _format_number(cell.value_all),
+                         head.total, cell.mark, line.note, line.group]
                     )  # fmt: skip
     return out.getvalue()
 
 
-def _plain(value: float) -> str:
+def _format_number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _guarded(name: str) -> str:
+def _guard_formula(name: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
 
 
-def as_markdown(found: Comparison, title: str) -> str:
+def format_markdown(found: Comparison, title: str) -> str:
     """All tables as Markdown."""
-    parts = [f"# {_markdown(title)}", MARKED]
-    parts += [_markdown_table(table) for table in found.tables]
+    parts = [f"# {_escape_markdown(title)}", MARKED]
+    parts += [_format_markdown_table(table) for table in found.tables]
     if found.pairs:
-        parts.append(_markdown_pairs(found.pairs))
+        parts.append(_format_markdown_pairs(found.pairs))
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_table(table: Table) -> str:
-    rows = [["", *(_markdown(head_text(head)) for head in table.columns), "note"], ["---"] * (len(table.columns) + 2)]
-    for line, group in grouped(table.rows):
+def _format_markdown_table(table: Table) -> str:
+    rows = [
+        ["", *(_escape_markdown(format_heading(head)) for head in table.columns), "note"],
+        ["---"] * (len(table.columns) + 2),
+    ]
+    for line, group in group_rows(table.rows):
         if group:
-            rows.append([f"*{_markdown(group)}*", *[""] * (len(table.columns) + 1)])
-        cells = [_markdown_cell(cell, head, line.kind) for head, cell in zip(table.columns, line.cells, strict=True)]
-        rows.append([_markdown(line.name), *cells, _markdown(line.note)])
-    told = f"\n\n{_markdown(table.caption)}" if table.caption else ""
-    return f"## {_markdown(table.title)}{told}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
+            rows.append([f"*{_escape_markdown(group)}*", *[""] * (len(table.columns) + 1)])
+        cells = [
+            _format_markdown_cell(cell, head, line.kind) for head, cell in zip(table.columns, line.cells, strict=True)
+        ]
+        rows.append([_escape_markdown(line.name), *cells, _escape_markdown(line.note)])
+    told = f"\n\n{_escape_markdown(table.caption)}" if table.caption else ""
+    return f"## {_escape_markdown(table.title)}{told}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _markdown_cell(cell: Cell, head: ColumnHead, kind: str) -> str:
-    value = value_text(cell, head)
+def _format_markdown_cell(cell: Cell, head: ColumnHead, kind: str) -> str:
+    value = format_value(cell, head)
     value = f"**{value}**" if cell.mark == "best" else f"*{value}*" if cell.mark == "second" else value
-    partial = partial_text(cell, head)
-    return " ".join(part for part in (value, interval_text(cell, head), f"({partial})" if partial else "") if part)
+    partial = format_denominators(cell, head)
+    return " ".join(part for part in (value, format_interval(cell, head), f"({partial})" if partial else "") if part)
 
 
-def _markdown_pairs(pairs: tuple[ModelPair, ...]) -> str:
+def _format_markdown_pairs(pairs: tuple[ModelPair, ...]) -> str:
     heads = ("first", "second", "n", "difference", "p (scenes)", "only first", "only second", "p (McNemar)", "needed")
     rows = [list(heads), ["---"] * len(heads)]
-    rows += [[_markdown(text) for text in pair_texts(pair)] for pair in pairs]
+    rows += [[_escape_markdown(text) for text in pair_texts(pair)] for pair in pairs]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return f"## Pairs of models\n\n{PAIRS_TOLD}\n\n{table}"
 
@@ -187,82 +193,82 @@ def pair_texts(pair: ModelPair) -> tuple[str, ...]:
         pair.second,
         f"{pair.n:,}",
         f"{100 * found.value:+.1f}{interval}",
-        _p(found.p),
+        _format_p(found.p),
         str(found.only_a),
         str(found.only_b),
-        _p(found.p_mcnemar),
+        _format_p(found.p_mcnemar),
         NONE if math.isinf(found.needed) else f"{found.needed:,.0f}",
     )
 
 
-def _p(value: float) -> str:
+def _format_p(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#&])", r"\\\1", " ".join(text.split()))
 
 
-def as_latex(found: Comparison) -> str:
+def format_latex(found: Comparison) -> str:
     """All tables as LaTeX (packages: booktabs); best bold, second underlined."""
-    return "\n".join(_latex_table(table) for table in found.tables)
+    return "\n".join(_format_latex_table(table) for table in found.tables)
 
 
-def _latex_table(table: Table) -> str:
+def _format_latex_table(table: Table) -> str:
     lines = [
-        f"% {latex(table.key)}",
+        f"% {escape_latex(table.key)}",
         r"\begin{table}",
-        rf"\caption{{{latex(table.title)}. {latex(table.caption)}}}",
+        rf"\caption{{{escape_latex(table.title)}. {escape_latex(table.caption)}}}",
         rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
         r"\toprule",
-        " & ".join(["", *(latex(head.name) for head in table.columns)]) + r" \\",
+        " & ".join(["", *(escape_latex(head.name) for head in table.columns)]) + r" \\",
     ]
     if any(head.total for head in table.columns):
         lines.append(" & ".join(["$n$", *(str(head.total or "") for head in table.columns)]) + r" \\")
     lines.append(r"\midrule")
     kind = "model"
-    for line, group in grouped(table.rows):
+    for line, group in group_rows(table.rows):
         if line.kind != kind:
             lines.append(r"\midrule")
             kind = line.kind
         if group:
-            lines.append(rf"\multicolumn{{{len(table.columns) + 1}}}{{l}}{{\emph{{{latex(group)}}}}} \\")
-        name = latex(line.name) + (rf"\,\textsuperscript{{{latex(line.note)}}}" if line.note else "")
-        cells = [_latex_cell(cell, head) for head, cell in zip(table.columns, line.cells, strict=True)]
+            lines.append(rf"\multicolumn{{{len(table.columns) + 1}}}{{l}}{{\emph{{{escape_latex(group)}}}}} \\")
+        name = escape_latex(line.name) + (rf"\,\textsuperscript{{{escape_latex(line.note)}}}" if line.note else "")
+        cells = [_format_latex_cell(cell, head) for head, cell in zip(table.columns, line.cells, strict=True)]
         lines.append(" & ".join([name, *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _latex_cell(cell: Cell, head: ColumnHead) -> str:
-    value = latex(value_text(cell, head)).replace("∞", r"$\infty$")
+def _format_latex_cell(cell: Cell, head: ColumnHead) -> str:
+    value = escape_latex(format_value(cell, head)).replace("∞", r"$\infty$")
     value = rf"\textbf{{{value}}}" if cell.mark == "best" else rf"\underline{{{value}}}" if cell.mark else value
     if head.unit == "usd" or math.isnan(cell.low) or math.isinf(cell.low) or math.isinf(cell.high):
         return value
-    return rf"{value}\,{{\scriptsize {interval_text(cell, head)}}}"
+    return rf"{value}\,{{\scriptsize {format_interval(cell, head)}}}"
 
 
-def latex(text: str) -> str:
+def escape_latex(text: str) -> str:
     """Text that LaTeX prints as it is."""
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
-def _own_n(cell: Cell, head: ColumnHead) -> str:
+def _format_own_count(cell: Cell, head: ColumnHead) -> str:
     """What a number is over, where its column's head says something else."""
     return f" (n {cell.n:,})" if head.total and cell.n and cell.n != head.total else ""
 
 
-def text_lines(table: Table) -> list[str]:
+def format_text_lines(table: Table) -> list[str]:
     """A table for a terminal: numbers without intervals, `*` at the best, `+` at the second best, and what a number is
     over where that is not what the column's head says."""
     rows = [["", *(head.name for head in table.columns)]]
     marks = {"best": "*", "second": "+", "": ""}
-    notes = [max((len(_own_n(line.cells[k], head)) for line in table.rows), default=0)
+    notes = [max((len(_format_own_count(line.cells[k], head)) for line in table.rows), default=0)
              for k, head in enumerate(table.columns)]  # fmt: skip
-    for line, group in grouped(table.rows):
+    for line, group in group_rows(table.rows):
         if group:
             rows.append([f"({group})", *[""] * len(table.columns)])
         cells = [
-            value_text(cell, head) + marks[cell.mark] + _own_n(cell, head).ljust(width)
+            format_value(cell, head) + marks[cell.mark] + _format_own_count(cell, head).ljust(width)
             for head, cell, width in zip(table.columns, line.cells, notes, strict=True)
         ]
         failed = " (all failed)" if "incomplete: all" in line.note else " (incomplete)"

@@ -17,22 +17,22 @@ from vgbench_gen.evaluation.pooled import UNREADABLE
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.evaluation.tables import BASELINE, ColumnHead, Comparison, Row, Table, split_runs
 from vgbench_gen.report import scores_plots
-from vgbench_gen.report.gallery_images import address_from
+from vgbench_gen.report.gallery_images import make_relative_address
 from vgbench_gen.report.scores_files import (
     MARKED,
     PAIRS_TOLD,
-    as_csv,
     as_json,
-    as_latex,
-    as_markdown,
-    grouped,
-    interval_text,
-    json_text,
+    format_csv,
+    format_denominators,
+    format_interval,
+    format_json,
+    format_latex,
+    format_markdown,
+    format_value,
+    group_rows,
     pair_texts,
-    partial_text,
-    value_text,
 )
-from vgbench_gen.report.scores_wrong import WrongAnswerPages, inline_style, write_wrong
+from vgbench_gen.report.scores_wrong import WrongAnswerPages, make_inline_style, write_wrong
 from vgbench_gen.report.site import make_environment
 from vgbench_gen.store.files import write_bytes
 
@@ -63,22 +63,22 @@ def write_scores_report(report: ScoresReport, folder: Path) -> Path:
     Raises:
         DatasetError: something that is no file stands in the place of one, or replies cannot be read.
     """
-    found = as_json(report.comparison) | {"title": report.title, "notes": warnings(report)}
-    write_bytes(folder / "tables.json", json_text(found).encode())
-    write_bytes(folder / "tables.csv", as_csv(report.comparison).encode())
-    write_bytes(folder / "tables.md", as_markdown(report.comparison, f"Scores on {report.title}").encode())
-    write_bytes(folder / "tables.tex", as_latex(report.comparison).encode())
+    found = as_json(report.comparison) | {"title": report.title, "notes": list_warnings(report)}
+    write_bytes(folder / "tables.json", format_json(found).encode())
+    write_bytes(folder / "tables.csv", format_csv(report.comparison).encode())
+    write_bytes(folder / "tables.md", format_markdown(report.comparison, f"Scores on {report.title}").encode())
+    write_bytes(folder / "tables.tex", format_latex(report.comparison).encode())
     runs = [run for part in split_runs(report.board) for run in part]
     for benchmark in benchmarks.values():
         for name, text in benchmark.files(report.board, runs).items():
             write_bytes(folder / name, text.encode())
     models, _ = split_runs(report.board)
     wrong = write_wrong(report.board, models, report.saved, report.homes, folder, report.title)
-    write_bytes(folder / "index.html", page(report, folder, wrong).encode())
+    write_bytes(folder / "index.html", render_page(report, folder, wrong).encode())
     return folder / "index.html"
 
 
-def warnings(report: ScoresReport) -> list[str]:
+def list_warnings(report: ScoresReport) -> list[str]:
     """What makes a number doubtful, one line each."""
     found = list(report.notes)
     summary = report.comparison.summary
@@ -101,17 +101,17 @@ def warnings(report: ScoresReport) -> list[str]:
     return found
 
 
-def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPages] | None = None) -> str:
+def render_page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPages] | None = None) -> str:
     """The page, whole: no script, styles inside, every text of the data escaped.
 
     answers: pages of wrong answers by name of the run.
     """
-    style, csp = inline_style()
+    style, csp = make_inline_style()
     found = report.comparison
-    keys, undrawn = scores_plots.drawn(found.summary)
+    keys, undrawn = scores_plots.choose_styles(found.summary)
     models, _ = split_runs(report.board)
     folded = {table.key for table in found.parts}
-    sections = [_table(table, table.key in folded) for table in found.tables]
+    sections = [_make_table(table, table.key in folded) for table in found.tables]
     return (
         make_environment()
         .get_template("scores.html.j2")
@@ -119,34 +119,34 @@ def page(report: ScoresReport, folder: Path, answers: Mapping[str, WrongAnswerPa
             csp=csp,
             style=style,
             title=report.title,
-            told=_told(report, models),
+            told=_describe_board(report, models),
             marked=MARKED,
-            floors_told=_floors_told(report.board),
-            warnings=warnings(report),
+            floors_told=_describe_references(report.board),
+            warnings=list_warnings(report),
             sections=sections,
             keys=keys,
             undrawn=undrawn,
             rows=len(found.summary.rows),
-            plots=[scores_plots.dots(table, keys) for table in found.tables if table.key in _PLOTTED],
-            cost=scores_plots.costs(list(report.board.runs.values()), found.summary, keys),
-            confusions=scores_plots.confusions(report.board, models[: scores_plots.MOST]),
+            plots=[scores_plots.plot_dots(table, keys) for table in found.tables if table.key in _PLOTTED],
+            cost=scores_plots.plot_costs(list(report.board.runs.values()), found.summary, keys),
+            confusions=scores_plots.plot_confusions(report.board, models[: scores_plots.MOST]),
             confused=(min(len(models), scores_plots.MOST), len(models)),
             pairs=[pair_texts(pair) for pair in found.pairs],
             pairs_told=PAIRS_TOLD,
-            wrong=_wrong(report, folder, models, answers or {}),
+            wrong=_count_wrong(report, folder, models, answers or {}),
             answers=answers or {},
         )
     )
 
 
-def _told(report: ScoresReport, models: Sequence[BoardRun]) -> str:
+def _describe_board(report: ScoresReport, models: Sequence[BoardRun]) -> str:
     questions = len(report.board.questions)
     scenes = len(set(report.board.scenes))
     plural = "s" if len(models) != 1 else ""
     return f"{len(models)} model{plural} on {questions:,} questions of {scenes:,} scenes."
 
 
-def _floors_told(board: Board) -> str:
+def _describe_references(board: Board) -> str:
     """Where what stands beside the models comes from."""
     found = (
         f"{reference_scores.CONSTANT} and {reference_scores.CHANCE} are computed for every question. "
@@ -156,24 +156,24 @@ def _floors_told(board: Board) -> str:
     return f"{found}." if any("blind" in name for name in board.runs) else f"{found}: nobody was."
 
 
-def _table(table: Table, folded: bool) -> dict[str, Any]:
+def _make_table(table: Table, folded: bool) -> dict[str, Any]:
     return {
         "folded": folded,
         "key": table.key,
         "title": table.title,
         "told": table.caption,
         "heads": [{"name": head.name, "total": f"{head.total:,}" if head.total else ""} for head in table.columns],
-        "lines": [_line(line, table.columns) | {"group": group} for line, group in grouped(table.rows)],
+        "lines": [_make_row(line, table.columns) | {"group": group} for line, group in group_rows(table.rows)],
     }
 
 
-def _line(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
+def _make_row(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
     cells = [
         {
             "label": head.name,
-            "value": "" if math.isnan(cell.value) and not cell.asked else value_text(cell, head),
-            "interval": interval_text(cell, head),
-            "partial": partial_text(cell, head),
+            "value": "" if math.isnan(cell.value) and not cell.asked else format_value(cell, head),
+            "interval": format_interval(cell, head),
+            "partial": format_denominators(cell, head),
             "mark": cell.mark,
             "high": head.name == UNREADABLE and cell.value > UNREADABLE_LIMIT and line.kind == "model",
         }
@@ -182,12 +182,12 @@ def _line(line: Row, heads: Sequence[ColumnHead]) -> dict[str, Any]:
     return {"name": line.name, "kind": line.kind, "note": line.note, "cells": cells}
 
 
-def _wrong(
+def _count_wrong(
     report: ScoresReport, folder: Path, models: Sequence[BoardRun], answers: Mapping[str, WrongAnswerPages]
 ) -> dict[str, Any]:
     """Per model and task how many answers were not right, with a way to see them."""
     galleries = {
-        name: f"{address_from(folder, home / 'gallery')}/index.html"
+        name: f"{make_relative_address(folder, home / 'gallery')}/index.html"
         for name, home in report.homes.items()
         if (home / "gallery" / "index.html").is_file()
     }

@@ -10,7 +10,7 @@ from typing import Any
 from vgbench_gen.evaluation.board import Board, BoardRun, confusion
 from vgbench_gen.evaluation.reference_scores import CONSTANT
 from vgbench_gen.evaluation.tables import BASELINE, Row, Table
-from vgbench_gen.report.scores_files import interval_text, value_text
+from vgbench_gen.report.scores_files import format_interval, format_value
 
 WIDTH, LEFT, RIGHT = 420.0, 8.0, 412.0
 MOST = 8  # models of one plot: four colours with two shapes
@@ -32,7 +32,7 @@ class PlotStyle:
     note: str = ""
 
 
-def drawn(table: Table) -> tuple[list[PlotStyle], list[str]]:
+def choose_styles(table: Table) -> tuple[list[PlotStyle], list[str]]:
     """Whom plots show, of a summary, and which of its rows they do not.
 
     Models by their first number, those asked a part of the questions last, at most `MOST`; then floors that were asked
@@ -50,19 +50,19 @@ def drawn(table: Table) -> tuple[list[PlotStyle], list[str]]:
         (line for line in asked if line.kind == "floor"),
         key=lambda line: (not line.name.startswith(BASELINE), *rank(line)),
     )[: len(_FLOOR_SHAPES)]
-    keys = [_key(line, str(k % 4), _MODEL_SHAPES[k // 4], total) for k, line in enumerate(models)]
-    keys += [_key(line, "floor", shape, total) for line, shape in zip(floors, _FLOOR_SHAPES, strict=False)]
+    keys = [_make_style(line, str(k % 4), _MODEL_SHAPES[k // 4], total) for k, line in enumerate(models)]
+    keys += [_make_style(line, "floor", shape, total) for line, shape in zip(floors, _FLOOR_SHAPES, strict=False)]
     shown = {CONSTANT, *(key.name for key in keys)}
     return keys, [line.name for line in table.rows if line.name not in shown]
 
 
-def _key(line: Row, colour: str, shape: str, total: int) -> PlotStyle:
+def _make_style(line: Row, colour: str, shape: str, total: int) -> PlotStyle:
     asked = line.cells[0].asked
     part = asked < total
     return PlotStyle(line.name, colour, shape, part, f"asked {asked:,} of {total:,}" if part else "")
 
 
-def dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
+def plot_dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
     """A group of rows per column of a table, a row per run: the share with its interval, and the best constant."""
     lines = {line.name: line for line in table.rows}
     groups, y = [], 0
@@ -76,27 +76,28 @@ def dots(table: Table, keys: Sequence[PlotStyle]) -> dict[str, Any]:
                 continue
             cell = line.cells[place]
             if not math.isnan(cell.value):
-                told = f"{key.name}, {head.name}: {value_text(cell, head)} {interval_text(cell, head)} of {cell.n}"
+                told = f"{key.name}, {head.name}: {format_value(cell, head)} {format_interval(cell, head)} of {cell.n}"
                 marks.append(
-                    {"y": y + 6, "x": _x(cell.value), "low": _x(cell.low), "high": _x(cell.high), "key": key,
+                    {"y": y + 6, "x": _place_x(cell.value), "low": _place_x(cell.low), "high": _place_x(cell.high),
+                     "key": key,
                      "told": f"{told} ({key.note})" if key.note else told}
                 )  # fmt: skip
             y += _STEP
         constant = lines[CONSTANT].cells[place].value if CONSTANT in lines else math.nan
         groups.append(
             {"label": f"{head.name} (n = {head.total:,})", "y": top + 14, "top": top + _LABEL - 2, "bottom": y + 2,
-             "marks": marks, "constant": _x(constant)}
+             "marks": marks, "constant": _place_x(constant)}
         )  # fmt: skip
         y += 8
-    ticks = [{"x": _x(value / 100), "label": f"{value} %"} for value in range(0, 101, 25)]
+    ticks = [{"x": _place_x(value / 100), "label": f"{value} %"} for value in range(0, 101, 25)]
     return {"title": table.title, "groups": groups, "height": y + 18, "ticks": ticks, "floor": y}
 
 
-def _x(value: float) -> float | None:
+def _place_x(value: float) -> float | None:
     return round(LEFT + (RIGHT - LEFT) * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
 
 
-def costs(runs: Sequence[BoardRun], summary: Table, keys: Sequence[PlotStyle]) -> dict[str, Any] | None:
+def plot_costs(runs: Sequence[BoardRun], summary: Table, keys: Sequence[PlotStyle]) -> dict[str, Any] | None:
     """Accuracy over the logarithm of what a thousand replies cost; None unless two runs have a price above 0.
 
     keys: whom the legend shows; others are left out.
@@ -122,25 +123,25 @@ def costs(runs: Sequence[BoardRun], summary: Table, keys: Sequence[PlotStyle]) -
         "points": [
             {
                 "x": place(cost),
-                "y": _y(cell.value),
-                "low": _y(cell.low),
-                "high": _y(cell.high),
+                "y": _place_y(cell.value),
+                "low": _place_y(cell.low),
+                "high": _place_y(cell.high),
                 "key": known[name],
-                "told": f"{name}: {value_text(cell, head)} {interval_text(cell, head)}, "
+                "told": f"{name}: {format_value(cell, head)} {format_interval(cell, head)}, "
                 f"{cost:.3g} USD per thousand replies" + (f" ({known[name].note})" if known[name].note else ""),
             }
             for name, cost, cell in sorted(points, key=lambda point: point[1])
         ],
         "columns": [{"x": place(10.0**k), "label": f"{10.0**k:g}"} for k in range(low, high + 1)],
-        "rows": [{"y": _y(value / 100), "label": f"{value}"} for value in range(0, 101, 25)],
+        "rows": [{"y": _place_y(value / 100), "label": f"{value}"} for value in range(0, 101, 25)],
     }
 
 
-def _y(value: float) -> float | None:
+def _place_y(value: float) -> float | None:
     return round(250 - 240 * min(max(value, 0.0), 1.0), 1) if math.isfinite(value) else None
 
 
-def confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, Any]]:
+def plot_confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, Any]]:
     """For each run and kind of answer: how often each truth was answered by what; level: shade by share of the row."""
     found = []
     for kind, title in (("letter", "Letters"), ("yes_no", "Yes and no")):

@@ -22,7 +22,7 @@ from vgbench_gen.evaluation.compare import by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
-from vgbench_gen.report.gallery_images import OWN, address_from
+from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.site import PAGES, make_environment
 from vgbench_gen.store.files import sync_all, write_bytes
 from vgbench_gen.store.media import NAME
@@ -83,8 +83,8 @@ def write_wrong(
     found: dict[str, WrongAnswerPages] = {}
     written: list[Path] = []
     for run in runs:
-        misses = _misses(run, files.get(run.model, ()), homes, places)
-        misses.sort(key=lambda miss: (_part(board.questions[miss.place]), miss.place, miss.row.epoch))
+        misses = _find_misses(run, files.get(run.model, ()), homes, places)
+        misses.sort(key=lambda miss: (_identify_part(board.questions[miss.place]), miss.place, miss.row.epoch))
         if misses:
             paths, found[run.name] = _write(board, run, misses, views, folder, title)
             written += paths
@@ -93,7 +93,7 @@ def write_wrong(
     return found
 
 
-def _misses(
+def _find_misses(
     run: BoardRun,
     files: Sequence[tuple[str, SavedScores]],
     homes: Mapping[str, Path],
@@ -111,32 +111,32 @@ def _misses(
     return found
 
 
-def _part(entry: Entry) -> tuple[str, str]:
+def _identify_part(entry: Entry) -> tuple[str, str]:
     return entry.dataset, entry.task or entry.source
 
 
 def _write(
     board: Board, run: BoardRun, misses: Sequence[_Miss], views: Mapping[str, _View], folder: Path, title: str
 ) -> tuple[list[Path], WrongAnswerPages]:
-    name = _file_name(run.name)
+    name = _name_file(run.name)
     pages = [misses[k : k + PER_PAGE] for k in range(0, len(misses), PER_PAGE)]
     names = [f"{name}.html" if not k else f"{name}-page-{k + 1}.html" for k in range(len(pages))]
-    sizes = Counter(_part(board.questions[miss.place]) for miss in misses)
+    sizes = Counter(_identify_part(board.questions[miss.place]) for miss in misses)
     tasks: dict[tuple[str, str], str] = {}
     for address, page in zip(names, pages, strict=True):
         for miss in page:
-            part = _part(board.questions[miss.place])
+            part = _identify_part(board.questions[miss.place])
             tasks.setdefault(part, f"{quote(address)}#t{len(tasks)}")
     keys: dict[Path, set[ReplyKey]] = defaultdict(set)
     for miss in misses:
-        keys[miss.path].add(_key(miss.row))
+        keys[miss.path].add(_make_key(miss.row))
     excerpts = {path: read_excerpts(path, wanted, CHARS) for path, wanted in keys.items()}
     several = len({dataset for dataset, _ in sizes}) > 1
     parts = [
-        {"name": _part_name(part, several), "n": n, "href": tasks[part]} for part, n in sizes.items()
+        {"name": _name_part(part, several), "n": n, "href": tasks[part]} for part, n in sizes.items()
     ]  # fmt: skip
     outcomes = Counter(miss.row.outcome for miss in misses)
-    style, csp = inline_style("img-src 'self'; ")
+    style, csp = make_inline_style("img-src 'self'; ")
     written = []
     for k, page in enumerate(pages):
         html = (
@@ -156,7 +156,7 @@ def _write(
                 pages=[quote(address) for address in names],
                 here=k,
                 parts=parts,
-                sections=_sections(board, page, excerpts, views, tasks, several),
+                sections=_make_sections(board, page, excerpts, views, tasks, several),
             )
         )
         written.append(folder / names[k])
@@ -164,7 +164,7 @@ def _write(
     return written, WrongAnswerPages(quote(names[0]), len(misses), tasks)
 
 
-def _sections(
+def _make_sections(
     board: Board,
     page: Sequence[_Miss],
     excerpts: Mapping[Path, Mapping[ReplyKey, ReplyExcerpt]],
@@ -176,24 +176,24 @@ def _sections(
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for miss in page:
         entry = board.questions[miss.place]
-        excerpt = excerpts[miss.path].get(_key(miss.row))
-        found[_part(entry)].append(_shown(entry, miss.row, excerpt, views[entry.dataset]))
+        excerpt = excerpts[miss.path].get(_make_key(miss.row))
+        found[_identify_part(entry)].append(_describe_miss(entry, miss.row, excerpt, views[entry.dataset]))
     return [
-        {"name": _part_name(part, several), "anchor": tasks[part].partition("#")[2], "replies": replies}
+        {"name": _name_part(part, several), "anchor": tasks[part].partition("#")[2], "replies": replies}
         for part, replies in found.items()
     ]
 
 
-def _shown(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, view: _View) -> dict[str, Any]:
-    read = "nothing" if row.extracted is None else _value(row.extracted, entry.kind)
-    official = "nothing" if row.official_extracted is None else _value(row.official_extracted, "", _BRIEF)
+def _describe_miss(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, view: _View) -> dict[str, Any]:
+    read = "nothing" if row.extracted is None else _format_value(row.extracted, entry.kind)
+    official = "nothing" if row.official_extracted is None else _format_value(row.official_extracted, "", _BRIEF)
     return {
         "id": clean(entry.id, _SHORT),
-        "href": view.question(entry.id),
+        "href": view.link_question(entry.id),
         "repeat": row.epoch,
         "form": clean(entry.form, _SHORT),
         "task": clean(entry.task or entry.source, _SHORT).replace("_", " "),
-        "truth": _value(entry.truth, entry.kind),
+        "truth": _format_value(entry.truth, entry.kind),
         "read": read,
         "outcome": row.outcome if row.status == "ok" else f"{row.outcome} ({row.status.replace('_', ' ')})",
         "score": f"{row.score:.3g}",
@@ -201,7 +201,7 @@ def _shown(entry: Entry, row: ScoreRow, excerpt: ReplyExcerpt | None, view: _Vie
         "official_read": official,
         "reply": None if excerpt is None else clean(excerpt.text, CHARS),
         "chars": 0 if excerpt is None else excerpt.chars,
-        "images": [] if excerpt is None else view.thumbnails(excerpt.images),
+        "images": [] if excerpt is None else view.link_thumbnails(excerpt.images),
     }
 
 
@@ -213,20 +213,20 @@ class _View:
         self._stores: list[tuple[Path, str]] = []
         self._known: dict[str, str] = {}
         if (home / "gallery" / "index.html").is_file():
-            self._gallery = f"{address_from(folder, home / 'gallery')}/index.html"
+            self._gallery = f"{make_relative_address(folder, home / 'gallery')}/index.html"
             stores = (home / "gallery" / OWN, home / "media")
-            self._stores = [(store, address_from(folder, store)) for store in stores if store.is_dir()]
+            self._stores = [(store, make_relative_address(folder, store)) for store in stores if store.is_dir()]
 
-    def question(self, item_id: str) -> str:
+    def link_question(self, item_id: str) -> str:
         """Address of a question; "" without a gallery."""
         return f"{self._gallery}#item={quote(clean(item_id, _SHORT), safe='')}" if self._gallery else ""
 
-    def thumbnails(self, names: Sequence[str]) -> list[str]:
+    def link_thumbnails(self, names: Sequence[str]) -> list[str]:
         """Addresses of images that are there, the first ones; a name is used as a path only when it is one of ours."""
         ours = [name for name in names if NAME.fullmatch(name)][:_THUMBNAILS]
-        return [address for name in ours if (address := self._image(name))]
+        return [address for name in ours if (address := self._link_image(name))]
 
-    def _image(self, name: str) -> str:
+    def _link_image(self, name: str) -> str:
         if name not in self._known:
             part = f"{name[:2]}/{name}"
             there = (f"{address}/{part}" for store, address in self._stores if (store / part).is_file())
@@ -240,7 +240,7 @@ def clean(text: str, most: int) -> str:
     return _HIDDEN.sub("\N{REPLACEMENT CHARACTER}", cut.replace("\r\n", "\n"))
 
 
-def inline_style(more: str = "") -> tuple[Any, str]:
+def make_inline_style(more: str = "") -> tuple[Any, str]:
     """(styles of pages of scores as markup, the policy that allows them and nothing else, but `more`)."""
     from markupsafe import Markup
 
@@ -250,21 +250,21 @@ def inline_style(more: str = "") -> tuple[Any, str]:
     return Markup(style), policy
 
 
-def _value(value: str | float, kind: str, most: int = _SHORT) -> str:
+def _format_value(value: str | float, kind: str, most: int = _SHORT) -> str:
     return clean(value, most) if isinstance(value, str) else f"{value:.4g}{_UNITS.get(kind, '')}"
 
 
-def _key(row: ScoreRow) -> ReplyKey:
+def _make_key(row: ScoreRow) -> ReplyKey:
     return ReplyKey(row.id, row.rotation, row.epoch, row.stage, row.prompt_set)
 
 
-def _part_name(part: tuple[str, str], several: bool) -> str:
+def _name_part(part: tuple[str, str], several: bool) -> str:
     dataset, task = (clean(text, _SHORT) for text in part)
     name = task.replace("_", " ")
     return f"{dataset}: {name}" if several else name
 
 
-def _file_name(run: str) -> str:
+def _name_file(run: str) -> str:
     """Without suffix; of its own for every run, also on disks that take upper and lower case for the same."""
     plain = re.sub(r"[^a-z0-9.-]+", "_", run.casefold())[:60].strip("._-")
     return f"wrong-{plain}" if plain == run else f"wrong-{plain}-{hash_stably(run, size=4)}"

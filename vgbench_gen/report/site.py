@@ -41,7 +41,7 @@ def make_environment() -> jinja2.Environment:
     return found
 
 
-def data_script(name: str, value: Any) -> bytes:
+def make_data_script(name: str, value: Any) -> bytes:
     """A script file that hands `value` to the page under `name`.
 
     The value is JSON text in a string literal (parsed by `JSON.parse`, so that a key such as `__proto__` is only a
@@ -49,9 +49,8 @@ def data_script(name: str, value: Any) -> bytes:
     not have become null.
     """
     text = json.dumps(replace_non_finite(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return f"(self.VGBENCH_GALLERY=self.VGBENCH_GALLERY||[]).push([{_literal(name)},{_literal(text)}]);\n".encode(
-        "ascii"
-    )
+    pushed = f"{_format_literal(name)},{_format_literal(text)}"
+    return f"(self.VGBENCH_GALLERY=self.VGBENCH_GALLERY||[]).push([{pushed}]);\n".encode("ascii")
 
 
 def replace_non_finite(value: Any) -> Any:
@@ -65,7 +64,7 @@ def replace_non_finite(value: Any) -> Any:
     return value
 
 
-def _literal(text: str) -> str:
+def _format_literal(text: str) -> str:
     quoted = json.dumps(text)
     for character in "<>&":
         quoted = quoted.replace(character, f"\\u{ord(character):04x}")
@@ -116,16 +115,16 @@ class Site:
         self._unsynced.append(path)
         self.written += 1
 
-    def page(self, name: str, template: str, **values: Any) -> None:
+    def write_page(self, name: str, template: str, **values: Any) -> None:
         """Render a template of `pages/` into a page; `root` leads from the page back to the folder."""
         root = "../" * name.count("/")
         self.write(name, make_environment().get_template(template).render(root=root, **values).encode("utf-8"))
 
-    def data(self, name: str, value: Any) -> None:
-        """Write `data/<name>.js` (see `data_script`)."""
-        self.write(f"data/{name}.js", data_script(name, value))
+    def write_data(self, name: str, value: Any) -> None:
+        """Write `data/<name>.js` (see `make_data_script`)."""
+        self.write(f"data/{name}.js", make_data_script(name, value))
 
-    def static(self, names: Iterable[str]) -> None:
+    def copy_static(self, names: Iterable[str]) -> None:
         """Copy files of `pages/` as they are."""
         for name in names:
             self.write(name, (PAGES / name).read_bytes())
