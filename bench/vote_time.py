@@ -18,7 +18,7 @@ from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import replies_path
+from vgbench_gen.evaluation.replies import name_replies_file
 from vgbench_gen.evaluation.reply_lines import SCHEMA
 from vgbench_gen.evaluation.saved import FOLDER as SCORES
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, write_scores
@@ -73,7 +73,7 @@ def _model(folder: Path, ids: list[str], k: int) -> None:
     spec = f"openai:model-{k}-{_SIZES_B[k % len(_SIZES_B)]}B"
     fingerprint = json.loads((folder / "manifest.json").read_text("utf-8"))["fingerprint"]
     header = {"schema": SCHEMA, "dataset": fingerprint, "benchmark": "VGBench", "spec": spec, "model": spec}
-    path = replies_path(folder / REPLIES, spec)
+    path = name_replies_file(folder / REPLIES, spec)
     path.parent.mkdir(exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps(header) + "\n")

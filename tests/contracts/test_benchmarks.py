@@ -13,12 +13,12 @@ import vgbench_gen
 from tests.evaluation.benchmarks import mmsi_files, test_rover, test_salbench
 from tests.evaluation.test_saved import built
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.base import DEFAULT_BENCHMARK, Benchmark, Keeps, Source, benchmark_of, benchmarks
-from vgbench_gen.evaluation.board import Board, ScoreRow, entry_of
-from vgbench_gen.evaluation.layouts import paper_layouts
+from vgbench_gen.evaluation.base import DEFAULT_BENCHMARK, Benchmark, Keeps, Source, benchmarks, find_benchmark
+from vgbench_gen.evaluation.board import Board, ScoreRow, make_entry
+from vgbench_gen.evaluation.layouts import find_paper_layouts
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.scoring import case_of, rules_of, score
+from vgbench_gen.evaluation.scoring import find_rules, make_case, score
 from vgbench_gen.evaluation.tables import TableMaker, compare_models
 
 ROOT = Path(vgbench_gen.__file__).parent
@@ -77,7 +77,7 @@ def items_of(source: Source) -> list[Item]:
 
 def right(item: Item) -> ScoreRow:
     """The row of a reply that is the key."""
-    scored = score(case_of(item), item.answer)
+    scored = score(make_case(item), item.answer)
     return ScoreRow(
         item.id, 0, 0, "", "paper", scored.outcome, scored.reading.status, scored.score, scored.official.score,
         scored.strict, scored.followed, scored.reading.value,
@@ -87,7 +87,7 @@ def right(item: Item) -> ScoreRow:
 def test_questions_are_its_own_and_can_be_asked(name: str, source: Source) -> None:
     items = items_of(source)
     assert items
-    owners = {benchmark_of(item.benchmark) for item in items}
+    owners = {find_benchmark(item.benchmark) for item in items}
     assert owners == {benchmarks[name]}, f"benchmark {name}: expected its scoring rules to own its questions' names"
     options = AskOptions(prompt_set=benchmarks[name].prompt_set)
     asked = [one for _, one in Questions(source, options).walk(options.settings("m"))]
@@ -105,10 +105,10 @@ def test_its_own_truth_is_right_and_nothing_is_not(name: str, source: Source) ->
         assert benchmarks[name].next_step(Path("data"), Path("made"))
         return
     for item in items_of(source):
-        scored = score(case_of(item), item.answer)
+        scored = score(make_case(item), item.answer)
         assert (scored.outcome, scored.score, scored.strict) == ("right", 1.0, 1.0), item.answer
-        assert score(case_of(item), "").outcome == "unreadable"
-        key = rules_of(item.benchmark).answer_key(case_of(item))
+        assert score(make_case(item), "").outcome == "unreadable"
+        key = find_rules(item.benchmark).answer_key(make_case(item))
         assert 0 <= key.chance(len(item.options)) < 1
 
 
@@ -117,9 +117,9 @@ def test_its_questions_stand_in_a_table_of_its_own(name: str, source: Source) ->
         assert benchmarks[name].judge is not None
         return
     items = items_of(source)
-    board = Board(tuple(entry_of(item, "set") for item in items))
+    board = Board(tuple(make_entry(item, "set") for item in items))
     board.add("m", {"set": [right(item) for item in items]})
-    mine = {layout.key for layout in benchmarks[name].layouts if layout in paper_layouts(board)}
+    mine = {layout.key for layout in benchmarks[name].layouts if layout in find_paper_layouts(board)}
     mine |= {table.key for table in benchmarks[name].tables(TableMaker(board, 0))}
     assert mine, f"benchmark {name}: expected a layout or a table for its questions"
     shown = {table.key: table for table in compare_models(board).papers}
@@ -186,7 +186,7 @@ def test_no_other_room_switches_on_a_benchmark() -> None:
 
 
 def test_no_other_room_imports_a_benchmark() -> None:
-    allowed = {"vgbench", "scoring_rules"}  # the hard subset and votes are of built datasets alone
+    allowed = {"vgbench", "list_scoring_rules"}  # the hard subset and votes are of built datasets alone
     found = []
     for path in sorted(ROOT.rglob("*.py")):
         text = path.read_text("utf-8")

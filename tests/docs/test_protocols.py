@@ -35,9 +35,9 @@ CODE = {
     ("Cleaning a reply", "characters kept of the end"): str(clean.MAX_TAIL_CHARS),
     ("Lengths with units", "tolerance of lengths"): str(metrics.DELTA),
     ("Lengths with units", "headline tolerance"): str(metrics.HEADLINE_DELTA),
-    ("Lengths with units", "bounds included"): "inclusive" if metrics.within_factor(2.0, 1.0) else "strict",
+    ("Lengths with units", "bounds included"): "inclusive" if metrics.is_within_factor(2.0, 1.0) else "strict",
     ("Numbers without units", "points of mean relative accuracy"): str(
-        len({metrics.mean_relative_accuracy(100 + error / 10, 100) for error in range(1000)}) - 1
+        len({metrics.compute_mean_relative_accuracy(100 + error / 10, 100) for error in range(1000)}) - 1
     ),
     ("Judge scores", "lowest score"): str(judge_replies.LOW),
     ("Judge scores", "highest score"): str(judge_replies.HIGH),
@@ -75,8 +75,8 @@ def test_every_setting_on_the_page_is_held_to_the_code() -> None:
 def test_the_statuses_and_outcomes_are_those_of_the_code() -> None:
     readings = (outcomes.NOTHING, outcomes.AMBIGUOUS, outcomes.TRUNCATED, outcomes.REFUSAL, outcomes.API_ERROR)
     stated = re.findall(r"^\| `(\w+)` \|[^|]+\| `(\w+)`", SECTIONS["Outcomes"], re.MULTILINE)
-    assert stated == [("ok", outcomes.outcome_of(outcomes.as_answer("B"), 1.0))] + [
-        (reading.status, outcomes.outcome_of(reading, 0.0)) for reading in readings
+    assert stated == [("ok", outcomes.grade_outcome(outcomes.make_answer("B"), 1.0))] + [
+        (reading.status, outcomes.grade_outcome(reading, 0.0)) for reading in readings
     ]
 
 

@@ -18,7 +18,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, replies_path
+from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, name_replies_file
 from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule
@@ -64,7 +64,7 @@ def reply(item: Item, wrong: bool) -> str:
 
 def answer(folder: Path, spec: str, said: Callable[[int, Item], ReplyLine]) -> Path:
     items = load(folder)
-    path = replies_path(folder / "replies", spec)
+    path = name_replies_file(folder / "replies", spec)
     with ReplyWriter(path, Header(dataset_fingerprint(items), "VGBench", spec, spec)) as writer:
         for k, item in enumerate(items):
             writer.append(said(k, item))
@@ -102,7 +102,7 @@ def test_hard_is_what_enough_models_get_wrong(voted: Path) -> None:
     expected = {item.id: k % 5 >= 2 for k, item in enumerate(load(voted))}
     assert {one.id: bool(found.tally.hard[places[one.id]]) for one in found.subjects} == expected
     choice = hard.choose_hard(found, seed=0)
-    report = hard.report_of(found, choice, 0)
+    report = hard.make_report(found, choice, 0)
     folder = hard.write_votes(voted, found, choice, report)
     told = [json.loads(text) for text in (folder / "candidates.jsonl").read_text().splitlines()]
     assert {record["id"] for record in told} == {name for name, is_hard in expected.items() if is_hard}
@@ -149,7 +149,7 @@ def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:
             return line(item, reply(item, True))
         return line(item, texts[k % 4], error="" if k % 4 else "server_error: 500")
 
-    replies_path(voted / "replies", SPECS[0]).unlink()  # a failure would not take the place of an answer
+    name_replies_file(voted / "replies", SPECS[0]).unlink()  # a failure would not take the place of an answer
     path = answer(voted, SPECS[0], said)
     items = load(voted)
     with ReplyWriter(path, Header(dataset_fingerprint(items), "VGBench", SPECS[0], SPECS[0])) as writer:
@@ -300,7 +300,7 @@ def test_what_does_not_fit_is_said(voted: Path, tmp_path: Path, capsys: Capture)
         path.unlink()
     with pytest.raises(DatasetError, match="replies of baselines alone"):
         hard.count_votes(Built(voted), RULE)
-    shutil.copy(replies_path(voted / "replies", "baseline:truth"), voted / "replies" / "again.jsonl")
+    shutil.copy(name_replies_file(voted / "replies", "baseline:truth"), voted / "replies" / "again.jsonl")
     with pytest.raises(ConfigError, match="no reply to prompt set 'final_line'; there are: paper"):
         hard.count_votes(Built(voted), RULE, ["baseline:truth"], wrong=1, large=0, prompt_set="final_line")
 

@@ -14,7 +14,7 @@ from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
 from vgbench_gen.evaluation.options import VISUAL_COT, AskOptions
-from vgbench_gen.evaluation.prompting import _fill, asked, prompt_set, rotations, with_added
+from vgbench_gen.evaluation.prompting import _fill, add_images, find_prompt_set, list_rotations, make_asked
 from vgbench_gen.evaluation.questions import Questions
 
 LETTER = """\
@@ -42,18 +42,18 @@ Question: {{ question }}"""
 )
 def test_each_source_has_its_prompt(sources: tuple[str, ...], question_type: str, start: str) -> None:
     for source in sources:
-        paper = prompt_set("paper").prompt(source, question_type)
+        paper = find_prompt_set("paper").prompt(source, question_type)
         assert paper == start if "{{" in start else paper.startswith(start)
-        assert prompt_set("released").prompt(source, question_type) == paper.replace("****", "**")
+        assert find_prompt_set("released").prompt(source, question_type) == paper.replace("****", "**")
 
 
 @pytest.mark.parametrize("name", ["paper", "released", "final_line"])
 def test_every_prompt_holds_the_question_once(name: str) -> None:
-    found = prompt_set(name)
+    found = find_prompt_set(name)
     assert all(text.count("{{ question }}") == 1 and text.count("{{") == 1 for text in found.prompts.values())
     assert {used for types in found.sources.values() for used in types.values()} == set(found.prompts)
     with pytest.raises(UnknownNameError, match="final_line"):
-        prompt_set("check")
+        find_prompt_set("check")
 
 
 def test_a_question_cannot_fill_slots() -> None:
@@ -81,33 +81,39 @@ def test_frames_of_a_video(total: int, wanted: int, places: list[int]) -> None:
     assert choose_evenly(total, wanted) == places
     video = make_item(images=tuple(f"{k}.jpg" for k in range(total)), input_modality="video")
     options = AskOptions(video_frames=wanted)
-    found = asked(video, options.settings("m"), options)
+    found = make_asked(video, options.settings("m"), options)
     assert [image.k for image in found.images] == places
     assert not found.problem
     # Of what is no video all images are shown.
-    still = asked(replace(video, input_modality="multi-images"), options.settings("m"), options)
+    still = make_asked(replace(video, input_modality="multi-images"), options.settings("m"), options)
     assert len(still.images) == total
 
 
 def test_frames_count_before_the_limit_on_images_and_are_part_of_the_request() -> None:
     video = make_item(images=tuple(f"{k}.jpg" for k in range(40)), input_modality="video")
     told = [AskOptions(max_images=8), AskOptions(video_frames=16, max_images=8), AskOptions(video_frames=16)]
-    found = [asked(video, options.settings("m"), options) for options in told]
+    found = [make_asked(video, options.settings("m"), options) for options in told]
     assert [one.problem.partition(":")[0] for one in found] == ["", "too_many_images", ""]
     assert found[0].digest != found[2].digest
-    other = asked(make_item(), told[0].settings("m"), told[0].model_copy(update={"wrong_images": True}), other=video)
+    other = make_asked(
+        make_item(), told[0].settings("m"), told[0].model_copy(update={"wrong_images": True}), other=video
+    )
     assert [image.k for image in other.images] == choose_evenly(40, 8)
 
 
 def test_only_choices_turn() -> None:
-    assert list(rotations("multi-choice", 4, circular=True)) == [0, 1, 2, 3]
-    assert list(rotations("multi-choice", 4, circular=False)) == list(rotations("judgment", 2, circular=True)) == [0]
+    assert list(list_rotations("multi-choice", 4, circular=True)) == [0, 1, 2, 3]
+    assert (
+        list(list_rotations("multi-choice", 4, circular=False))
+        == list(list_rotations("judgment", 2, circular=True))
+        == [0]
+    )
 
 
 def test_another_drawing_is_another_request() -> None:
     options = AskOptions()
-    plain = asked(make_item(), options.settings("m"), options)
-    first, second = (with_added(plain, VISUAL_COT, [Path(name)]) for name in ("a.png", "b.png"))
+    plain = make_asked(make_item(), options.settings("m"), options)
+    first, second = (add_images(plain, VISUAL_COT, [Path(name)]) for name in ("a.png", "b.png"))
     assert first.question == second.question
     assert len({plain.digest, first.digest, second.digest}) == 3
 

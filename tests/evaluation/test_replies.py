@@ -15,12 +15,12 @@ from vgbench_gen.evaluation.replies import (
     ReplyLine,
     ReplyWriter,
     append,
-    line_at,
+    name_replies_file,
     read_answered,
     read_excerpts,
+    read_line_at,
     read_replies,
     read_stored,
-    replies_path,
 )
 
 HEADER = Header("f1", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "paper"}, "0.1.0")
@@ -143,11 +143,11 @@ def test_file_names_tell_models_apart(tmp_path: Path) -> None:
         "hf:../../etc",
         "a:" + "b" * 300,
     ]
-    names = [replies_path(tmp_path, spec).name for spec in specs]
+    names = [name_replies_file(tmp_path, spec).name for spec in specs]
     assert names[0] == "openai_gpt-4o.jsonl"
     assert len({name.casefold() for name in names}) == len(specs)
     assert all(
-        replies_path(tmp_path, spec).parent == tmp_path and len(name) < 100
+        name_replies_file(tmp_path, spec).parent == tmp_path and len(name) < 100
         for spec, name in zip(specs, names, strict=True)
     )
 
@@ -177,7 +177,7 @@ def test_replies_at_several_settings_lie_side_by_side(tmp_path: Path) -> None:
     answered = read_answered(path, warm)
     assert answered.active[ReplyKey("a")] == "w-a"
     assert set(answered.at[ReplyKey("a")]) == {"d-a", "w-a"}
-    assert line_at(path, answered.at[ReplyKey("a")]["d-a"]).response == "cold"
+    assert read_line_at(path, answered.at[ReplyKey("a")]["d-a"]).response == "cold"
     assert read_excerpts(path, {ReplyKey("a")}, 2)[ReplyKey("a")].text == "co"
 
 

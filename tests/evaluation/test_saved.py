@@ -16,8 +16,8 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import saved
 from vgbench_gen.evaluation.base import Source, benchmarks
-from vgbench_gen.evaluation.prompting import question_digest, rotated
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, replies_path
+from vgbench_gen.evaluation.prompting import digest_question, rotate_options
+from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file
 from vgbench_gen.evaluation.saved import SavedScores, ScoreHeader, read_scores, score_source, write_scores
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
 from vgbench_gen.store.media import MediaStore
@@ -52,13 +52,13 @@ def items_of(source: Source) -> list[Item]:
 
 
 def reply(item: Item, response: str | None, rotation: int = 0, **more: Any) -> ReplyLine:
-    digest = question_digest(item, rotation, "paper") + "0123456789abcdef"
+    digest = digest_question(item, rotation, "paper") + "0123456789abcdef"
     given: dict[str, Any] = {"request_digest": digest, "rotation": rotation} | more
     return ReplyLine(item.id, item.benchmark, "m", response=response, **given)
 
 
 def write(source: Source, *lines: ReplyLine, spec: str = SPEC, fingerprint: str = "") -> Path:
-    path = replies_path(source.folder / "replies", spec)
+    path = name_replies_file(source.folder / "replies", spec)
     with ReplyWriter(
         path, Header(fingerprint or source.fingerprint, "VGBench", spec, spec.partition(":")[2])
     ) as writer:
@@ -108,7 +108,7 @@ def test_no_answer_at_the_end_of_the_room_is_cut_off(tmp_path: Path) -> None:
 def test_every_order_of_the_options_is_scored_by_its_own_letters(tmp_path: Path) -> None:
     source = built(tmp_path)
     item = items_of(source)[0]
-    write(source, *(reply(item, rotated(item, k).answer, k) for k in range(4)), reply(item, "B", 0, epoch=1))
+    write(source, *(reply(item, rotate_options(item, k).answer, k) for k in range(4)), reply(item, "B", 0, epoch=1))
     (found,) = score_source(source)
     assert [(one.rotation, one.score) for one in found.rows] == [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (0, 1.0)]
     assert [one.extracted for one in found.rows] == ["B", "A", "D", "C", "B"]

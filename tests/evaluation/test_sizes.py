@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.evaluation.sizes import REGISTRY, UNKNOWN, size_billions, sizes
+from vgbench_gen.evaluation.sizes import REGISTRY, UNKNOWN, find_size_billions, read_sizes
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from vgbench_gen.evaluation.sizes import REGISTRY, UNKNOWN, size_billions, sizes
     ],
 )  # fmt: skip
 def test_sizes_by_registry_then_by_name(model: str, billions: float | None) -> None:
-    assert size_billions(model) == billions
+    assert find_size_billions(model) == billions
 
 
 def test_all_voting_models_of_the_paper_are_listed() -> None:
@@ -30,14 +30,14 @@ def test_all_voting_models_of_the_paper_are_listed() -> None:
         "Kimi-VL-3B", *(f"Qwen2.5-VL-{n}B" for n in (7, 32, 72)), "LLaVA-OneVision-7B", "LLaVA-OneVision-72B",
         "LLaMA-3.2V-11B", "LLaMA-3.2V-CoT", "SpaceQwen2.5VL-3B",
     )  # fmt: skip
-    found = [size_billions(name) for name in names]
+    found = [find_size_billions(name) for name in names]
     assert len(names) == 19
     assert found == [1, 4, 8, 38, 78, 1, 8, 14, 38, 78, 3, 7, 32, 72, 7, 72, 11, 11, 3]
     assert sum(size is not None and size >= 32 for size in found) == 7
 
 
 def test_groups_of_tables() -> None:
-    registry = sizes(REGISTRY)
+    registry = read_sizes(REGISTRY)
     ids = ("InternVL3-1B", "InternVL3-8B", "x-20b", "Qwen2.5-VL-32B", "gpt-4o")
     names = [registry.group(name) for name in ids]
     assert [place for place, _ in names] == [0, 1, 2, 3, 4]
@@ -50,7 +50,7 @@ def test_a_wrong_registry_is_named(tmp_path: Path) -> None:
     path = tmp_path / "sizes.toml"
     path.write_text('groups = [0]\n[models]\n"a" = -1\n')
     with pytest.raises(ConfigError, match=r"models\.a: found -1"):
-        sizes(path)
+        read_sizes(path)
     path.write_text('[models]\n"a" = "big"\n')
     with pytest.raises(ConfigError, match=r"models\.a"):
-        sizes(tmp_path / "." / ".." / tmp_path.name / "sizes.toml")
+        read_sizes(tmp_path / "." / ".." / tmp_path.name / "sizes.toml")

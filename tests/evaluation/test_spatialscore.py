@@ -13,9 +13,9 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import NamesImages, benchmarks
 from vgbench_gen.evaluation.benchmarks.spatialscore.questions import Published
-from vgbench_gen.evaluation.board import entry_of
-from vgbench_gen.evaluation.prompting import full_text, prompt_set
-from vgbench_gen.evaluation.scoring import case_of, score
+from vgbench_gen.evaluation.board import make_entry
+from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text
+from vgbench_gen.evaluation.scoring import make_case, score
 
 BOX = "Which is closer?\n(A) door\n(B) lamp\nThe coordinates of bounding boxes are: red: [1, 2]"
 
@@ -86,19 +86,19 @@ def test_rows_become_questions_and_what_is_wrong_is_told(tmp_path: Path) -> None
     # Copies are one truth, so a limit draws them together and scores can count them once.
     assert items[2].group_id == items[3].group_id
     assert (items[1].source, items[1].scene_id) == ("scannet", "scene0011_00")
-    assert entry_of(items[3]).origin_id == "NF7XUVPP-flip"
+    assert make_entry(items[3]).origin_id == "NF7XUVPP-flip"
 
 
 def test_questions_are_asked_word_for_word_and_every_truth_scores(tmp_path: Path) -> None:
     source = benchmarks["spatialscore"].open(file_of(tmp_path, rows()))
-    words = prompt_set("paper")
+    words = find_prompt_set("paper")
     for one, published in zip(source.rows(), rows(), strict=False):
         item = source.item(one.row)
-        assert full_text(item, words) == published["question"]
-        scored = score(case_of(item), published["answer"])
+        assert make_full_text(item, words) == published["question"]
+        scored = score(make_case(item), published["answer"])
         assert (scored.score, scored.official.score) == (1, 1)
     # Its own rule for numbers of VSI-Bench: from half to twice, inclusive; official is the script's MRA.
-    number = score(case_of(source.item(1)), "6.8")
+    number = score(make_case(source.item(1)), "6.8")
     assert (number.score, number.official.score) == (1, 0)
 
 

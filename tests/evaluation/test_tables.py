@@ -17,9 +17,9 @@ from tests.store.examples import make_item
 from vgbench_gen.evaluation import reference_scores
 from vgbench_gen.evaluation.benchmarks.spatialscore.tables import SOURCES, SPATIALSCORE
 from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
-from vgbench_gen.evaluation.board import Board, ScoreRow, confusion, content_of
+from vgbench_gen.evaluation.board import Board, ScoreRow, count_confusion, digest_content
 from vgbench_gen.evaluation.cells import Cell, Cells
-from vgbench_gen.evaluation.layouts import paper_layouts
+from vgbench_gen.evaluation.layouts import find_paper_layouts
 from vgbench_gen.evaluation.tables import Comparison, Table, compare_models
 from vgbench_gen.report.scores_files import BESIDE, group_rows
 
@@ -103,12 +103,12 @@ def test_copies_of_a_question_count_once() -> None:
 
 def test_content_is_all_that_is_seen_and_the_answer() -> None:
     item = make_item(0, ["a.jpg", "b.jpg"])
-    assert content_of(replace(item, id="other", index=7, benchmark="BLINK")) == content_of(item)
+    assert digest_content(replace(item, id="other", index=7, benchmark="BLINK")) == digest_content(item)
     changes: list[dict[str, Any]] = [
         {"question": "x"}, {"context": "x"}, {"options": item.options[::-1]}, {"answer": "C"},
         {"images": ("b.jpg", "a.jpg")}, {"images": ("a.jpg",)}, {"options": (), "context": item.options[0]},
     ]  # fmt: skip
-    assert len({content_of(item), *(content_of(replace(item, **change)) for change in changes)}) == 8
+    assert len({digest_content(item), *(digest_content(replace(item, **change)) for change in changes)}) == 8
 
 
 def test_models_stand_in_groups_of_size() -> None:
@@ -150,7 +150,7 @@ def test_prompt_sets_and_controls_are_runs_of_their_own() -> None:
         "m": "model", "m (final_line)": "model", "m (blind)": "floor", "best constant": "floor",
         "uniform guess": "floor",
     }  # fmt: skip
-    assert confusion(made, made.runs["m (blind)"], np.array([True, True])) == {"A": {"B": 1}}
+    assert count_confusion(made, made.runs["m (blind)"], np.array([True, True])) == {"A": {"B": 1}}
 
 
 def test_baselines_stand_beside_models_and_are_compared_where_they_are_alone() -> None:
@@ -193,7 +193,7 @@ def test_every_question_of_the_paper_has_one_column() -> None:
         "Overall", "Homo.", "Pose-Est.", "Camera", "3D-Recon.", "Distance", "Depth", "Tracking", "Obj-Pos."
     ]  # fmt: skip
     assert [[c.head for c in VGBENCH.columns[1:] if c.wanted(one)] for one in entries] == [[head] for head in ORIGINS]
-    assert [layout.key for layout in paper_layouts(Board(tuple(entries)))] == ["vgbench"]
+    assert [layout.key for layout in find_paper_layouts(Board(tuple(entries)))] == ["vgbench"]
 
 
 def test_sources_by_their_own_metric() -> None:
@@ -226,9 +226,9 @@ def test_sources_by_their_own_metric() -> None:
 def test_constant_numbers_stay_in_their_task() -> None:
     entries = [depth("a", 1.0), depth("b", 1.1), depth("c", 9.0, task="object_distance"), entry("d"), entry("e")]
     entries.append(entry("f", truth="C"))
-    credit = reference_scores.constant_scores(Board(tuple(entries)), np.array([True] * 5 + [False]))
+    credit = reference_scores.score_constant(Board(tuple(entries)), np.array([True] * 5 + [False]))
     np.testing.assert_array_equal(credit, [1, 1, 1, 1, 1, np.nan])
-    assert reference_scores.chance_scores(Board(tuple(entries))).sum() == 0.75
+    assert reference_scores.score_chance(Board(tuple(entries))).sum() == 0.75
 
 
 @given(st.lists(st.sampled_from((0.0, 0.5, 1.0, None)), min_size=1, max_size=12), st.randoms())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.store.examples import make_item, textured
 from vgbench_gen.evaluation.base import HasTexts, benchmarks
-from vgbench_gen.evaluation.prompting import question_digest
-from vgbench_gen.evaluation.scoring import case_of
+from vgbench_gen.evaluation.prompting import digest_question
+from vgbench_gen.evaluation.scoring import make_case
 from vgbench_gen.importers.base import ASKED
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import encode_jpeg
@@ -32,8 +32,8 @@ def test_texts_ask_and_score_as_whole_items_do(tmp_path: Path) -> None:
     whole = [source.item(row.row) for row in source.rows()]
     for short, item in zip(read, whole, strict=True):
         assert short.id == item.id
-        assert case_of(short) == case_of(item)
+        assert make_case(short) == make_case(item)
         for rotation in range(len(item.options)):
-            assert question_digest(short, rotation, "paper") == question_digest(item, rotation, "paper")
+            assert digest_question(short, rotation, "paper") == digest_question(item, rotation, "paper")
     assert [bool(item.evidence) for item in read] == [False, True]
     assert [bool(item.evidence) for item in whole] == [True, True]

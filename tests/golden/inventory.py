@@ -88,9 +88,9 @@ def _plugins() -> Names:
 
 
 def _baselines() -> list[str]:
-    from vgbench_gen.evaluation.baselines import baseline_names
+    from vgbench_gen.evaluation.baselines import list_baselines
 
-    return baseline_names()
+    return list_baselines()
 
 
 def _program() -> Names:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.importers.hub import hub_image, imported, write_parquet
 from vgbench_gen.core.errors import DatasetError
-from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
+from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text, rotate_options
 from vgbench_gen.importers.base import ASKED, ORIGIN, importers
 
 QUESTION = "How many fingers are in front of the bathtub?"
@@ -63,9 +63,9 @@ def test_five_tasks_count_for_spatialscore_and_the_sixth_is_blinks_own(tmp_path:
         **dict.fromkeys(TASKS, 1), "Visual_Correspondence": 2, "Multi-view_Reasoning": 3
     }  # fmt: skip
     # The words asked are the published ones; turned, the options change places in them.
-    words = prompt_set("paper")
-    assert full_text(first, words) == PROMPT
-    assert full_text(rotated(first, 1), words).endswith("(A) 3\n(B) 2\n(C) 5\n(D) 4")
+    words = find_prompt_set("paper")
+    assert make_full_text(first, words) == PROMPT
+    assert make_full_text(rotate_options(first, 1), words).endswith("(A) 3\n(B) 2\n(C) 5\n(D) 4")
 
 
 def test_missing_tasks_and_columns_are_named(tmp_path: Path) -> None:

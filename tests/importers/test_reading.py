@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from tests.importers.source_files import photo
-from vgbench_gen.evaluation.prompting import full_text, prompt_set, rotated
+from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text, rotate_options
 from vgbench_gen.importers._files import Place, RowError
 from vgbench_gen.importers._reading import SourceReader, make_item
 from vgbench_gen.importers._words import QuestionWords, find_options, lettered_words, parse_measure, plain_words
@@ -61,12 +61,12 @@ def asked(words: QuestionWords, answer: str = "B") -> SourceRow:
 @pytest.mark.parametrize("text", [COLOURS, INLINE, MATRICES])
 def test_a_model_is_asked_word_for_word_and_in_turned_order_at_the_same_places(text: str) -> None:
     item = make_item(asked(find_options(text)), name="X", benchmark="X", source="X", images=("a.jpg",), index=0)
-    words = prompt_set("paper")
-    assert full_text(item, words) == text
-    turned = rotated(item, 1)
+    words = find_prompt_set("paper")
+    assert make_full_text(item, words) == text
+    turned = rotate_options(item, 1)
     assert turned.options == item.options[1:] + item.options[:1]
     assert turned.answer == "A"
-    again = find_options(full_text(turned, words))
+    again = find_options(make_full_text(turned, words))
     assert (again.options, again.lead, again.tail) == (turned.options, item.question, item.context)
 
 

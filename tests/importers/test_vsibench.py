@@ -10,8 +10,8 @@ import pytest
 from tests.importers.hub import imported, video, write_parquet, write_photo, write_zip
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import asked, full_text, prompt_set, rotated
-from vgbench_gen.evaluation.scoring import case_of, score
+from vgbench_gen.evaluation.prompting import find_prompt_set, make_asked, make_full_text, rotate_options
+from vgbench_gen.evaluation.scoring import make_case, score
 from vgbench_gen.importers._files import RowError
 from vgbench_gen.importers._video import read_uniform_frames
 from vgbench_gen.importers.base import ASKED, importers
@@ -51,7 +51,9 @@ def test_numbers_and_choices_about_one_video(tmp_path: Path) -> None:
     assert (count.question_type, count.answer, distance.answer_value) == ("open-ended", "4", (0.4,))
     assert order.evidence[ASKED]["text"] == f"{ORDER} Options: A. toilet, bed, B. bed, toilet"
     assert (order.options, order.answer) == (("toilet, bed", "bed, toilet"), "B")
-    assert full_text(rotated(order, 1), prompt_set("paper")).endswith("Options: A. bed, toilet, B. toilet, bed")
+    assert make_full_text(rotate_options(order, 1), find_prompt_set("paper")).endswith(
+        "Options: A. bed, toilet, B. toilet, bed"
+    )
     assert [item.subcategory for item in found.items] == [
         "Object Counting", "Absolute", "Miscellaneous", "Orientation", "Orientation", "Miscellaneous"
     ]  # fmt: skip
@@ -63,7 +65,7 @@ def test_numbers_and_choices_about_one_video(tmp_path: Path) -> None:
     # Frames 0, 7, 14, … 49 of 50, each of its own grey.
     greys = [float(found.pixels(count, k)[:, 24:, 1].mean()) for k in range(8)]
     np.testing.assert_allclose(greys, [40 + 4 * k for k in (0, 7, 14, 21, 28, 35, 42, 49)], atol=1.5)
-    request = asked(count, AskOptions().settings("m"), AskOptions())
+    request = make_asked(count, AskOptions().settings("m"), AskOptions())
     assert [image.name for image in request.images] == list(count.images)
 
 
@@ -75,7 +77,7 @@ def test_scored_alone_by_mra_and_inside_spatialscore_by_a_factor_of_two(tmp_path
     for published in (False, True):
         [item] = imported("vsi-bench", tmp_path, tmp_path / "media", published).items
         assert len(set(item.images)) == 8
-        scored = score(case_of(item), "1.4")
+        scored = score(make_case(item), "1.4")
         scores.append((item.benchmark, scored.score, scored.official.score))
     # 30 % off: half of the ten tolerances; both scripts grade by them, the paper inside SpatialScore does not.
     assert scores == [("VSI-Bench", 0.5, 0.5), ("SpatialScore/VSI-Bench_8", 1.0, 0.5)]

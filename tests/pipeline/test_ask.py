@@ -25,11 +25,11 @@ from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import question_digest, rotated
+from vgbench_gen.evaluation.prompting import digest_question, rotate_options
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import ReplyLine, read_replies
 from vgbench_gen.evaluation.runner import Run, evaluate, evaluate_all
-from vgbench_gen.evaluation.scoring import case_of, score
+from vgbench_gen.evaluation.scoring import make_case, score
 
 Capture = pytest.CaptureFixture[str]
 
@@ -49,7 +49,7 @@ def lines(run: Run) -> list[ReplyLine]:
 
 
 def scores(run: Run, items: dict[str, Item]) -> list[float]:
-    return [score(case_of(rotated(items[line.id], line.rotation)), line.response).score for line in lines(run)]
+    return [score(make_case(rotate_options(items[line.id], line.rotation)), line.response).score for line in lines(run)]
 
 
 def spec(url: str, model: str = "played") -> str:
@@ -76,9 +76,9 @@ def test_the_truth_scores_100_percent_under_every_rotation(built: Path, items: d
     expected = sum(max(1, len(item.options)) for item in items.values())
     assert (run.total, run.asked, run.complete, len(said)) == (expected, expected, True, expected)
     for line in said:
-        found = score(case_of(rotated(items[line.id], line.rotation)), line.response)
+        found = score(make_case(rotate_options(items[line.id], line.rotation)), line.response)
         assert (found.outcome, found.score, found.official.score) == ("right", 1.0, 1.0)
-        assert line.request_digest.startswith(question_digest(items[line.id], line.rotation, "paper"))
+        assert line.request_digest.startswith(digest_question(items[line.id], line.rotation, "paper"))
 
 
 def test_a_rotation_moves_options_answer_and_images_together(items: dict[str, Item]) -> None:
@@ -90,7 +90,7 @@ def test_a_rotation_moves_options_answer_and_images_together(items: dict[str, It
         shown = item.task in ("homography_to_image", "view_after_motion")
         answers, orders = set(), set()
         for rotation in range(n):
-            turned = rotated(item, rotation)
+            turned = rotate_options(item, rotation)
             at = "ABCD".index(turned.answer)
             answers.add(at)
             if shown:
@@ -107,7 +107,7 @@ def test_a_rotation_moves_options_answer_and_images_together(items: dict[str, It
         assert len(orders) == n
         moved += shown
         with pytest.raises(ConfigError, match="rotation"):
-            rotated(item, n)
+            rotate_options(item, n)
     assert moved > 2
 
 

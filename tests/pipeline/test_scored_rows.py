@@ -11,7 +11,7 @@ import pytest
 
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.evaluation.answers.option_texts import split_options
-from vgbench_gen.evaluation.scoring import Scored, case_of, score
+from vgbench_gen.evaluation.scoring import Scored, make_case, score
 from vgbench_gen.store.dataset import load
 from vgbench_gen.text.render import phrasings, question_types, task_names
 
@@ -37,7 +37,7 @@ def built_rows(reference: tuple[Path, dict[str, str]]) -> list[Item]:
 
 
 def outcome(item: Item, reply: str) -> tuple[str, float]:
-    found = score(case_of(item), reply)
+    found = score(make_case(item), reply)
     return found.outcome, found.score
 
 
@@ -65,7 +65,7 @@ def test_every_task_and_type_is_here(built_rows: list[Item]) -> None:
 def test_the_truth_is_always_right(built_rows: list[Item]) -> None:
     for item in built_rows:
         for asked in phrased(item):
-            found = score(case_of(asked), item.answer)
+            found = score(make_case(asked), item.answer)
             assert said_right(found), (item.id, found)
             assert (found.followed, found.strict) == (True, 1.0)
 
@@ -84,7 +84,7 @@ def test_letters(built_rows: list[Item]) -> None:
                 )
                 for reply in (*replies, text, f"It is {text}"):
                     assert outcome(asked, reply) == expected, (item.id, reply)
-                assert score(case_of(asked), letter).official.score == expected[1]
+                assert score(make_case(asked), letter).official.score == expected[1]
         listed = "\n".join(f"{letter}. {text}" for letter, text in zip(LETTERS, item.options, strict=True))
         assert outcome(item, listed) == ("unreadable", 0.0)
         assert outcome(item, f"{listed}\n{item.answer}") == ("right", 1.0)
@@ -115,7 +115,7 @@ def test_judgments(built_rows: list[Item]) -> None:
                     f"Answer: {said}",
                 ):
                     assert outcome(asked, reply) == expected, (item.id, reply)
-                assert score(case_of(asked), said).official.score == expected[1]
+                assert score(make_case(asked), said).official.score == expected[1]
 
 
 @pytest.mark.parametrize("factor", [2.0, 1.25])
@@ -134,7 +134,7 @@ def test_numbers_just_inside_and_outside_each_tolerance(built_rows: list[Item], 
             for unit, scale in SPELLINGS[item.unit].items():
                 for inside, ratio in ratios:
                     reply = f"{truth * ratio / scale:.9f} {unit}"
-                    found = score(case_of(asked), reply)
+                    found = score(make_case(asked), reply)
                     assert found.measures[f"delta_{factor:g}"] == inside, (item.id, reply)
                     if factor == 2.0:
                         assert (found.score, found.outcome) == (inside, "right" if inside else "wrong")
@@ -168,5 +168,5 @@ def test_replies_that_say_nothing_score_nothing(built_rows: list[Item]) -> None:
     }  # fmt: skip
     for item in built_rows:
         for reply, kind in expected.items():
-            found = score(case_of(item), reply)
+            found = score(make_case(item), reply)
             assert (found.outcome, found.score, found.followed) == (kind, 0.0, False), (item.id, reply)

@@ -23,9 +23,9 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import question_digest
+from vgbench_gen.evaluation.prompting import digest_question
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.scoring import SCORER_VERSION, case_of, score
+from vgbench_gen.evaluation.scoring import SCORER_VERSION, make_case, score
 from vgbench_gen.importers.published import read_published
 from vgbench_gen.publish.export import Export, export, exports
 from vgbench_gen.publish.export_job import Job
@@ -184,7 +184,7 @@ def test_the_exported_task_scores_as_we_do(source: Source, tmp_path: Path) -> No
     for item in items_of(source):
         right = module.results(docs[item.id], [item.answer])
         assert (right["sane"]["score"], right["sane"]["outcome"]) == (1.0, "right"), item.id
-        assert right["sane"]["request_digest"] == question_digest(item, 0, "paper")
+        assert right["sane"]["request_digest"] == digest_question(item, 0, "paper")
         wrong = ["A", "B", "C", "D"][: len(item.options)] if item.options else ["Yes", "No"]
         wrong = ["4.81 m", "1.19 m"] if item.answer == "2.40 meters" else wrong
         wrong = ["1.71 meters", "42 cm"] if item.answer == "0.85 meters" else wrong
@@ -192,7 +192,7 @@ def test_the_exported_task_scores_as_we_do(source: Source, tmp_path: Path) -> No
             if reply != item.answer:
                 assert module.results(docs[item.id], [reply])["sane"]["outcome"] == "wrong", (item.id, reply)
         for reply in REPLIES:
-            ours, theirs = score(case_of(item), reply), module.results(docs[item.id], [reply])
+            ours, theirs = score(make_case(item), reply), module.results(docs[item.id], [reply])
             assert (theirs["sane"]["score"], theirs["sane"]["outcome"]) == (ours.score, ours.outcome), (item.id, reply)
             assert (theirs["official"]["score"], theirs["sane"]["strict"]) == (ours.official.score, ours.strict)
     assert module.results(docs["item0003"], ["4.79 m"])["sane"]["score"] == 1.0

@@ -24,7 +24,7 @@ from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.saved import score_source
-from vgbench_gen.evaluation.scoring import case_of, score
+from vgbench_gen.evaluation.scoring import make_case, score
 from vgbench_gen.publish.export import export
 
 pytestmark = [pytest.mark.harness, pytest.mark.timeout(900)]  # both import for half a minute
@@ -87,7 +87,7 @@ def expected(source: Source, prompts: str, system: bool = False) -> dict[str, di
         if FAILS in words:
             found[item.id] = {"score": 0.0, "official": 0.0, "outcome": "failed"}
             continue
-        scored = score(case_of(item), scripted(words, len(asked.images)))
+        scored = score(make_case(item), scripted(words, len(asked.images)))
         found[item.id] = {"score": scored.score, "official": scored.official.score, "outcome": scored.outcome}
     return found
 

@@ -16,7 +16,7 @@ from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.imported import import_log, logs
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, read_replies, replies_path
+from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, name_replies_file, read_replies
 from vgbench_gen.evaluation.saved import score_source
 from vgbench_gen.publish.export import export
 from vgbench_gen.store.media import MediaStore
@@ -56,7 +56,7 @@ def requests(source: Source) -> Iterator[tuple[str, str, str]]:
 
 def saved(source: Source, spec: str = "scripted:m") -> Path:
     """Our own replies to it: `SAID`, and a failed request in a second epoch."""
-    path = replies_path(source.folder / "replies", spec)
+    path = name_replies_file(source.folder / "replies", spec)
     with ReplyWriter(path, Header(source.fingerprint, source.benchmark, spec, "m")) as writer:
         for (item_id, digest, _), said in zip(requests(source), SAID, strict=True):
             images = tuple({"name": name} for name in source.item(0).images) if item_id == source.item(0).id else ()

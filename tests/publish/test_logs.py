@@ -17,7 +17,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.imported import ImportedLog, import_log, logs
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import asked, question_digest
+from vgbench_gen.evaluation.prompting import digest_question, make_asked
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.saved import score_source
 
@@ -32,14 +32,14 @@ def source(tmp_path: Path) -> Source:
 def sample(item: Item, reply: Any, **changes: Any) -> dict[str, Any]:
     """A line as lmms-eval 0.7.3 writes it; what its scoring says is not read."""
     options = AskOptions()
-    told = {"id": item.id, "request_digest": question_digest(item, 0, "paper"), "prompt_set": "paper", "score": 0.0}
+    told = {"id": item.id, "request_digest": digest_question(item, 0, "paper"), "prompt_set": "paper", "score": 0.0}
     return {
         "doc_id": item.index,
         "target": item.answer,
         "filtered_resps": reply,
         "token_counts": [{"input_tokens": 100, "output_tokens": 10, "reasoning_tokens": 0}],
         "sane": told,
-        "input": asked(item, options.settings(""), options).text,
+        "input": make_asked(item, options.settings(""), options).text,
     } | changes
 
 
@@ -99,7 +99,7 @@ def test_repeats_become_epochs(source: Source, tmp_path: Path) -> None:
 
 def test_only_replies_to_these_very_questions(source: Source, tmp_path: Path) -> None:
     item = items_of(source)
-    digest = question_digest(item[0], 0, "paper")
+    digest = digest_question(item[0], 0, "paper")
     other = sample(item[0], "B")["sane"] | {"request_digest": "0" * 16}
     bare = {"id": item[0].id}
     path = samples(
@@ -133,7 +133,7 @@ def predictions(source: Source, replies: dict[str, Any]) -> list[dict[str, Any]]
     rows = []
     for item in items_of(source):
         if item.id in replies:
-            record = {"id": item.id, "request_digest": question_digest(item, 0, "paper"), "prompt_set": "paper"}
+            record = {"id": item.id, "request_digest": digest_question(item, 0, "paper"), "prompt_set": "paper"}
             told = json.dumps({"name": "vgbench_set", "record": record})
             rows.append({"index": item.id, "question": "…", "vgbench": told, "prediction": replies[item.id]})
     return rows

@@ -24,9 +24,9 @@ def print_requests(questions: Questions, models: list[str], item_id: str, as_jso
     Raises:
         DatasetError: no such question, or its images are missing.
     """
-    from vgbench_gen.evaluation.estimate import image_size_px
+    from vgbench_gen.evaluation.estimate import read_image_size_px
     from vgbench_gen.evaluation.runner import require_images
-    from vgbench_gen.evaluation.visual_cot import both_stages
+    from vgbench_gen.evaluation.visual_cot import make_both_stages
 
     row = questions.by_id(item_id)
     require_images(questions.source, questions.options, [row])
@@ -37,14 +37,14 @@ def print_requests(questions: Questions, models: list[str], item_id: str, as_jso
         for image in asked.images:
             data = questions.source.image(image.item, image.k)
             size = len(data) if isinstance(data, bytes) else data.stat().st_size
-            pictures.append({"name": image.name, "tag": image.tag, "size_px": image_size_px(data), "bytes": size})
+            pictures.append({"name": image.name, "tag": image.tag, "size_px": read_image_size_px(data), "bytes": size})
         shown.append(
             {
                 "key": asked.key._asdict(),
                 "request_digest": asked.digest,
                 "settings": asked.settings.model_dump(mode="json"),
                 "images": pictures,
-                "text": both_stages(asked, drawn_by, image_model) if drawn_by else asked.text,
+                "text": make_both_stages(asked, drawn_by, image_model) if drawn_by else asked.text,
                 "answer": asked.item.answer,
                 "problem": asked.problem,
             }
@@ -85,13 +85,13 @@ def print_estimates(
 
     from vgbench_gen.backends.spec import open_backend
     from vgbench_gen.evaluation.baselines import PREFIX
-    from vgbench_gen.evaluation.estimate import estimate, free
+    from vgbench_gen.evaluation.estimate import estimate, make_free_estimate
 
     found = []
     keyless = sent.model_copy(update={"keyless": True})
     for spec in models:
         if spec.startswith(PREFIX):
-            found.append(free(spec, questions))
+            found.append(make_free_estimate(spec, questions))
             continue
         backend = open_backend(spec, keyless)
         try:

@@ -85,9 +85,9 @@ def evaluate(
     from vgbench_gen.evaluation.options import complete_options
     from vgbench_gen.evaluation.questions import Questions
     from vgbench_gen.evaluation.replies import FOLDER
-    from vgbench_gen.evaluation.visual_cot_models import expanded
+    from vgbench_gen.evaluation.visual_cot_models import expand_models
 
-    chosen = expanded(model, image_model)
+    chosen = expand_models(model, image_model)
     kind = benchmarks[benchmark]
     options = complete_options(options, kind, visual_cot or chosen.visual_cot, generation_prompts)
     source = kind.open(path, images)

@@ -166,10 +166,10 @@ def _read_samples(
 
 
 def _name_file(out: Path, spec: str, repeat: int, repeats: int) -> Path:
-    from vgbench_gen.evaluation.replies import replies_path
+    from vgbench_gen.evaluation.replies import name_replies_file
 
     ending = f".{repeat + 1}" if repeats > 1 else ""
-    return out.with_name(f"{out.stem}.{replies_path(out.parent, spec).stem}{ending}{out.suffix or '.jsonl'}")
+    return out.with_name(f"{out.stem}.{name_replies_file(out.parent, spec).stem}{ending}{out.suffix or '.jsonl'}")
 
 
 def _list_means(means: Mapping[str, Any], agreed: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

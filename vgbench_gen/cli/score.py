@@ -87,10 +87,10 @@ def score(
     from vgbench_gen.cli._options import progress_bars
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log
-    from vgbench_gen.evaluation.saved import holds_replies, score_source
+    from vgbench_gen.evaluation.saved import has_replies, score_source
 
     source, imported, place = benchmarks[benchmark].open(dataset), None, None
-    if replies is not None and not (program or spec) and holds_replies(replies):
+    if replies is not None and not (program or spec) and has_replies(replies):
         place = replies
     elif replies is not None:
         imported = import_log(source, replies, program, spec)
@@ -128,7 +128,7 @@ def _told(saved: SavedScores) -> dict[str, Any]:
     from collections import Counter
 
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-    from vgbench_gen.evaluation.metrics import micro
+    from vgbench_gen.evaluation.metrics import average_micro
 
     counts = Counter(row.outcome for row in saved.rows)
     # Controls and other orders of the options are questions of their own, for `vgbench compare`.
@@ -143,8 +143,8 @@ def _told(saved: SavedScores) -> dict[str, Any]:
         "averaged": len(rows),
         "outcomes": {outcome: counts[outcome] for outcome in OUTCOMES},
         "ignored": dict(saved.header.ignored),
-        "sane": micro(row.score for row in rows) if rows else None,
-        "official": micro(row.official for row in rows) if rows else None,
+        "sane": average_micro(row.score for row in rows) if rows else None,
+        "official": average_micro(row.official for row in rows) if rows else None,
         "differ": sum(row.score != row.official for row in rows),
         **_once(rows),
     }
@@ -154,7 +154,7 @@ def _once(rows: list[ScoreRow]) -> dict[str, Any]:
     """Both means where copies of one question count once; 0 of them and None where there are no copies."""
     from collections import defaultdict
 
-    from vgbench_gen.evaluation.metrics import macro
+    from vgbench_gen.evaluation.metrics import average_macro
 
     sane: dict[str, list[float]] = defaultdict(list)
     official: dict[str, list[float]] = defaultdict(list)
@@ -164,8 +164,8 @@ def _once(rows: list[ScoreRow]) -> dict[str, Any]:
     copies = len(sane) < len({row.id for row in rows})
     return {
         "distinct": len(sane) if copies else 0,
-        "sane_distinct": macro(sane) if copies else None,
-        "official_distinct": macro(official) if copies else None,
+        "sane_distinct": average_macro(sane) if copies else None,
+        "official_distinct": average_macro(official) if copies else None,
     }
 
 
@@ -189,12 +189,12 @@ def _score_cases(cases: Path, as_json: bool) -> None:
 
 def _summary(tally: CaseTally) -> list[str]:
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-    from vgbench_gen.evaluation.metrics import micro
+    from vgbench_gen.evaluation.metrics import average_micro
 
     n = tally.outcomes.total()
     if not n:
         return ["0 cases scored"]
-    sane, official = (f"{micro(scores):.4f}" if scores else "none" for scores in (tally.sane, tally.official))
+    sane, official = (f"{average_micro(scores):.4f}" if scores else "none" for scores in (tally.sane, tally.official))
     lines = [f"{n} cases scored", f"mean score: sane {sane}, official {official}"]
     lines += [f"{outcome:<11}{tally.outcomes[outcome]:>7} {tally.outcomes[outcome] / n:>7.1%}" for outcome in OUTCOMES]
     unread = ", ".join(f"{status} {tally.statuses[status]}" for status in ("no_answer", "ambiguous", "truncated"))

@@ -114,7 +114,7 @@ def vote(
             progress=progress,
         )
     choice = hard.choose_hard(result, seed, reviewed)
-    report = hard.report_of(result, choice, seed)
+    report = hard.make_report(result, choice, seed)
     votes = source.folder / FOLDER
     lines = format_votes(report)
     if not dry_run:

@@ -81,8 +81,8 @@ class AnswerKey:
         if self.rule == "exact" or isinstance(value, str) or isinstance(truth, str):
             return float(value == truth)
         if self.rule == "mra":
-            return metrics.mean_relative_accuracy(value, truth)
-        return float(metrics.within_factor(value, truth, inclusive=self.rule == "delta_inclusive"))
+            return metrics.compute_mean_relative_accuracy(value, truth)
+        return float(metrics.is_within_factor(value, truth, inclusive=self.rule == "delta_inclusive"))
 
     def measures(self, reading: ParsedAnswer, response: str) -> dict[str, float]:
         """Return every metric of a number by name, so that tables choose without reading again; a miss counts as 0."""
@@ -93,10 +93,10 @@ class AnswerKey:
         value, truth = reading.value, self.truth
         inclusive = self.kind in ("count", "number")
         return {
-            "delta_2": float(metrics.within_factor(value, truth, metrics.DELTA, inclusive)),
-            "delta_1.25": float(metrics.within_factor(value, truth, metrics.HEADLINE_DELTA, inclusive)),
-            "mra": metrics.mean_relative_accuracy(value, truth),
-            "relative_error": metrics.relative_error(value, truth),
+            "delta_2": float(metrics.is_within_factor(value, truth, metrics.DELTA, inclusive)),
+            "delta_1.25": float(metrics.is_within_factor(value, truth, metrics.HEADLINE_DELTA, inclusive)),
+            "mra": metrics.compute_mean_relative_accuracy(value, truth),
+            "relative_error": metrics.compute_relative_error(value, truth),
         }
 
     def official_measures(self, published: OfficialScore) -> dict[str, float]:
@@ -130,18 +130,18 @@ def open_key(case: Case, truth: str, whole_numbers_are_graded: bool = False) -> 
     if not rest:
         unit = found[0].unit
         if unit is not None and unit.kind in units.MEASURES and unit.kind != "area":
-            return measure_key(case, truth, unit.kind)
+            return make_measure_key(case, truth, unit.kind)
         if whole_numbers_are_graded or "." in truth or unit is not None:
-            return number_key(case, truth)
+            return make_number_key(case, truth)
         return AnswerKey("count", CountReader(), found[0].signed)
     if re.fullmatch(r"(?:yes|no|true|false|是|否)\.?", truth, re.IGNORECASE):
-        return yes_no_key(truth)
+        return make_yes_no_key(truth)
     if re.fullmatch(r"\(?[A-Za-z]\)?\.?", truth) and (case.options or parse_options(case.question)):
-        return letter_key(case, truth)
+        return make_letter_key(case, truth)
     return AnswerKey("text", TextReader(), normalize_text(truth))
 
 
-def letter_key(case: Case, truth: str) -> AnswerKey:
+def make_letter_key(case: Case, truth: str) -> AnswerKey:
     """Return the key of a question with lettered options.
 
     Raises:
@@ -156,7 +156,7 @@ def letter_key(case: Case, truth: str) -> AnswerKey:
     return AnswerKey("letter", LetterReader(letters, options), letter, letters=letters)
 
 
-def yes_no_key(truth: str) -> AnswerKey:
+def make_yes_no_key(truth: str) -> AnswerKey:
     """Return the key of a question for yes or no.
 
     Raises:
@@ -168,14 +168,14 @@ def yes_no_key(truth: str) -> AnswerKey:
     return AnswerKey("yes_no", YesNoReader(), found.value)
 
 
-def measure_key(case: Case, truth: str, kind: Kind) -> AnswerKey:
+def make_measure_key(case: Case, truth: str, kind: Kind) -> AnswerKey:
     """Return the key of a question for a length, an angle or another measure with a unit.
 
     Raises:
         CaseError: the truth is none.
     """
     found = find_quantities(prepare_text(truth))
-    asked = units.asked_unit(case.question, (kind,)) if case.question else None
+    asked = units.find_asked_unit(case.question, (kind,)) if case.question else None
     if kind == "length" and asked is None and len(found) == 1 and found[0].unit is None:
         asked = units.METRE  # neither truth nor question says; then a bare number of a reply means the same
     measured = MeasureReader(asked, kind).value(found[0]) if len(found) == 1 else None
@@ -184,13 +184,13 @@ def measure_key(case: Case, truth: str, kind: Kind) -> AnswerKey:
     return AnswerKey(kind, MeasureReader(asked, kind), measured.value, "delta", unit=asked)
 
 
-def number_key(case: Case, truth: str) -> AnswerKey:
+def make_number_key(case: Case, truth: str) -> AnswerKey:
     """Return the key of a question for a number that is judged by how near it is.
 
     Raises:
         CaseError: the truth is none.
     """
-    unit = units.asked_unit(case.question) if case.question else None
+    unit = units.find_asked_unit(case.question) if case.question else None
     reader = CountReader(real=True, unit=unit)
     return AnswerKey("number", reader, number_of(truth, case.question_type), "delta_inclusive", unit=unit)
 

@@ -230,7 +230,7 @@ benchmarks: Registry[Benchmark] = Registry("benchmark", "vgbench_gen.evaluation.
 DEFAULT_BENCHMARK = "vgbench"
 
 
-def benchmark_of(name: str) -> Benchmark | None:
+def find_benchmark(name: str) -> Benchmark | None:
     """Return the benchmark whose scoring rules own a name of `Item.benchmark`; None where nobody does."""
     return next((one for one in benchmarks.values() if one.scoring.owns(name)), None)
 

@@ -25,7 +25,7 @@ from vgbench_gen.core.types import ALPHABET, QUESTION_TYPES, Item
 from vgbench_gen.evaluation import metrics
 from vgbench_gen.evaluation.base import Keeps, Source
 from vgbench_gen.evaluation.prompting import Asked
-from vgbench_gen.evaluation.scoring import rules_of
+from vgbench_gen.evaluation.scoring import find_rules
 from vgbench_gen.quality.questions import Question, read_question
 
 PREFIX = "baseline:"
@@ -52,10 +52,10 @@ class Baseline(abc.ABC):
     @cached_property
     def questions(self) -> list[Question]:
         """All questions with their keys, as the audits see them."""
-        return [read_question(item) for item in all_items(self.source)]
+        return [read_question(item) for item in read_all_items(self.source)]
 
 
-def baseline_names() -> list[str]:
+def list_baselines() -> list[str]:
     """All specs, sorted, without settings."""
     return sorted(PREFIX + name for name in (*_NAMES, _NOISY))
 
@@ -72,9 +72,9 @@ def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
             f"{spec}: found questions that ask for an image, which no baseline draws. Name another model."
         )
     name, _, query = spec.removeprefix(PREFIX).partition("?")
-    if PREFIX + name not in baseline_names():
-        raise UnknownNameError(f"no baseline is called {name!r}. Known: {', '.join(baseline_names())}")
-    settings = _settings(query, spec)
+    if PREFIX + name not in list_baselines():
+        raise UnknownNameError(f"no baseline is called {name!r}. Known: {', '.join(list_baselines())}")
+    settings = _parse_settings(query, spec)
     if name == _NOISY:
         from vgbench_gen.evaluation.noisy import Noise, Noisy
 
@@ -87,7 +87,7 @@ class _Seeded(Config):
     seed: int = Field(ge=0, lt=1 << 63)
 
 
-def _settings(query: str, spec: str) -> dict[str, Any]:
+def _parse_settings(query: str, spec: str) -> dict[str, Any]:
     """Settings of a spec, `a=1&b.c=2`; numbers where they are written as such."""
     found: dict[str, Any] = {}
     for part in filter(None, query.split("&")):
@@ -120,7 +120,7 @@ class Uniform(Baseline):
     @cached_property
     def _others(self) -> Mapping[_Cell, list[str]]:
         found: dict[_Cell, list[str]] = {}
-        for item in all_items(self.source):
+        for item in read_all_items(self.source):
             if item.question_type not in _CLOSED:
                 found.setdefault(_cell(item), []).append(item.answer)
         return found
@@ -132,7 +132,7 @@ class Uniform(Baseline):
             return ALPHABET[int(rng.integers(len(item.options)))]
         if item.question_type == "judgment":
             return ("Yes", "No")[int(rng.integers(2))]
-        drawn = rules_of(item.benchmark).draw_answer(item, rng)
+        drawn = find_rules(item.benchmark).draw_answer(item, rng)
         if drawn is not None:
             return drawn
         others = self._others[_cell(item)]
@@ -152,16 +152,16 @@ class Constant(Baseline):
 
         truths: dict[_Cell, list[str]] = {}
         numbers: dict[_Cell, list[float]] = {}
-        for item in all_items(self.source):
+        for item in read_all_items(self.source):
             cell = _cell(item)
             truths.setdefault(cell, []).append(item.answer)
             if item.question_type == "open-ended" and item.answer_value:
                 numbers.setdefault(cell, []).append(item.answer_value[0])
-        best = {cell: metrics.most_common(answers)[0] for cell, answers in truths.items()}
+        best = {cell: metrics.find_most_common(answers)[0] for cell, answers in truths.items()}
         for cell, values in numbers.items():
             if len(values) == len(truths[cell]) and min(values) > 0 and math.isfinite(sum(values)):
                 value, _ = find_constant_within(np.array(values), metrics.HEADLINE_DELTA)
-                best[cell] = written(value, truths[cell][0])
+                best[cell] = write_number_like(value, truths[cell][0])
         return best
 
     def answer(self, item: Item, asked: Asked) -> str:
@@ -174,10 +174,10 @@ class Blind(Baseline):
 
     @cached_property
     def _answers(self) -> Mapping[str, str]:
-        from vgbench_gen.evaluation.blind_answers import blind_answers
+        from vgbench_gen.evaluation.blind_answers import guess_blind_answers
 
         # Question types that a benchmark brings have no learner.
-        return blind_answers([one for one in self.questions if one.form in QUESTION_TYPES], self.seed)
+        return guess_blind_answers([one for one in self.questions if one.form in QUESTION_TYPES], self.seed)
 
     @cached_property
     def _fallback(self) -> Uniform:
@@ -189,8 +189,8 @@ class Blind(Baseline):
         if found is None:
             return self._fallback.answer(item, asked)
         if item.question_type == "open-ended":
-            return written(float(found), item.answer)
-        return _turned(found, item, asked)
+            return write_number_like(float(found), item.answer)
+        return _turn_letter(found, item, asked)
 
 
 class Solvers(Baseline):
@@ -204,7 +204,7 @@ class Solvers(Baseline):
         """As `Baseline.answer`."""
         if self._latest[0] != item.id:
             self._latest = item.id, self._solved(item)
-        return _turned(self._latest[1], item, asked)
+        return _turn_letter(self._latest[1], item, asked)
 
     def _solved(self, item: Item) -> str:
         from vgbench_gen.quality.solvers.jobs import find_solvers, look
@@ -225,13 +225,13 @@ class Solvers(Baseline):
         return question.options[place] if item.question_type == "judgment" else ALPHABET[place]
 
 
-def written(value: float, like: str) -> str:
+def write_number_like(value: float, like: str) -> str:
     """A number with the unit of another answer."""
     _, _, unit = like.partition(" ")
     return f"{value:.4g} {unit}".rstrip()
 
 
-def _turned(answer: str, item: Item, asked: Asked) -> str:
+def _turn_letter(answer: str, item: Item, asked: Asked) -> str:
     """A letter of the row as built under the rotation in which it is shown."""
     if not answer or item.question_type != "multi-choice" or not asked.key.rotation:
         return answer
@@ -242,7 +242,7 @@ def _cell(item: Item) -> _Cell:
     return item.task, item.question_type, item.ask, item.unit if item.question_type == "open-ended" else ""
 
 
-def all_items(source: Source) -> Iterable[Item]:
+def read_all_items(source: Source) -> Iterable[Item]:
     """Yield all questions whole, with what their answers were found from."""
     return (source.item(row.row) for row in source.rows())
 

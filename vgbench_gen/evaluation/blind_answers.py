@@ -13,7 +13,7 @@ from vgbench_gen.quality.questions import Question, group_by_cell, group_by_scen
 from vgbench_gen.quality.text_only import FEWEST
 
 
-def blind_answers(questions: Sequence[Question], seed: int) -> dict[str, str]:
+def guess_blind_answers(questions: Sequence[Question], seed: int) -> dict[str, str]:
     """Question id -> letter, Yes or No, or a number as text; nothing for cells that are too small to learn from.
 
     Each task and type has its own learners, the forest and the linear one of `quality.text_only`; the one that is right
@@ -25,13 +25,13 @@ def blind_answers(questions: Sequence[Question], seed: int) -> dict[str, str]:
         if len(members) < FEWEST or len(np.unique(groups)) < 2:
             continue
         if cell[1] == "open-ended":
-            found |= _numbers(members, groups, seed)
+            found |= _guess_numbers(members, groups, seed)
         else:
-            found |= _choices(members, groups, seed)
+            found |= _guess_choices(members, groups, seed)
     return found
 
 
-def _choices(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:
+def _guess_choices(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:
     task, form = questions[0].cell
     rows = make_rows(questions)
     fold = split_folds(questions, groups, state_of(seed, task, form, "split_folds", "0"))
@@ -43,7 +43,7 @@ def _choices(questions: Sequence[Question], groups: IntArray, seed: int) -> dict
     return {q.id: ALPHABET[int(part.argmax())] for q, part in zip(questions, np.split(belief, ends), strict=True)}
 
 
-def _numbers(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:
+def _guess_numbers(questions: Sequence[Question], groups: IntArray, seed: int) -> dict[str, str]:
     from sklearn.ensemble import RandomForestRegressor
 
     value = np.array([q.value for q in questions])

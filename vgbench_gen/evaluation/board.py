@@ -13,7 +13,7 @@ import numpy as np
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, FloatArray, IntArray, Item
 from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
-from vgbench_gen.evaluation.scoring import Rule, case_of, rules_of
+from vgbench_gen.evaluation.scoring import Rule, find_rules, make_case
 from vgbench_gen.importers.base import read_origin_index
 
 PAPER = "paper"
@@ -53,13 +53,13 @@ class Entry:
     content: str = ""
 
 
-def entry_of(item: Item, dataset: str = "") -> Entry:
+def make_entry(item: Item, dataset: str = "") -> Entry:
     """What tables need to know of a row.
 
     Raises:
         CaseError: its truth cannot be read.
     """
-    key = rules_of(item.benchmark).answer_key(case_of(item))
+    key = find_rules(item.benchmark).answer_key(make_case(item))
     options = len(item.options) or len(key.letters) if key.kind == "letter" else 0
     return Entry(
         id=item.id,
@@ -82,11 +82,11 @@ def entry_of(item: Item, dataset: str = "") -> Entry:
         chance=key.chance(options),
         origin_id=str(read_origin_index(item)),
         options=options,
-        content=content_of(item),
+        content=digest_content(item),
     )
 
 
-def content_of(item: Item) -> str:
+def digest_content(item: Item) -> str:
     """Digest of words, options, pictures and answer of an item, by which copies of one question are known."""
     said = (item.question, item.context, *item.options, item.answer)
     return hash_stably("content", item.question_type, str(len(said)), *said, *item.images)
@@ -278,7 +278,7 @@ def _run(
         delta_125=means["delta_125"].values,
         mra=means["mra"].values,
         relative_error=means["error"].values,
-        circular=_circular(questions, turned),
+        circular=_score_circular(questions, turned),
         circled=circled,
         made=means["made"].values,
         counts=counts,
@@ -305,7 +305,7 @@ class _Mean:
             return np.asarray(np.where(self._counts > 0, self._sums / self._counts, np.nan))
 
 
-def _circular(questions: Sequence[Entry], turned: Mapping[int, Mapping[int, float]]) -> FloatArray:
+def _score_circular(questions: Sequence[Entry], turned: Mapping[int, Mapping[int, float]]) -> FloatArray:
     found = np.full(len(questions), np.nan)
     for place, rights in turned.items():
         options = questions[place].options
@@ -314,7 +314,7 @@ def _circular(questions: Sequence[Entry], turned: Mapping[int, Mapping[int, floa
     return found
 
 
-def confusion(board: Board, run: BoardRun, mask: BoolArray) -> dict[str, dict[str, int]]:
+def count_confusion(board: Board, run: BoardRun, mask: BoolArray) -> dict[str, dict[str, int]]:
     """Truth -> what was answered -> how often, for letters or yes and no; what is no answer goes by its outcome."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
     for k in np.flatnonzero(mask & run.answered):

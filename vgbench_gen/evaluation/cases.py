@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from vgbench_gen.evaluation.answers.outcomes import to_json_value
-from vgbench_gen.evaluation.base import benchmark_of
+from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
+from vgbench_gen.evaluation.base import find_benchmark
 from vgbench_gen.evaluation.scoring import (
     MAX_RESPONSE_CHARS,
     MAX_TRUTH_CHARS,
     Case,
     CaseError,
     Scored,
-    rules_of,
+    find_rules,
     score,
 )
 
@@ -78,12 +78,12 @@ def score_file(path: Path, tally: CaseTally) -> Iterator[dict[str, Any]]:
         OSError: the file cannot be read.
     """
     with path.open("rb") as file:
-        for number, line in _lines(file):
+        for number, line in _read_lines(file):
             try:
                 if line is None:
                     raise CaseError(f"found more than {MAX_LINE_BYTES} bytes; expected a shorter line")
-                row = _row(line)
-                benchmark = benchmark_of(str(row.get("benchmark")))
+                row = _parse_row(line)
+                benchmark = find_benchmark(str(row.get("benchmark")))
                 found = score_case(row) if benchmark is None else benchmark.score_case(row)
             except CaseError as error:
                 tally.bad.append(f"{path}, line {number}: {error}")
@@ -100,23 +100,23 @@ def score_case(row: Mapping[str, Any]) -> ScoredCase:
     """
     name, case, response = read_case(row)
     scored = score(case, response)
-    return ScoredCase(line_out(name, scored), scored)
+    return ScoredCase(format_case(name, scored), scored)
 
 
-def line_out(name: str | int, scored: Scored) -> dict[str, Any]:
+def format_case(name: str | int, scored: Scored) -> dict[str, Any]:
     """Return one scored case as it is written."""
     return {
         "id": name,
         "sane": {
-            "extracted": to_json_value(scored.reading.value),
+            "extracted": convert_to_json_value(scored.reading.value),
             "outcome": scored.outcome,
             "score": scored.score,
         },
-        "official": {"extracted": to_json_value(scored.official.extracted), "score": scored.official.score},
+        "official": {"extracted": convert_to_json_value(scored.official.extracted), "score": scored.official.score},
     }
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+def _read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """(number from 1, line) without the empty ones; None for a line that is too long, which is skipped over."""
     number = 0
     while line := file.readline(MAX_LINE_BYTES + 1):
@@ -129,7 +129,7 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             yield number, line
 
 
-def _row(line: bytes) -> dict[str, Any]:
+def _parse_row(line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -139,7 +139,7 @@ def _row(line: bytes) -> dict[str, Any]:
     return row
 
 
-def name_of(row: Mapping[str, Any], wanted: Collection[str]) -> str | int:
+def get_name(row: Mapping[str, Any], wanted: Collection[str]) -> str | int:
     """Return the id of a row that has all these fields.
 
     Raises:
@@ -150,7 +150,7 @@ def name_of(row: Mapping[str, Any], wanted: Collection[str]) -> str | int:
         raise CaseError(f"found no {', '.join(missing)}; expected {', '.join(sorted(wanted))}")
     name = row["id"]
     if isinstance(name, bool) or not isinstance(name, str | int) or len(str(name)) > _MAX_NAME_CHARS:
-        raise CaseError(f"id: found {_shown(name)}; expected a text or a whole number")
+        raise CaseError(f"id: found {_show_value(name)}; expected a text or a whole number")
     return name
 
 
@@ -160,22 +160,22 @@ def read_case(row: Mapping[str, Any]) -> tuple[str | int, Case, str | None]:
     Raises:
         CaseError: a field is missing or holds something else.
     """
-    name = name_of(row, _FIELDS - {"options", "question"})
+    name = get_name(row, _FIELDS - {"options", "question"})
     response = row["response"]
     if response is not None:
-        response = text_of(row, "response", MAX_RESPONSE_CHARS)
-    benchmark = text_of(row, "benchmark")
+        response = get_text(row, "response", MAX_RESPONSE_CHARS)
+    benchmark = get_text(row, "benchmark")
     case = Case(
         benchmark=benchmark,
-        question_type=rules_of(benchmark).question_type(text_of(row, "question_type")),
-        truth=_truth(row["ground_truth"]),
-        options=_options(row.get("options")),
-        question=text_of(row, "question", _MAX_QUESTION_CHARS) if row.get("question") is not None else "",
+        question_type=find_rules(benchmark).question_type(get_text(row, "question_type")),
+        truth=_parse_truth(row["ground_truth"]),
+        options=_parse_options(row.get("options")),
+        question=get_text(row, "question", _MAX_QUESTION_CHARS) if row.get("question") is not None else "",
     )
     return name, case, response
 
 
-def text_of(row: Mapping[str, Any], key: str, longest: int = _MAX_NAME_CHARS) -> str:
+def get_text(row: Mapping[str, Any], key: str, longest: int = _MAX_NAME_CHARS) -> str:
     """Return the text of a field.
 
     Raises:
@@ -183,13 +183,13 @@ def text_of(row: Mapping[str, Any], key: str, longest: int = _MAX_NAME_CHARS) ->
     """
     value = row[key]
     if not isinstance(value, str):
-        raise CaseError(f"{key}: found {_shown(value)}; expected a text")
+        raise CaseError(f"{key}: found {_show_value(value)}; expected a text")
     if len(value) > longest:
         raise CaseError(f"{key}: found {len(value)} characters; expected at most {longest}")
     return value
 
 
-def _truth(value: object) -> str:
+def _parse_truth(value: object) -> str:
     if isinstance(value, bool):
         return "Yes" if value else "No"
     if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e15:
@@ -197,25 +197,25 @@ def _truth(value: object) -> str:
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = ", ".join(value)
     if not isinstance(value, str) or len(value) > MAX_TRUTH_CHARS:
-        raise CaseError(f"ground_truth: found {_shown(value)}; expected a text or a number")
+        raise CaseError(f"ground_truth: found {_show_value(value)}; expected a text or a number")
     return value
 
 
-def _options(value: object) -> dict[str, str]:
+def _parse_options(value: object) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict) or len(value) > _MAX_OPTIONS:
-        raise CaseError(f"options: found {_shown(value)}; expected an object of at most {_MAX_OPTIONS} letters")
+        raise CaseError(f"options: found {_show_value(value)}; expected an object of at most {_MAX_OPTIONS} letters")
     found: dict[str, str] = {}
     for key, text in value.items():
         letter = str(key).strip().strip("().").upper()
         if len(letter) != 1 or not ("A" <= letter <= "Z") or letter in found:
-            raise CaseError(f"options: found the key {_shown(key)}; expected one letter each from A to Z")
+            raise CaseError(f"options: found the key {_show_value(key)}; expected one letter each from A to Z")
         if isinstance(text, bool) or not isinstance(text, str | int | float) or len(str(text)) > _MAX_OPTION_CHARS:
-            raise CaseError(f"options: found {_shown(text)} for {letter}; expected a text")
+            raise CaseError(f"options: found {_show_value(text)} for {letter}; expected a text")
         found[letter] = str(text)
     return found
 
 
-def _shown(value: object) -> str:
+def _show_value(value: object) -> str:
     return repr(value)[:60]

@@ -95,10 +95,10 @@ class Cells:
             sizes = np.bincount(index, weights=weights, minlength=len(names))
             return float((sums[sizes > 0] / sizes[sizes > 0]).mean()) if sizes.any() else math.nan
 
-        found = stats.interval(statistic, list(self._scenes[used]), self.seed)
+        found = stats.estimate_interval(statistic, list(self._scenes[used]), self.seed)
         failed = np.where(run.answered, values, 0.0)
         places = np.flatnonzero(mask & run.asked).tolist()
-        everything = metrics.macro(group_by_part(failed, places, parts))
+        everything = metrics.average_macro(group_by_part(failed, places, parts))
         return Cell(found.value, found.low, found.high, len(used), asked, everything)
 
     def grouped(self, run: BoardRun, mask: BoolArray, values: FloatArray, names: Sequence[str]) -> Cell:
@@ -112,7 +112,7 @@ class Cells:
         if not whole:
             return Cell(math.nan, asked=len(groups))
         right = np.array([float((values[places] >= 1).all()) for places in whole])
-        found = stats.mean_interval(right, [self.board.scenes[places[0]] for places in whole], self.seed)
+        found = stats.estimate_mean(right, [self.board.scenes[places[0]] for places in whole], self.seed)
         return Cell(found.value, found.low, found.high, len(whole), len(groups), float(right.sum() / len(groups)))
 
     def collapsed(self, run: BoardRun) -> Cell:
@@ -124,7 +124,7 @@ class Cells:
             return Cell(math.nan, asked=asked, value_all=0.0 if asked else math.nan)
         places, index = np.unique(first[used], return_inverse=True)
         values = np.bincount(index, weights=run.score[used]) / np.bincount(index)
-        found = stats.mean_interval(values, list(self._scenes[places]), self.seed)
+        found = stats.estimate_mean(values, list(self._scenes[places]), self.seed)
         return Cell(found.value, found.low, found.high, len(places), asked, found.value * len(places) / asked)
 
     def skill(self, run: BoardRun) -> Cell:
@@ -132,14 +132,14 @@ class Cells:
         used = self.all & run.answered
         if not used.any():
             return Cell(math.nan)
-        base = reference_scores.constant_scores(self.board, used)[used]
+        base = reference_scores.score_constant(self.board, used)[used]
         scores = run.score[used]
 
         def statistic(weights: FloatArray) -> float:
             total = weights.sum()
-            return metrics.skill(float(weights @ scores / total), float(weights @ base / total))
+            return metrics.compute_skill(float(weights @ scores / total), float(weights @ base / total))
 
-        found = stats.interval(statistic, list(self._scenes[used]), self.seed)
+        found = stats.estimate_interval(statistic, list(self._scenes[used]), self.seed)
         return Cell(found.value, found.low, found.high, int(used.sum()), int(run.asked.sum()))
 
     def median(self, run: BoardRun, mask: BoolArray) -> Cell:
@@ -154,8 +154,8 @@ class Cells:
             reached = np.cumsum(weights[order])
             return float(errors[min(np.searchsorted(reached, reached[-1] / 2), len(errors) - 1)])
 
-        found = stats.interval(statistic, list(self._scenes[used]), self.seed)
-        return Cell(_median(errors), found.low, found.high, int(used.sum()), asked)
+        found = stats.estimate_interval(statistic, list(self._scenes[used]), self.seed)
+        return Cell(_compute_median(errors), found.low, found.high, int(used.sum()), asked)
 
     def rate(self, run: BoardRun, outcome: Outcome, mask: BoolArray) -> Cell:
         """Share of replies with an outcome."""
@@ -180,7 +180,7 @@ class Cells:
         if not both.any():
             return 1.0
         first, second = a.values(measure)[both], b.values(measure)[both]
-        found = stats.paired(first, second, list(self._scenes[both]), self.seed)
+        found = stats.compare_paired(first, second, list(self._scenes[both]), self.seed)
         if found.value <= 0:
             return 1.0
         plain = np.isin(np.concatenate([first, second]), (0.0, 1.0)).all()
@@ -195,7 +195,7 @@ def group_by_part(values: FloatArray, places: Sequence[int], parts: Sequence[str
     return found
 
 
-def _median(ordered: FloatArray) -> float:
+def _compute_median(ordered: FloatArray) -> float:
     low, high = float(ordered[(len(ordered) - 1) // 2]), float(ordered[len(ordered) // 2])
     return low if low == high else (low + high) / 2
 

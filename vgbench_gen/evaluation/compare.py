@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.board import Board, Entry, ScoreRow, entry_of
+from vgbench_gen.evaluation.board import Board, Entry, ScoreRow, make_entry
 from vgbench_gen.evaluation.saved import SavedScores, score_source
 from vgbench_gen.evaluation.scoring import CaseError
 
@@ -60,19 +60,19 @@ def load_board(
         places = [row for row in source.rows() if row.id in asked]
         for row in places:
             try:
-                entries.append(entry_of(source.item(row.row), name))
+                entries.append(make_entry(source.item(row.row), name))
             except CaseError as error:
                 notes.append(f"{name}, item {row.id}: {error}")
-        notes += _notes(name, saved[name], len(places), sum(1 for _ in source.rows()))
+        notes += _make_notes(name, saved[name], len(places), sum(1 for _ in source.rows()))
     if not entries:
         raise DatasetError(f"{', '.join(sources)}: found no reply that belongs to a question; {'; '.join(notes)}")
     board = Board(tuple(entries))
-    for name, files in by_model(saved).items():
-        board.add(name, _rows(files))
+    for name, files in group_by_model(saved).items():
+        board.add(name, _collect_rows(files))
     return LoadedBoard(board, tuple(notes), saved)
 
 
-def _notes(name: str, saved: Sequence[SavedScores], asked: int, total: int) -> list[str]:
+def _make_notes(name: str, saved: Sequence[SavedScores], asked: int, total: int) -> list[str]:
     found = [f"{name}: {asked:,} of {total:,} questions were asked."] if asked < total else []
     for one in saved:
         for reason, count in one.header.ignored.items():
@@ -80,7 +80,7 @@ def _notes(name: str, saved: Sequence[SavedScores], asked: int, total: int) -> l
     return found
 
 
-def by_model(saved: Mapping[str, Sequence[SavedScores]]) -> dict[str, list[tuple[str, SavedScores]]]:
+def group_by_model(saved: Mapping[str, Sequence[SavedScores]]) -> dict[str, list[tuple[str, SavedScores]]]:
     """Name -> (data set, file of scores); a model goes by its name, or by its spec where two have the same name."""
     specs: dict[str, set[str]] = defaultdict(set)
     for files in saved.values():
@@ -95,7 +95,7 @@ def by_model(saved: Mapping[str, Sequence[SavedScores]]) -> dict[str, list[tuple
     return dict(sorted(found.items()))
 
 
-def _rows(files: Sequence[tuple[str, SavedScores]]) -> dict[str, tuple[ScoreRow, ...]]:
+def _collect_rows(files: Sequence[tuple[str, SavedScores]]) -> dict[str, tuple[ScoreRow, ...]]:
     """Data set -> rows of a model's files."""
     found: dict[str, tuple[ScoreRow, ...]] = {}
     for dataset, one in files:

@@ -12,7 +12,7 @@ from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.replies import FOLDER, read_answered, replies_path
+from vgbench_gen.evaluation.replies import FOLDER, name_replies_file, read_answered
 from vgbench_gen.evaluation.runner import require_images
 
 _SAMPLE = 64  # requests whose images are opened; the others are taken for alike
@@ -49,7 +49,7 @@ def estimate(
     """
     settings = questions.options.settings(backend.model)
     require_images(questions.source, questions.options, questions.rows)
-    kept = read_answered(replies_path(folder or questions.source.folder / FOLDER, backend.spec)).at
+    kept = read_answered(name_replies_file(folder or questions.source.folder / FOLDER, backend.spec)).at
     requests = images = text_tokens = old = 0
     sampled: list[tuple[str, Asked]] = []
     drawn: set[tuple[str, int]] = set()
@@ -68,7 +68,7 @@ def estimate(
             sampled.append((hash_stably("estimate", *map(str, asked.key)), asked))
             if len(sampled) > 8 * _SAMPLE:
                 sampled = sorted(sampled, key=lambda one: one[0])[:_SAMPLE]
-    seen = [_image_tokens(asked, questions) for _, asked in sorted(sampled, key=lambda one: one[0])[:_SAMPLE]]
+    seen = [_count_image_tokens(asked, questions) for _, asked in sorted(sampled, key=lambda one: one[0])[:_SAMPLE]]
     per_image = sum(tokens for tokens, _ in seen) / max(1, sum(count for _, count in seen))
     prompt = text_tokens + round(per_image * images)
     most = requests * (settings.max_tokens or 0)
@@ -79,22 +79,22 @@ def estimate(
     return Estimate(spec, requests, old, images, prompt, most, usd, len(drawn))
 
 
-def free(spec: str, questions: Questions) -> Estimate:
+def make_free_estimate(spec: str, questions: Questions) -> Estimate:
     """The estimate of a baseline, which asks nobody."""
     return Estimate(spec, questions.total, 0, 0, 0, 0, (0.0, 0.0))
 
 
-def _image_tokens(asked: Asked, questions: Questions) -> tuple[int, int]:
+def _count_image_tokens(asked: Asked, questions: Questions) -> tuple[int, int]:
     """(tokens, images) of one request, from the headers of its images."""
     total = 0
     for shown in asked.images:
-        width, height = image_size_px(questions.source.image(shown.item, shown.k))
+        width, height = read_image_size_px(questions.source.image(shown.item, shown.k))
         scale = min(1.0, asked.long_side_px / max(width, height)) if asked.long_side_px else 1.0
         total += int(width * height * scale**2) // 700 + 100
     return total, len(asked.images)
 
 
-def image_size_px(source: bytes | Path) -> tuple[int, int]:
+def read_image_size_px(source: bytes | Path) -> tuple[int, int]:
     """(width, height) from the header."""
     from PIL import Image
 

@@ -15,14 +15,14 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.baselines import PREFIX
-from vgbench_gen.evaluation.board import Entry, entry_of
+from vgbench_gen.evaluation.board import Entry, make_entry
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import read_header
 from vgbench_gen.evaluation.saved import reply_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
-from vgbench_gen.evaluation.sizes import size_billions
-from vgbench_gen.evaluation.votes import FOLDER, ModelVotes, votes_of_models
+from vgbench_gen.evaluation.sizes import find_size_billions
+from vgbench_gen.evaluation.votes import FOLDER, ModelVotes, read_votes_of_models
 from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import sort_judged
@@ -98,9 +98,9 @@ def count_votes(
         ConfigError: rule and panel do not fit together.
         DatasetError: no replies, or a file that cannot be read.
     """
-    paths = panel_files(source.folder, names or rule.panel)
-    panel = [_voter(path, sizes or {}) for path in paths]
-    if unused := set(sizes or {}) - {known for path in paths for known in _known_as(path)}:
+    paths = find_panel_files(source.folder, names or rule.panel)
+    panel = [_make_voter(path, sizes or {}) for path in paths]
+    if unused := set(sizes or {}) - {known for path in paths for known in _list_names(path)}:
         raise ConfigError(f"--size: found {sorted(unused)[0]!r}; expected a model that votes. Mend its name.")
     fit = fit_rule(rule, panel, wrong, large)
     notes: list[str] = []
@@ -110,30 +110,30 @@ def count_votes(
     reviewed = (source.folder / REVIEW).is_dir()
     for item in read_questions(source):
         try:
-            entry = entry_of(item)
+            entry = make_entry(item)
         except CaseError as error:
             notes.append(f"item {item.id} is left out: {error}")
             continue
-        subjects.append(subject_of(item, entry))
+        subjects.append(make_subject(item, entry))
         grading[item.id] = entry.rule
         people += list_items([item]) if reviewed else []
     matrix: VoteMatrix = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
     places = {one.id: k for k, one in enumerate(subjects)}
     codes = {vote: code for code, vote in enumerate(VOTES)}
     fresh, digests = [], []
-    for column, model in enumerate(votes_of_models(source, paths, grading, prompt_set, progress)):
+    for column, model in enumerate(read_votes_of_models(source, paths, grading, prompt_set, progress)):
         digests.append(model.basis.replies)
         for name, vote in model.votes.items():
             if name in places:
                 matrix[places[name], column] = codes[vote]
         fresh += [model.name] if model.fresh else []
-        notes += _told(model)
-    status = _review_status(source.folder, people) if people else {}
+        notes += _describe_votes(model)
+    status = _read_review_status(source.folder, people) if people else {}
     tally = count_by_question(matrix, panel, fit)
     return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
 
 
-def panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
+def find_panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     """Files of replies of those who vote: the named ones, or all but baselines.
 
     Raises:
@@ -149,7 +149,7 @@ def panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
     return models
 
 
-def subject_of(item: Item, entry: Entry) -> Subject:
+def make_subject(item: Item, entry: Entry) -> Subject:
     """What choosing needs to know of a row."""
     letter, yes_no = entry.kind == "letter", entry.kind == "yes_no"
     place = ALPHABET.index(str(entry.truth)) if letter else (0 if entry.truth == "Yes" else 1) if yes_no else -1
@@ -180,7 +180,7 @@ def choose_hard(result: VoteResult, seed: int, reviewed_only: bool = False) -> C
 # --- what is written
 
 
-def report_of(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
+def make_report(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
     """Everything that the vote says, JSON-ready."""
     tally, chosen = result.tally, set(choice.ids)
     cast = figures.cast_votes(result.votes, result.rule)
@@ -189,7 +189,7 @@ def report_of(result: VoteResult, choice: Choice, seed: int) -> dict[str, Any]:
     review = {state: sum(result.status.get(one.id, "open") == state for one in hard)
               for state in ("accepted", "refused", "open")}  # fmt: skip
     return {
-        "rule": _rule_json(result.rule),
+        "rule": _dump_rule(result.rule),
         "seed": seed,
         "questions": len(result.subjects),
         "hard": len(hard),
@@ -218,7 +218,7 @@ def write_votes(folder: Path, result: VoteResult, choice: Choice, report: Mappin
     chosen = set(choice.ids)
     for name, mask in ((CANDIDATES, result.tally.hard), (UNDECIDED, result.tally.undecided)):
         with replace_file(votes / name) as temporary, temporary.open("w", encoding="utf-8") as file:
-            for record in _records(result, np.flatnonzero(mask).tolist()):
+            for record in _make_records(result, np.flatnonzero(mask).tolist()):
                 more = {"chosen": record["id"] in chosen} if name == CANDIDATES else {}
                 file.write(json.dumps(record | more) + "\n")
     write_bytes(votes / CHOSEN, "".join(f"{name}\n" for name in choice.ids).encode())
@@ -245,7 +245,7 @@ def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, see
     ]
     reviewed = all(item["review"] == "accepted" for item in items)
     record = {
-        "rule": _rule_json(result.rule),
+        "rule": _dump_rule(result.rule),
         "seed": seed,
         "panel": [
             {"model": voter.name, "billions": voter.billions, "replies": digest}
@@ -279,7 +279,7 @@ def check_out(out: Path) -> None:
         require_new(out)
 
 
-def _records(result: VoteResult, places: Sequence[int]) -> Iterator[dict[str, Any]]:
+def _make_records(result: VoteResult, places: Sequence[int]) -> Iterator[dict[str, Any]]:
     tally = result.tally
     for k in places:
         one = result.subjects[k]
@@ -298,29 +298,29 @@ def _records(result: VoteResult, places: Sequence[int]) -> Iterator[dict[str, An
         }
 
 
-def _rule_json(rule: Rule) -> dict[str, Any]:
+def _dump_rule(rule: Rule) -> dict[str, Any]:
     return rule.model_dump(mode="json", exclude={"panel"})
 
 
-def _known_as(path: Path) -> tuple[str, str, str]:
+def _list_names(path: Path) -> tuple[str, str, str]:
     header = read_header(path)
     return header.spec, header.model, path.stem
 
 
-def _voter(path: Path, sizes: Mapping[str, float]) -> Voter:
-    spec, model, stem = _known_as(path)
+def _make_voter(path: Path, sizes: Mapping[str, float]) -> Voter:
+    spec, model, stem = _list_names(path)
     given = next((sizes[name] for name in (spec, model, stem) if name in sizes), None)
-    return Voter(spec, given if given is not None else size_billions(spec) or size_billions(model))
+    return Voter(spec, given if given is not None else find_size_billions(spec) or find_size_billions(model))
 
 
-def _told(model: ModelVotes) -> Iterator[str]:
+def _describe_votes(model: ModelVotes) -> Iterator[str]:
     if not model.votes:
         yield f"{model.name}: no reply to a question of this dataset."
     for reason, number in model.basis.ignored.items():
         yield f"{model.name}: {number} replies are not scored ({reason.replace('_', ' ')})."
 
 
-def _review_status(folder: Path, people: Sequence[Reviewed]) -> dict[str, ReviewStatus]:
+def _read_review_status(folder: Path, people: Sequence[Reviewed]) -> dict[str, ReviewStatus]:
     found = sort_judged(people, count_verdicts(read_logs(folder / REVIEW), people), "hard")
     status: dict[str, ReviewStatus] = dict.fromkeys(found.accepted, "accepted")
     return status | dict.fromkeys((name for name, _ in found.refused), "refused")

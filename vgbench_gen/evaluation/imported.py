@@ -20,15 +20,15 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import Asked, asked, question_digest
+from vgbench_gen.evaluation.prompting import Asked, digest_question, make_asked
 from vgbench_gen.evaluation.replies import (
     FOLDER,
     Header,
     ReplyLine,
     ReplyWriter,
     has_header,
+    name_replies_file,
     read_stored,
-    replies_path,
 )
 from vgbench_gen.store.files import dataset_error
 
@@ -116,7 +116,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         UnknownNameError: no such program.
         DatasetError: nothing that any reader takes for a log, or no reply in it belongs to the dataset.
     """
-    program = program or _program(path)
+    program = program or _find_program(path)
     log = logs[program].read(path)
     spec = spec or f"{program}:{log.model or path.stem}"
     items = {row.id: row.row for row in source.rows()}
@@ -127,15 +127,15 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         if reason := check.problem(reply):
             ignored[reason] += 1
         else:
-            lines.append(_line(reply, check.digest(reply), source.benchmark, log.model or spec))
+            lines.append(_make_line(reply, check.digest(reply), source.benchmark, log.model or spec))
     if not lines:
         told = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(ignored.items()))
         remedy = "Run the task that `vgbench export` writes for this dataset, and import its log."
         raise dataset_error(path, f"no reply to this dataset ({told or 'none at all'})", "replies to it", remedy)
-    target = replies_path(source.folder / FOLDER, spec)
+    target = name_replies_file(source.folder / FOLDER, spec)
     settings = dict(log.settings) | {"program": program}
     header = Header(source.fingerprint, source.benchmark, spec, log.model, settings, __version__)
-    known = _known(target, header)
+    known = _read_known(target, header)
     with ReplyWriter(target, header) as out:
         for line in lines:
             if not _is_known(line, known):
@@ -146,7 +146,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
     )
 
 
-def _program(path: Path) -> str:
+def _find_program(path: Path) -> str:
     if not path.exists():
         raise dataset_error(path, "nothing", "a log of another program", "Check the path.")
     fitting = [name for name in logs if logs[name].fits(path)]
@@ -180,11 +180,11 @@ class _Check:
 
     def digest(self, reply: LoggedReply) -> str:
         """Of the question now; how another program asked it, beyond the words and images, is not known."""
-        return question_digest(self._item(reply), reply.rotation, reply.prompt_set)
+        return digest_question(self._item(reply), reply.rotation, reply.prompt_set)
 
     def _words(self, reply: LoggedReply) -> str:
         options = AskOptions(prompt_set=reply.prompt_set)
-        made: Asked = asked(self._item(reply), options.settings(""), options, reply.rotation)
+        made: Asked = make_asked(self._item(reply), options.settings(""), options, reply.rotation)
         parts = [made.settings.system, *(shown.tag for shown in made.images), made.text]
         return "\n".join(part for part in parts if part)
 
@@ -194,7 +194,7 @@ class _Check:
         return self._last[1]
 
 
-def _line(reply: LoggedReply, digest: str, benchmark: str, model: str) -> ReplyLine:
+def _make_line(reply: LoggedReply, digest: str, benchmark: str, model: str) -> ReplyLine:
     whole = reply.request_digest if reply.request_digest.startswith(digest) else digest
     return ReplyLine(
         id=reply.id,
@@ -220,7 +220,7 @@ def _is_known(line: ReplyLine, known: Mapping[Any, tuple[str | None, str]]) -> b
     return (response, error) == (line.response, line.error) or (line.failed and response is not None)
 
 
-def _known(path: Path, header: Header) -> dict[Any, tuple[str | None, str]]:
+def _read_known(path: Path, header: Header) -> dict[Any, tuple[str | None, str]]:
     if not has_header(path):
         return {}
     return {key: (line.response, line.error) for key, line in read_stored(path, header).lines.items()}

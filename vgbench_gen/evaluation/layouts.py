@@ -12,7 +12,7 @@ from typing import Literal
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import Board, Entry
-from vgbench_gen.evaluation.scoring import rules_of
+from vgbench_gen.evaluation.scoring import find_rules
 
 How = Literal["micro", "macro", "pairs", "flips"]
 
@@ -68,7 +68,7 @@ def of_origin(sources: tuple[str, ...], beginnings: tuple[str, ...]) -> Callable
     return lambda entry: of(entry) and entry.origin.casefold().startswith(lower)
 
 
-def paper_layouts(board: Board) -> list[TableLayout]:
+def find_paper_layouts(board: Board) -> list[TableLayout]:
     """Return the benchmarks' published tables that the board has questions for."""
     layouts = [layout for benchmark in benchmarks.values() for layout in benchmark.layouts]
     return sorted((layout for layout in layouts if layout.fits(board)), key=lambda layout: layout.order)
@@ -89,13 +89,13 @@ def make_breakdown(board: Board, key: str, title: str, told: str, part: Callable
     return TableLayout(key, title, told, columns, lambda entry: bool(part(entry)))
 
 
-def breakdowns_of(board: Board) -> list[TableLayout]:
+def make_breakdowns(board: Board) -> list[TableLayout]:
     """Tables by task, form, difficulty, scans and data set, where these differ."""
     wanted = (
         make_breakdown(board, "task", "By task", "", lambda e: e.task),
         make_breakdown(board, "form", "By form of question", "", lambda e: e.form, QUESTION_TYPES),
         make_breakdown(board, "difficulty", "By difficulty", "Terciles of the smallest margin over the required one, "
-                  "within the data set.", lambda e: "" if rules_of(e.source).own_difficulty else e.difficulty,
+                  "within the data set.", lambda e: "" if find_rules(e.source).own_difficulty else e.difficulty,
                   ("easy", "medium", "hard")),
         make_breakdown(board, "scans", "By source of the scans", "", lambda e: e.scans),
         make_breakdown(board, "source", "By benchmark", "", lambda e: e.source),

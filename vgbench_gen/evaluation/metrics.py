@@ -17,7 +17,7 @@ _ROUNDING = 1e-9
 _MRA_LIMITS: FloatArray = 1 - np.linspace(0.5, 0.95, 10)
 
 
-def within_factor(value: float, truth: float, factor: float = DELTA, inclusive: bool = False) -> bool:
+def is_within_factor(value: float, truth: float, factor: float = DELTA, inclusive: bool = False) -> bool:
     """Whether value and truth, both in one unit, differ by less than a factor (strictly, unless `inclusive`).
 
     Both zero is right, one zero is wrong, and so is anything negative or not finite.
@@ -32,7 +32,7 @@ def within_factor(value: float, truth: float, factor: float = DELTA, inclusive: 
     return ratio <= factor * (1 + _ROUNDING) if inclusive else ratio < factor * (1 - _ROUNDING)
 
 
-def mean_relative_accuracy(value: float, truth: float) -> float:
+def compute_mean_relative_accuracy(value: float, truth: float) -> float:
     """VSI-Bench's MRA, 0 to 1: the share of ten tolerances (50 % down to 5 %) that the relative error does not exceed.
 
     Compared in float64 without slack, as published: an error of exactly 20 % scores 0.6. A truth of 0, where the
@@ -45,25 +45,25 @@ def mean_relative_accuracy(value: float, truth: float) -> float:
         return float((error <= _MRA_LIMITS).mean())
 
 
-def relative_error(value: float, truth: float) -> float:
+def compute_relative_error(value: float, truth: float) -> float:
     """|value - truth| / |truth|; infinite where the truth is 0 and the value is not."""
     if truth == 0:
         return 0.0 if value == 0 else math.inf
     return abs(value - truth) / abs(truth)
 
 
-def micro(scores: Iterable[float]) -> float:
+def average_micro(scores: Iterable[float]) -> float:
     """Mean over all items; NaN for none."""
     pooled = list(scores)
     return math.fsum(pooled) / len(pooled) if pooled else math.nan
 
 
-def macro(groups: Mapping[str, Sequence[float]]) -> float:
+def average_macro(groups: Mapping[str, Sequence[float]]) -> float:
     """Mean of the groups' means, empty groups left out; NaN for none."""
-    return micro(micro(scores) for scores in groups.values() if len(scores))
+    return average_micro(average_micro(scores) for scores in groups.values() if len(scores))
 
 
-def best_constant(truths: Sequence[float], factor: float, inclusive: bool = False) -> tuple[float, float]:
+def find_best_constant(truths: Sequence[float], factor: float, inclusive: bool = False) -> tuple[float, float]:
     """(value, accuracy) of the constant answer that is within `factor` of most truths (positive, one unit).
 
     The best constant can always be moved until its range begins at a truth, so those places are enough.
@@ -79,7 +79,7 @@ def best_constant(truths: Sequence[float], factor: float, inclusive: bool = Fals
     return float(candidates[place]), float((high - low)[place] / len(ordered))
 
 
-def most_common(truths: Sequence[str]) -> tuple[str, float]:
+def find_most_common(truths: Sequence[str]) -> tuple[str, float]:
     """(answer, accuracy) of the best constant letter or word; the first in the alphabet among equals."""
     if not truths:
         return "", math.nan
@@ -87,7 +87,7 @@ def most_common(truths: Sequence[str]) -> tuple[str, float]:
     return best, truths.count(best) / len(truths)
 
 
-def skill(accuracy: float, constant: float) -> float:
+def compute_skill(accuracy: float, constant: float) -> float:
     """How much of the way from the best constant to perfect an accuracy goes: 0 at the constant, 1 at perfect.
 
     NaN where the constant is perfect.

@@ -18,9 +18,9 @@ from vgbench_gen.core.config import Config
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
-from vgbench_gen.evaluation.baselines import Baseline, written
+from vgbench_gen.evaluation.baselines import Baseline, write_number_like
 from vgbench_gen.evaluation.prompting import Asked
-from vgbench_gen.evaluation.scoring import rules_of
+from vgbench_gen.evaluation.scoring import find_rules
 
 _REFUSAL = "I'm sorry, but I can't help with that."
 _FARTHEST, _NEAREST = 6.0, 2.5  # factors by which a wrong number is off
@@ -88,10 +88,10 @@ def _wrong(item: Item, rng: np.random.Generator) -> str:
         return others[int(rng.integers(len(others)))]
     if item.question_type == "judgment":
         return "No" if item.answer == "Yes" else "Yes"
-    drawn = rules_of(item.benchmark).draw_answer(item, rng, other_than=item.answer)
+    drawn = find_rules(item.benchmark).draw_answer(item, rng, other_than=item.answer)
     if drawn is not None:
         return drawn
     if not item.answer_value:
         return item.answer
     factor = math.exp(float(rng.uniform(math.log(_NEAREST), math.log(_FARTHEST))))
-    return written(item.answer_value[0] * (factor if rng.random() < 0.5 else 1 / factor), item.answer)
+    return write_number_like(item.answer_value[0] * (factor if rng.random() < 0.5 else 1 / factor), item.answer)

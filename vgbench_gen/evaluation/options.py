@@ -123,7 +123,7 @@ class AskOptions(Config):
 
     def settings(self, model: str) -> Settings:
         """How the model answers, without the epoch."""
-        from vgbench_gen.evaluation.prompting import prompt_set
+        from vgbench_gen.evaluation.prompting import find_prompt_set
 
         reasons = self.reasoning
         if reasons is None:
@@ -132,7 +132,7 @@ class AskOptions(Config):
             temperature=self.temperature,
             max_tokens=self.max_tokens or (MAX_TOKENS_REASONING if reasons else MAX_TOKENS),
             reasoning_effort=self.reasoning_effort,
-            system=prompt_set(self.prompt_set).system,
+            system=find_prompt_set(self.prompt_set).system,
             stage=self.stage,
         )
 

@@ -20,7 +20,7 @@ OPEN: tuple[tuple[str, Unit], ...] = (
 )
 
 
-def part_of(entry: Entry) -> str:
+def get_part(entry: Entry) -> str:
     """What `Macro` averages over: the task, or the source where there is none."""
     return entry.task or entry.source
 
@@ -32,7 +32,7 @@ SUMMARY: tuple[tuple[str, Unit, Make], ...] = (
     (
         "Macro",
         "%",
-        lambda cells, run: cells.macro(run, cells.all, run.score, cells.names(part_of)),
+        lambda cells, run: cells.macro(run, cells.all, run.score, cells.names(get_part)),
     ),
     (ONCE, "%", lambda cells, run: cells.collapsed(run)),
     ("Skill", "%", lambda cells, run: cells.skill(run)),

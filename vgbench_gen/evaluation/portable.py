@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from vgbench_gen.evaluation.answers.outcomes import to_json_value
-from vgbench_gen.evaluation.metrics import micro
+from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
+from vgbench_gen.evaluation.metrics import average_micro
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, Case, score
 
 FAILED = "failed"
@@ -52,8 +52,8 @@ def grade(case: Mapping[str, Any], response: str | None) -> dict[str, Any]:
         "official": scored.official.score,
         "outcome": scored.outcome,
         "status": scored.reading.status,
-        "extracted": to_json_value(scored.reading.value),
-        "official_extracted": to_json_value(scored.official.extracted),
+        "extracted": convert_to_json_value(scored.reading.value),
+        "official_extracted": convert_to_json_value(scored.official.extracted),
         "strict": scored.strict,
         "followed": scored.followed,
         # An infinite error is no JSON.
@@ -64,7 +64,7 @@ def grade(case: Mapping[str, Any], response: str | None) -> dict[str, Any]:
 def mean(grades: Iterable[Mapping[str, Any]], name: str = "score") -> float:
     """Mean of one number over replies, as `vgbench score` prints it: failed requests are left out; 0 where none is."""
     values = [float(one[name]) for one in grades if one["outcome"] != FAILED]
-    return micro(values) if values else 0.0
+    return average_micro(values) if values else 0.0
 
 
 def share(grades: Iterable[Mapping[str, Any]], outcome: str) -> float:

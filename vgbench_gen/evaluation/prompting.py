@@ -44,7 +44,7 @@ class PromptSet(Config):
     @cached_property
     def known(self) -> dict[str, dict[str, str]]:
         """`sources` by plain names."""
-        return {_plain(name): types for name, types in self.sources.items()}
+        return {_normalize_name(name): types for name, types in self.sources.items()}
 
     def prompt(self, benchmark: str, question_type: str, task: str = "") -> str:
         """The prompt of a question type, or form, of a benchmark's task; "SpatialScore/MMVP" is MMVP.
@@ -53,7 +53,7 @@ class PromptSet(Config):
             ConfigError: the set has none for it.
         """
         tail = benchmark.rpartition("/")[2]
-        for types in (self.known.get(_plain(one)) for one in (f"{benchmark} {task}", benchmark, tail, "*")):
+        for types in (self.known.get(_normalize_name(one)) for one in (f"{benchmark} {task}", benchmark, tail, "*")):
             for name in (question_type, "*"):
                 if types and name in types and types[name] in self.prompts:
                     return self.prompts[types[name]]
@@ -61,12 +61,12 @@ class PromptSet(Config):
 
 
 @lru_cache(maxsize=4096)
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return "".join(sign for sign in name.casefold() if sign.isalnum()) or name
 
 
 @cache
-def prompt_set(name: str) -> PromptSet:
+def find_prompt_set(name: str) -> PromptSet:
     """The prompt set of this name.
 
     Raises:
@@ -127,7 +127,7 @@ class Asked:
 
     @cached_property
     def digest(self) -> str:
-        """Of the question (first half, see `question_digest`) and of how it is asked, whoever is asked."""
+        """Of the question (first half, see `digest_question`) and of how it is asked, whoever is asked."""
         shown = [[image.name, image.tag] for image in self.images]
         content: list[Any] = [1, shown, self.long_side_px, self.text, self.settings.model_dump(mode="json")]
         if self.examples:
@@ -164,7 +164,7 @@ class Asked:
         return [*examples, *own, *({"name": path.name, "made": True} for path in self.added)]
 
 
-def asked(
+def make_asked(
     item: Item,
     settings: Settings,
     options: AskOptions,
@@ -179,14 +179,14 @@ def asked(
         item: the row.
         settings: as `AskOptions.settings` gives them.
         options: how it is asked.
-        rotation: of its options, see `rotated`.
+        rotation: of its options, see `rotate_options`.
         epoch: repeat.
         other: the item whose images are shown instead of its own.
         examples: items that are sent with their answers before it.
     """
-    words = prompt_set(options.prompt_set)
-    turned = rotated(item, rotation)
-    order = [(item, k) for k in image_order(item, rotation)]
+    words = find_prompt_set(options.prompt_set)
+    turned = rotate_options(item, rotation)
+    order = [(item, k) for k in order_images(item, rotation)]
     if other is not None:
         order = [(other, k) for k in range(len(other.images))]
     if (item if other is None else other).input_modality == "video":
@@ -202,62 +202,62 @@ def asked(
         told = f"{len(order)}{' and a drawing' if options.visual_cot else ''}"
         problem = f"too_many_images: {told}, of which at most {options.max_images} may be sent"
     tags = words.image_tag if len(order) > 1 else ""
-    text = _text(turned, words)
+    text = _fill_text(turned, words)
     return Asked(
         key=ReplyKey(item.id, rotation, epoch, options.stage, options.prompt_set),
         item=turned,
         images=tuple(Shown(of, k, _fill(tags, number=str(n))) for n, (of, k) in enumerate(order, start=1)),
-        question=_question_digest(turned, text),
+        question=_digest_question_text(turned, text),
         text=text,
         settings=settings.model_copy(update={"epoch": epoch}),
         long_side_px=options.long_side_px,
         problem=problem,
         examples=tuple(
-            ShownExample(_text(one, words), one.answer, tuple(Shown(one, k, "") for k in range(len(one.images))))
+            ShownExample(_fill_text(one, words), one.answer, tuple(Shown(one, k, "") for k in range(len(one.images))))
             for one in examples
         ),
     )
 
 
-def with_added(asked: Asked, form: str, added: Sequence[Path]) -> Asked:
+def add_images(asked: Asked, form: str, added: Sequence[Path]) -> Asked:
     """The same question in the words of a form, with images that were made for it."""
-    text = _text(asked.item, prompt_set(asked.key.prompt_set), form)
-    return replace(asked, text=text, question=_question_digest(asked.item, text), added=tuple(added))
+    text = _fill_text(asked.item, find_prompt_set(asked.key.prompt_set), form)
+    return replace(asked, text=text, question=_digest_question_text(asked.item, text), added=tuple(added))
 
 
-def question_digest(item: Item, rotation: int, name: str, form: str = "") -> str:
+def digest_question(item: Item, rotation: int, name: str, form: str = "") -> str:
     """Of what a question says in a prompt set and of the images that belong to it: the first half of
     `Asked.digest`, by which a saved reply is known to be one to this very question.
 
     Raises:
         ConfigError, UnknownNameError: no such rotation or prompt set.
     """
-    turned = rotated(item, rotation)
-    return _question_digest(turned, _text(turned, prompt_set(name), form))
+    turned = rotate_options(item, rotation)
+    return _digest_question_text(turned, _fill_text(turned, find_prompt_set(name), form))
 
 
-def _question_digest(item: Item, text: str) -> str:
+def _digest_question_text(item: Item, text: str) -> str:
     return hash_stably("question", text, *item.images)
 
 
-def _text(item: Item, words: PromptSet, form: str = "") -> str:
+def _fill_text(item: Item, words: PromptSet, form: str = "") -> str:
     prompt = words.prompt(item.benchmark, form or item.question_type, item.task)
-    return _fill(prompt, question=full_text(item, words))
+    return _fill(prompt, question=make_full_text(item, words))
 
 
-def full_text(item: Item, words: PromptSet) -> str:
+def make_full_text(item: Item, words: PromptSet) -> str:
     """Question, context and lettered options as one text; of other people's questions their own text, word for word,
     with the options of the item in the places of theirs.
     """
     if ASKED in item.evidence:
-        return _own_text(item, item.evidence[ASKED])
+        return _make_own_text(item, item.evidence[ASKED])
     options = [
         _fill(words.option, letter=letter, text=text) for letter, text in zip(LETTERS, item.options, strict=False)
     ]
     return "\n".join(part for part in (item.question, item.context, *options) if part)
 
 
-def _own_text(item: Item, own: Mapping[str, Any]) -> str:
+def _make_own_text(item: Item, own: Mapping[str, Any]) -> str:
     text, at, parts = own["text"], 0, []
     for option, (start, end) in zip(item.options, own["options_at"], strict=True):
         parts += [text[at:start], option]
@@ -265,12 +265,12 @@ def _own_text(item: Item, own: Mapping[str, Any]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def rotations(question_type: str, options: int, circular: bool) -> range:
+def list_rotations(question_type: str, options: int, circular: bool) -> range:
     """The rotations in which a question is asked."""
     return range(options if circular and question_type == "multi-choice" and options > 1 else 1)
 
 
-def rotated(item: Item, rotation: int) -> Item:
+def rotate_options(item: Item, rotation: int) -> Item:
     """The item with its options moved up by `rotation` places, the first ones to the end, and its answer with them.
 
     Where the options are the images after the first one, the images move and the texts that number them stay.
@@ -284,20 +284,20 @@ def rotated(item: Item, rotation: int) -> Item:
     if item.question_type != "multi-choice" or not 0 <= rotation < n:
         raise ConfigError(f"item {item.id}: found rotation {rotation}; expected 0 to {max(n, 1) - 1}")
     place = (LETTERS.index(item.answer) - rotation) % n
-    images = tuple(item.images[k] for k in image_order(item, rotation))
-    options = item.options if _shows_options(item) else item.options[rotation:] + item.options[:rotation]
+    images = tuple(item.images[k] for k in order_images(item, rotation))
+    options = item.options if _is_showing_options(item) else item.options[rotation:] + item.options[:rotation]
     return replace(item, options=options, answer=LETTERS[place], images=images)
 
 
-def image_order(item: Item, rotation: int) -> tuple[int, ...]:
+def order_images(item: Item, rotation: int) -> tuple[int, ...]:
     """Places of the item's images in the order in which they are shown under a rotation of its options."""
     order = tuple(range(len(item.images)))
-    if not rotation or not _shows_options(item):
+    if not rotation or not _is_showing_options(item):
         return order
     return (0, *order[1 + rotation :], *order[1 : 1 + rotation])
 
 
-def _shows_options(item: Item) -> bool:
+def _is_showing_options(item: Item) -> bool:
     """Whether option j is the image of number j + 2, in words that only count them."""
     if len(item.images) != len(item.options) + 1:
         return False

@@ -37,7 +37,7 @@ class Questions:
             raise ConfigError("shots: found them with a control of the images; expected one of them.")
         if options.blind and (options.wrong_images or options.first_image):
             raise ConfigError("blind: found it with another choice of images; expected one of them.")
-        prompting.prompt_set(options.prompt_set)
+        prompting.find_prompt_set(options.prompt_set)
         rows = list(source.rows())
         for name, wanted, there in (
             ("task", options.tasks, {row.task for row in rows}),
@@ -54,8 +54,8 @@ class Questions:
         self._examples: dict[tuple[str, ...], list[QuestionRow]] = {}
         if options.shots:
             for row in sorted(rows, key=lambda row: hash_stably("shots", str(options.seed), row.id)):
-                self._examples.setdefault(_kind(row), []).append(row)
-        self.total = sum(len(self._turns(row)) for row in self.rows) * options.epochs
+                self._examples.setdefault(_get_kind(row), []).append(row)
+        self.total = sum(len(self._list_rotations(row)) for row in self.rows) * options.epochs
 
     def again(self) -> Questions:
         """The same for another walk, with its own buffers."""
@@ -72,10 +72,10 @@ class Questions:
     def of(self, row: QuestionRow, settings: Settings) -> Iterator[tuple[Item, Asked]]:
         """The requests of one question."""
         item = self.source.item(row.row)
-        other, examples = self._other(row), self._before(row)
+        other, examples = self._draw_other(row), self._find_examples(row)
         for epoch in range(self.options.epochs):
-            for rotation in self._turns(row):
-                yield item, prompting.asked(item, settings, self.options, rotation, epoch, other, examples)
+            for rotation in self._list_rotations(row):
+                yield item, prompting.make_asked(item, settings, self.options, rotation, epoch, other, examples)
 
     def by_id(self, item_id: str) -> QuestionRow:
         """The row of this id among those chosen.
@@ -88,11 +88,13 @@ class Questions:
                 return row
         raise DatasetError(f"found no item {item_id!r} among those chosen; expected one of {len(self.rows)} ids.")
 
-    def _before(self, row: QuestionRow) -> list[Item]:
+    def _find_examples(self, row: QuestionRow) -> list[Item]:
         """Examples for a question: others of its kind in an order drawn by the seed, none about its own image."""
         found: list[Item] = []
         if self.options.shots:
-            others = (one for one in self._examples[_kind(row)] if one.scene != row.scene and one.group != row.group)
+            others = (
+                one for one in self._examples[_get_kind(row)] if one.scene != row.scene and one.group != row.group
+            )
             found = [self.source.item(one.row) for one in islice(others, self.options.shots)]
             if len(found) < self.options.shots:
                 raise DatasetError(
@@ -101,10 +103,10 @@ class Questions:
                 )
         return found
 
-    def _turns(self, row: QuestionRow) -> range:
-        return prompting.rotations(row.question_type, row.options, self.options.circular)
+    def _list_rotations(self, row: QuestionRow) -> range:
+        return prompting.list_rotations(row.question_type, row.options, self.options.circular)
 
-    def _other(self, row: QuestionRow) -> Item | None:
+    def _draw_other(self, row: QuestionRow) -> Item | None:
         """Whose images are shown: a question of the same task and type about another scene, drawn among the nearest.
 
         None where there is none; the question then cannot be asked.
@@ -122,5 +124,5 @@ class Questions:
         return self.source.item(near[int(drawn)].row)
 
 
-def _kind(row: QuestionRow) -> tuple[str, ...]:
+def _get_kind(row: QuestionRow) -> tuple[str, ...]:
     return row.source, row.task, row.question_type, str(row.options)

@@ -15,12 +15,12 @@ CHANCE, CONSTANT = "uniform guess", "best constant"
 _MOST_CANDIDATES = 400  # of constants under mean relative accuracy, which no formula gives
 
 
-def chance_scores(board: Board) -> FloatArray:
+def score_chance(board: Board) -> FloatArray:
     """What a uniform guess scores on each question, (n,)."""
     return np.array([entry.chance for entry in board.questions], dtype=np.float64)
 
 
-def constant_scores(board: Board, mask: BoolArray, measure: str = "score") -> FloatArray:
+def score_constant(board: Board, mask: BoolArray, measure: str = "score") -> FloatArray:
     """What the best constant answer scores on each question of a cell, (n,), NaN outside.
 
     One letter, one of yes and no, and one number per task and thing asked, each chosen for the cell: no rule that does
@@ -34,26 +34,29 @@ def constant_scores(board: Board, mask: BoolArray, measure: str = "score") -> Fl
         worded = entry.kind in ("letter", "yes_no")
         groups[(entry.kind, entry.rule) if worded else (entry.kind, entry.rule, entry.task, entry.ask)].append(int(k))
     for places in groups.values():
-        credit[places] = _credit([board.questions[k] for k in places], measure)
+        credit[places] = _score_best_constant([board.questions[k] for k in places], measure)
     return credit
 
 
-def _credit(entries: Sequence[Entry], measure: str) -> FloatArray:
+def _score_best_constant(entries: Sequence[Entry], measure: str) -> FloatArray:
     rule = entries[0].rule
     if rule == "exact":
-        best, _ = metrics.most_common([str(entry.truth) for entry in entries])
+        best, _ = metrics.find_most_common([str(entry.truth) for entry in entries])
         return np.array([float(str(entry.truth) == best) for entry in entries])
     truths = [float(entry.truth) for entry in entries]
     if rule == "mra":
-        graded = [[metrics.mean_relative_accuracy(value, truth) for truth in truths] for value in _candidates(truths)]
+        graded = [
+            [metrics.compute_mean_relative_accuracy(value, truth) for truth in truths]
+            for value in _list_candidates(truths)
+        ]
         return np.asarray(max(graded, key=sum), dtype=np.float64)
     inclusive = rule == "delta_inclusive"
     factor = metrics.HEADLINE_DELTA if measure == "headline" and not inclusive else metrics.DELTA
-    value, _ = metrics.best_constant([truth for truth in truths if truth > 0], factor, inclusive)
-    return np.array([float(metrics.within_factor(value, truth, factor, inclusive)) for truth in truths])
+    value, _ = metrics.find_best_constant([truth for truth in truths if truth > 0], factor, inclusive)
+    return np.array([float(metrics.is_within_factor(value, truth, factor, inclusive)) for truth in truths])
 
 
-def _candidates(truths: Sequence[float]) -> list[float]:
+def _list_candidates(truths: Sequence[float]) -> list[float]:
     """Ends of the tolerances around truths: the best constant can be moved to one without loss."""
     ends = {truth * (1 + side * limit) for truth in truths for limit in np.linspace(0, 0.5, 11) for side in (-1, 1)}
     ordered = sorted(ends)

@@ -30,11 +30,11 @@ from vgbench_gen.evaluation.reply_lines import (
     Header,
     ReplyKey,
     ReplyLine,
-    encoded,
-    header_of,
-    line_at,
-    records,
-    too_long,
+    encode_record,
+    is_too_long,
+    parse_header,
+    read_line_at,
+    read_records,
 )
 from vgbench_gen.store.files import dataset_error, sync, temporary_name
 
@@ -50,13 +50,13 @@ __all__ = [
     "StoredReplies",
     "append",
     "has_header",
-    "line_at",
+    "name_replies_file",
     "read_answered",
     "read_excerpts",
     "read_header",
+    "read_line_at",
     "read_replies",
     "read_stored",
-    "replies_path",
 ]
 
 FOLDER = "replies"
@@ -65,7 +65,7 @@ _MAX_NAME = 80
 _PLAIN_SPEC = re.compile(r"[A-Za-z0-9-]{1,30}:[A-Za-z0-9][A-Za-z0-9.-]{0,48}")  # becomes a file name by itself
 
 
-def replies_path(folder: Path, spec: str) -> Path:
+def name_replies_file(folder: Path, spec: str) -> Path:
     """The file of a model's replies in the folder `replies` of a dataset; the name says the spec as well as it can."""
     name = re.sub(r"[^A-Za-z0-9.-]+", "_", spec)[:_MAX_NAME].strip("._")
     if not _PLAIN_SPEC.fullmatch(spec):
@@ -135,16 +135,16 @@ def read_header(path: Path) -> Header:
     Raises:
         DatasetError: no such file, or it does not begin with a header.
     """
-    for number, _, record in records(path):
+    for number, _, record in read_records(path):
         if "dataset" in record:
-            return header_of(record, f"{path}, line {number}")
+            return parse_header(record, f"{path}, line {number}")
         break
     raise dataset_error(path, "no header", "a file that `vgbench eval` wrote", REMEDY)
 
 
 def has_header(path: Path) -> bool:
     """Whether a file holds more than what a writer that died at its first line left."""
-    return path.is_file() and next(records(path), None) is not None
+    return path.is_file() and next(read_records(path), None) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class ReplyWriter:
     def append(self, line: ReplyLine) -> None:
         """Add one reply."""
         record = asdict(line)
-        if line.response is not None and too_long(record):
+        if line.response is not None and is_too_long(record):
             error = f"bad_reply: longer than {MAX_LINE_BYTES} bytes"
             record |= {"response": None, "error": error}
         self._write(record)
@@ -272,7 +272,7 @@ class ReplyWriter:
             os.ftruncate(self._handle, size - torn)
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        data = encoded(record)
+        data = encode_record(record)
         sent = os.write(self._handle, data)
         while sent < len(data):  # a disk that fills up takes a part and refuses the rest with an error
             sent += os.write(self._handle, data[sent:])
@@ -282,7 +282,7 @@ def _begin(path: Path, header: Header) -> None:
     """Make the file with its header at once, so that nobody meets one without; another process may be faster."""
     temporary = temporary_name(path)
     try:
-        temporary.write_bytes(encoded(asdict(header)))
+        temporary.write_bytes(encode_record(asdict(header)))
         sync(temporary)
         with suppress(OSError):  # some disks have no links; the header is then written like any other line
             path.hardlink_to(temporary)

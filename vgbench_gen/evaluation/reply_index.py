@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.evaluation.reply_lines import DRAWING, REMEDY, Header, ReplyKey, ReplyLine, header_of, line_of, records
+from vgbench_gen.evaluation.reply_lines import (
+    DRAWING,
+    REMEDY,
+    Header,
+    ReplyKey,
+    ReplyLine,
+    parse_header,
+    parse_line,
+    read_records,
+)
 from vgbench_gen.store.files import dataset_error
 
 _NOT_SETTINGS = ("program", "task", "prompt_set")  # which questions, and what the key says
@@ -23,7 +32,7 @@ class IndexedReply(NamedTuple, Generic[KeptT]):
     failed: bool
 
 
-def _settings_of(header: Header) -> str:
+def _digest_settings(header: Header) -> str:
     """Digest of what a header says of how each question was asked: what the key does not say already."""
     told = header.settings
     sent = told.get("settings")
@@ -41,7 +50,7 @@ def _digest(content: dict[str, Any]) -> str:
     return hash_stably(json.dumps(content, sort_keys=True))
 
 
-def _kind_of(header: Header) -> tuple[str, str] | None:
+def _find_kind(header: Header) -> tuple[str, str] | None:
     """(stage, prompt set) of what a run asked; None where its header does not say."""
     sent = header.settings.get("settings")
     stage = sent.get("stage") if isinstance(sent, dict) else None
@@ -67,17 +76,17 @@ class ReplyIndex(Generic[KeptT]):
         self._places: dict[ReplyKey, dict[str, IndexedReply[KeptT]]] = {}
         self._last: dict[tuple[str, str], dict[str, bool]] = {}  # settings in the order of their last use: answered?
         settings = ""
-        for number, at, record in records(path):
+        for number, at, record in read_records(path):
             where = f"{path}, line {number}"
             if "dataset" in record:
-                header = header_of(record, where)
-                settings = _settings_of(header)
-                if (kind := _kind_of(header)) is not None:
+                header = parse_header(record, where)
+                settings = _digest_settings(header)
+                if (kind := _find_kind(header)) is not None:
                     self._use(kind, settings, False)
             elif header is None:
                 raise dataset_error(where, "a reply before any header", "a header first", REMEDY)
             else:
-                line = line_of(record, where)
+                line = parse_line(record, where)
                 # A drawing does not depend on how the question after it is asked.
                 self._add(line, "" if line.stage == DRAWING else settings, keep(line, at))
         if header is None:
@@ -101,7 +110,7 @@ class ReplyIndex(Generic[KeptT]):
             for kind, used in self._last.items()
         }
         if header is not None:
-            own = _settings_of(header)
+            own = _digest_settings(header)
             chosen = {kind: one if kind[0] == DRAWING else own for kind, one in chosen.items()}
         found: dict[ReplyKey, IndexedReply[KeptT]] = {}
         others = 0

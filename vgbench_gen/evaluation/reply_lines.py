@@ -82,7 +82,7 @@ class Header:
     code: str = ""
 
 
-def encoded(record: Mapping[str, Any]) -> bytes:
+def encode_record(record: Mapping[str, Any]) -> bytes:
     """One line of a file, for a header or a reply."""
     # Replies may hold lone surrogates, which UTF-8 cannot; JSON's own escapes can.
     text = json.dumps({"schema": SCHEMA, **record}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -92,9 +92,9 @@ def encoded(record: Mapping[str, Any]) -> bytes:
         return json.dumps(json.loads(text), allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-def too_long(record: Mapping[str, Any]) -> bool:
+def is_too_long(record: Mapping[str, Any]) -> bool:
     """Whether the line of a reply would be refused by those who read it."""
-    return len(record["response"]) * 2 > MAX_LINE_BYTES // 6 and len(encoded(record)) > MAX_LINE_BYTES
+    return len(record["response"]) * 2 > MAX_LINE_BYTES // 6 and len(encode_record(record)) > MAX_LINE_BYTES
 
 
 class FileRecord(NamedTuple):
@@ -105,7 +105,7 @@ class FileRecord(NamedTuple):
     value: dict[str, Any]
 
 
-def records(path: Path) -> Iterator[FileRecord]:
+def read_records(path: Path) -> Iterator[FileRecord]:
     """The object of every whole line; a last one without its end is as if never written.
 
     Raises:
@@ -123,11 +123,11 @@ def records(path: Path) -> Iterator[FileRecord]:
                 if len(raw) <= MAX_LINE_BYTES:
                     return  # torn: its writer died
                 raise dataset_error(f"{path}, line {number}", f"more than {MAX_LINE_BYTES} bytes", "less", REMEDY)
-            yield FileRecord(number, at, _object(raw, f"{path}, line {number}"))
+            yield FileRecord(number, at, _parse_object(raw, f"{path}, line {number}"))
             at += len(raw)
 
 
-def line_at(path: Path, at: int) -> ReplyLine:
+def read_line_at(path: Path, at: int) -> ReplyLine:
     """The reply whose line begins at this byte.
 
     Raises:
@@ -136,10 +136,10 @@ def line_at(path: Path, at: int) -> ReplyLine:
     with path.open("rb") as file:
         file.seek(at)
         where = f"{path}, byte {at}"
-        return line_of(_object(file.readline(MAX_LINE_BYTES + 2), where), where)
+        return parse_line(_parse_object(file.readline(MAX_LINE_BYTES + 2), where), where)
 
 
-def _object(raw: bytes, where: str) -> dict[str, Any]:
+def _parse_object(raw: bytes, where: str) -> dict[str, Any]:
     try:
         record = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -165,7 +165,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _checked(record: dict[str, Any], known: set[str], where: str) -> dict[str, Any]:
+def _check_record(record: dict[str, Any], known: set[str], where: str) -> dict[str, Any]:
     found = {name: value for name, value in record.items() if name in known}
     for name, value in found.items():
         if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
@@ -178,13 +178,13 @@ def _checked(record: dict[str, Any], known: set[str], where: str) -> dict[str, A
     return found
 
 
-def line_of(record: dict[str, Any], where: str) -> ReplyLine:
+def parse_line(record: dict[str, Any], where: str) -> ReplyLine:
     """The reply that an object of a file is.
 
     Raises:
         DatasetError: it is none.
     """
-    given = _checked(record, _LINE_FIELDS, where)
+    given = _check_record(record, _LINE_FIELDS, where)
     given["images"] = tuple(image for image in given.get("images", ()) if isinstance(image, dict))
     try:
         return ReplyLine(**given)
@@ -192,13 +192,13 @@ def line_of(record: dict[str, Any], where: str) -> ReplyLine:
         raise dataset_error(where, f"no reply ({error})", "a line that `vgbench eval` wrote", REMEDY) from None
 
 
-def header_of(record: dict[str, Any], where: str) -> Header:
+def parse_header(record: dict[str, Any], where: str) -> Header:
     """The header that an object of a file is.
 
     Raises:
         DatasetError: it is none.
     """
     try:
-        return Header(**_checked(record, _HEADER_FIELDS, where))
+        return Header(**_check_record(record, _HEADER_FIELDS, where))
     except TypeError as error:
         raise dataset_error(where, f"no header ({error})", "one that `vgbench eval` wrote", REMEDY) from None

@@ -20,7 +20,7 @@ from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import FOLDER
 from vgbench_gen.evaluation.session import Progress, Run, Session
 from vgbench_gen.evaluation.visual_cot import DEFAULT_SET
-from vgbench_gen.evaluation.visual_cot_models import expanded
+from vgbench_gen.evaluation.visual_cot_models import expand_models
 from vgbench_gen.store.files import dataset_error, write_bytes
 
 __all__ = ["InterruptedRunError", "Progress", "Run", "evaluate", "evaluate_all", "require_images"]
@@ -66,7 +66,7 @@ def evaluate(
     """
     kind = benchmarks[benchmark]
     source = kind.open(Path(dataset))
-    chosen = expanded([model], image_model)
+    chosen = expand_models([model], image_model)
     options = {"prompt_set": kind.prompt_set, "max_tokens": kind.max_tokens} | options
     if chosen.visual_cot:
         options = {"visual_cot": DEFAULT_SET} | options
@@ -119,7 +119,7 @@ def evaluate_all(
             drawing.append(maker)
         stop = Stop((backend or BackendOptions()).timeout_s)
         try:
-            runs = asyncio.run(_all(opened, maker, questions, folder, progress or (lambda run: None), stop))
+            runs = asyncio.run(_run_sessions(opened, maker, questions, folder, progress or (lambda run: None), stop))
         except asyncio.CancelledError:
             raise (InterruptedRunError((), stop.asked) if stop.asked else KeyboardInterrupt) from None
         if stop.asked:
@@ -147,7 +147,7 @@ def require_images(source: Source, options: AskOptions, rows: Sequence[QuestionR
     raise dataset_error(listed, f"{len(missing)} images missing ({shown})", "every image of the questions", remedy)
 
 
-async def _all(
+async def _run_sessions(
     opened: Mapping[str, Backend | Baseline],
     maker: Backend | None,
     questions: Questions,

@@ -18,14 +18,14 @@ from typing import Any
 from vgbench_gen.core.errors import ConfigError, DatasetError, UnknownNameError
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
-from vgbench_gen.evaluation.answers.outcomes import to_json_value
+from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
 from vgbench_gen.evaluation.base import Source, read_questions
-from vgbench_gen.evaluation.board import ScoreRow, content_of
+from vgbench_gen.evaluation.board import ScoreRow, digest_content
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
-from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, question_digest, rotated
+from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, digest_question, rotate_options
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_stored
-from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, case_of, score
+from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, make_case, score
 from vgbench_gen.store.files import dataset_error, replace_file
 
 SCHEMA = 2
@@ -77,7 +77,7 @@ def reply_files(
     where = replies or folder / REPLIES
     found = [where] if where.is_file() else sorted(one for one in where.glob("*.jsonl") if not one.name.startswith("."))
     if notes is not None:
-        found = [path for path in found if _begins_well(path, notes)]
+        found = [path for path in found if _check_beginning(path, notes)]
     if not found:
         remedy = "Ask a model with `vgbench eval` or import replies first."
         raise dataset_error(
@@ -93,7 +93,7 @@ def reply_files(
     return [path for path in found if known[path] & set(names)]
 
 
-def holds_replies(path: Path) -> bool:
+def has_replies(path: Path) -> bool:
     """Whether a path is a file of replies as `vgbench eval` writes it, or a folder that holds one."""
     for one in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
         try:
@@ -104,7 +104,7 @@ def holds_replies(path: Path) -> bool:
     return False
 
 
-def _begins_well(path: Path, notes: list[str]) -> bool:
+def _check_beginning(path: Path, notes: list[str]) -> bool:
     try:
         if has_header(path):
             read_header(path)
@@ -157,12 +157,12 @@ def score_files(
         digest = digest_bytes(path.read_bytes())
         ours = path.resolve().parent == (source.folder / REPLIES).resolve()
         target = (source.folder if ours else path.parent) / FOLDER / path.name
-        known = None if again else _current(target, source.fingerprint, digest)
+        known = None if again else _find_current(target, source.fingerprint, digest)
         if known is None:
             if not items:
                 items = {item.id: item for item in read_questions(source)}
             try:
-                known = _scored(path, digest, target, source.fingerprint, items, progress)
+                known = _score_file(path, digest, target, source.fingerprint, items, progress)
             except DatasetError as error:
                 if notes is None:
                     raise
@@ -171,7 +171,7 @@ def score_files(
         yield replace(known, replies=path)
 
 
-def _current(path: Path, fingerprint: str, replies: str) -> SavedScores | None:
+def _find_current(path: Path, fingerprint: str, replies: str) -> SavedScores | None:
     """Saved scores that still hold."""
     if not path.is_file():
         return None
@@ -184,7 +184,7 @@ def _current(path: Path, fingerprint: str, replies: str) -> SavedScores | None:
     return found if same else None
 
 
-def _scored(
+def _score_file(
     path: Path,
     digest: str,
     target: Path,
@@ -228,9 +228,9 @@ def score_lines(
         reason = "unknown_id" if item is None else belongs.problem(item, line)
         if item is not None and not reason:
             try:
-                row = replace(row_of(line, score_reply(item, line)), content=content_of(item))
+                row = replace(make_row(line, score_reply(item, line)), content=digest_content(item))
                 drawing = lines.get(line.key._replace(stage=VISUAL_COT_IMAGE)) if line.stage == VISUAL_COT else None
-                rows.append(row if drawing is None else _and_drawing(row, row_of(drawing, None)))
+                rows.append(row if drawing is None else _add_drawing(row, make_row(drawing, None)))
             except CaseError:
                 reason = "bad_question"
         if reason:
@@ -240,7 +240,7 @@ def score_lines(
     return rows, ignored
 
 
-def _and_drawing(row: ScoreRow, drawing: ScoreRow) -> ScoreRow:
+def _add_drawing(row: ScoreRow, drawing: ScoreRow) -> ScoreRow:
     """The row with what its drawing cost, which all orders of the options share; that of the first order has it."""
     return replace(
         row,
@@ -264,7 +264,7 @@ class StaleCheck:
             return "bad_rotation"
         made = any(image.get("made") for image in line.images)
         try:
-            now = question_digest(item, line.rotation, line.prompt_set, VISUAL_COT if made else "")
+            now = digest_question(item, line.rotation, line.prompt_set, VISUAL_COT if made else "")
         except (ConfigError, UnknownNameError):
             now = ""
         if not (now and line.request_digest):
@@ -277,10 +277,10 @@ def score_reply(item: Item, line: ReplyLine) -> Scored | None:
     """The scores of one reply; None where the request failed."""
     if line.failed:
         return None
-    return score(case_of(rotated(item, line.rotation)), line.response)
+    return score(make_case(rotate_options(item, line.rotation)), line.response)
 
 
-def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
+def make_row(line: ReplyLine, scored: Scored | None) -> ScoreRow:
     """One line of a file of scores."""
     key: dict[str, Any] = line.key._asdict()
     if line.stage == VISUAL_COT:
@@ -310,8 +310,8 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
         official=scored.official.score,
         strict=scored.strict,
         followed=scored.followed,
-        extracted=to_json_value(scored.reading.value),
-        official_extracted=to_json_value(scored.official.extracted),
+        extracted=convert_to_json_value(scored.reading.value),
+        official_extracted=convert_to_json_value(scored.official.extracted),
         delta_2=measures.get("delta_2", math.nan),
         delta_125=measures.get("delta_1.25", math.nan),
         mra=measures.get("mra", math.nan),
@@ -326,8 +326,8 @@ def row_of(line: ReplyLine, scored: Scored | None) -> ScoreRow:
 def write_scores(saved: SavedScores) -> None:
     """Write a file of scores whole."""
     with replace_file(saved.path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(_json({"schema": SCHEMA, **asdict(saved.header)}) + "\n")
-        file.writelines(f"{_json(_row_json(row))}\n" for row in saved.rows)
+        file.write(_dump_json({"schema": SCHEMA, **asdict(saved.header)}) + "\n")
+        file.writelines(f"{_dump_json(_convert_row_to_json(row))}\n" for row in saved.rows)
 
 
 def read_scores(path: Path) -> SavedScores:
@@ -342,7 +342,7 @@ def read_scores(path: Path) -> SavedScores:
         records = [json.loads(line) for line in lines]
         if not records or records[0].pop("schema", None) != SCHEMA:
             raise ValueError(f"no schema {SCHEMA}")
-        return SavedScores(path, ScoreHeader(**records[0]), tuple(_row(record) for record in records[1:]))
+        return SavedScores(path, ScoreHeader(**records[0]), tuple(_parse_row(record) for record in records[1:]))
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "saved scores", remedy) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -354,7 +354,7 @@ _NAMES = tuple(_DEFAULTS)
 _FLOATS = frozenset(one.name for one in fields(ScoreRow) if one.type == "float")
 
 
-def _row_json(row: ScoreRow) -> dict[str, Any]:
+def _convert_row_to_json(row: ScoreRow) -> dict[str, Any]:
     """Numbers that are unknown are left out; an infinite error is the text "inf", for JSON has no such number."""
     found: dict[str, Any] = {}
     for name in _NAMES:
@@ -367,12 +367,12 @@ def _row_json(row: ScoreRow) -> dict[str, Any]:
     return found
 
 
-def _row(record: dict[str, Any]) -> ScoreRow:
+def _parse_row(record: dict[str, Any]) -> ScoreRow:
     values: dict[str, Any] = {name: float(value) if name in _FLOATS else value for name, value in record.items()}
     return ScoreRow(**values)
 
 
-def _json(value: Mapping[str, Any]) -> str:
+def _dump_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 

@@ -20,7 +20,7 @@ from vgbench_gen.evaluation.answer_keys import MAX_TRUTH_CHARS, AnswerKey, Case,
 from vgbench_gen.evaluation.answers import official as released
 from vgbench_gen.evaluation.answers.numerals import CountReader
 from vgbench_gen.evaluation.answers.official import OfficialScore
-from vgbench_gen.evaluation.answers.outcomes import Outcome, ParsedAnswer, outcome_of
+from vgbench_gen.evaluation.answers.outcomes import Outcome, ParsedAnswer, grade_outcome
 
 __all__ = [
     "MAX_RESPONSE_CHARS",
@@ -32,9 +32,9 @@ __all__ = [
     "Rule",
     "Scored",
     "ScoringRules",
-    "case_of",
+    "find_rules",
+    "make_case",
     "official",
-    "rules_of",
     "score",
 ]
 
@@ -97,8 +97,8 @@ class ScoringRules:
 
     def owns(self, benchmark: str) -> bool:
         """Return whether a name, or what stands before its first "/", is among `names`."""
-        plain = plain_name(benchmark.partition("/")[0])
-        return any(plain == plain_name(name) for name in self.names)
+        plain = normalize_name(benchmark.partition("/")[0])
+        return any(plain == normalize_name(name) for name in self.names)
 
     def question_type(self, name: str) -> str:
         """Return the question type that a name stands for ("Multi_Choice", "judgement").
@@ -106,7 +106,7 @@ class ScoringRules:
         Raises:
             CaseError: it stands for none.
         """
-        plain = plain_name(name).replace(" ", "-")
+        plain = normalize_name(name).replace(" ", "-")
         plain = _TYPE_NAMES.get(plain, plain)
         if plain not in self.question_types:
             raise CaseError(f"question_type: found {name[:60]!r}; expected one of {', '.join(self.question_types)}")
@@ -122,15 +122,15 @@ class ScoringRules:
         if not truth or len(truth) > MAX_TRUTH_CHARS:
             raise CaseError(f"ground_truth: found {len(truth)} characters; expected 1 to {MAX_TRUTH_CHARS}")
         if case.question_type == "multi-choice":
-            return keys.letter_key(case, truth)
+            return keys.make_letter_key(case, truth)
         if case.question_type == "judgment":
-            return keys.yes_no_key(truth)
+            return keys.make_yes_no_key(truth)
         if case.question_type == "open-ended-length":
-            return keys.measure_key(case, truth, "length")
+            return keys.make_measure_key(case, truth, "length")
         if case.question_type == "open-ended-count":
             return AnswerKey("count", CountReader(), keys.number_of(truth, case.question_type))
         if case.question_type == "numerical-answer":
-            return keys.number_key(case, truth)
+            return keys.make_number_key(case, truth)
         return self.open_key(case, truth)
 
     def open_key(self, case: Case, truth: str) -> AnswerKey:
@@ -148,20 +148,20 @@ class ScoringRules:
         return None
 
 
-def plain_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return the name of a benchmark or question type as names are compared: lower case, `-` for `_`."""
     return name.strip().casefold().replace("_", "-")
 
 
 @lru_cache(maxsize=1024)
-def rules_of(benchmark: str) -> ScoringRules:
+def find_rules(benchmark: str) -> ScoringRules:
     """Return the rules by which a benchmark is scored, by the name in `Item.benchmark`; the general ones for others."""
     # By name, so that an export can put its own list in the place of the registered benchmarks.
-    known: Sequence[ScoringRules] = importlib.import_module("vgbench_gen.evaluation.benchmarks").scoring_rules()
+    known: Sequence[ScoringRules] = importlib.import_module("vgbench_gen.evaluation.benchmarks").list_scoring_rules()
     return next((rules for rules in known if rules.owns(benchmark)), ScoringRules())
 
 
-def case_of(item: Item) -> Case:
+def make_case(item: Item) -> Case:
     """Return what scoring needs to know of a row of a built dataset."""
     return Case(
         benchmark=item.benchmark,
@@ -178,7 +178,7 @@ def score(case: Case, response: str | None) -> Scored:
     Raises:
         CaseError: the case itself makes no sense.
     """
-    rules = rules_of(case.benchmark)
+    rules = find_rules(case.benchmark)
     key = rules.answer_key(case)
     reading = key.read(response)
     points = key.points(reading)
@@ -186,7 +186,7 @@ def score(case: Case, response: str | None) -> Scored:
     published = rules.official(case, response)
     return Scored(
         reading=reading,
-        outcome=outcome_of(reading, points),
+        outcome=grade_outcome(reading, points),
         score=points,
         official=published,
         measures=key.measures(reading, response or ""),
@@ -198,4 +198,4 @@ def score(case: Case, response: str | None) -> Scored:
 
 def official(case: Case, response: str | None) -> OfficialScore:
     """Return the verdict of the script published with the benchmark; SpatialScore's where none is known."""
-    return rules_of(case.benchmark).official(case, response)
+    return find_rules(case.benchmark).official(case, response)

@@ -26,11 +26,11 @@ from vgbench_gen.evaluation.replies import (
     ReplyKey,
     ReplyLine,
     ReplyWriter,
-    line_at,
+    name_replies_file,
     read_answered,
-    replies_path,
+    read_line_at,
 )
-from vgbench_gen.evaluation.visual_cot import Stages, second
+from vgbench_gen.evaluation.visual_cot import Stages, make_second_stage
 
 # Failures of no single question: asking on would fail the same way, so nothing is recorded and the model stops.
 _STOPPING = ("budget", "cancelled", "refused_key")
@@ -118,7 +118,7 @@ class Session:
             told["image_model"] = maker.spec if maker is not None else self._spec
         source = questions.source
         self._header = Header(source.fingerprint, source.benchmark, self._spec, model, told, __version__)
-        self.result = Run(self._spec, replies_path(folder, self._spec), questions.total)
+        self.result = Run(self._spec, name_replies_file(folder, self._spec), questions.total)
         self._answered = AnsweredRequests({}, {})
         self._alike: Counter[str] = Counter()  # requests of this run that failed, by kind, until one is answered
 
@@ -141,7 +141,7 @@ class Session:
         self._progress(self.result)
         return self.result
 
-    def _missing(self, writer: ReplyWriter, salt: str = "") -> Iterator[tuple[Item, Asked, str]]:
+    def _find_missing(self, writer: ReplyWriter, salt: str = "") -> Iterator[tuple[Item, Asked, str]]:
         """(item, request, digest) of what has no reply to just this request."""
         for item, asked in self._questions.walk(self._settings):
             if self._stages is not None:
@@ -157,7 +157,7 @@ class Session:
             return False
         if self._answered.active.get(key) != digest:
             # It stands under other settings, which ask this question just so: put it under those of this run.
-            writer.append(line_at(writer.path, at))
+            writer.append(read_line_at(writer.path, at))
         self.result.kept += 1
         return True
 
@@ -166,7 +166,7 @@ class Session:
         if options.visual_cot:
             drawn_by = self._maker or backend
             self._stages = Stages(self._questions.source, options.visual_cot, drawn_by, self.result.path)
-        waiting = self._missing(writer)
+        waiting = self._find_missing(writer)
 
         async def work() -> None:
             for _, asked, digest in waiting:  # shared: each request goes to the worker that is free
@@ -177,13 +177,13 @@ class Session:
                 try:
                     if self._stages is not None:
                         made = await self._stages.make(asked, writer, self.result.add)
-                        asked = second(asked, made)
+                        asked = make_second_stage(asked, made)
                         digest = asked.digest
                         self.result.without += made.image is None
                         if self._is_kept(asked.key, digest, writer):
                             continue
                     request = asked.request(source.image)
-                    reply = await (_changed if isinstance(source, Keeps) else _answered)(backend, request)
+                    reply = await (_edit_images if isinstance(source, Keeps) else _ask_backend)(backend, request)
                 except BackendError as error:
                     if error.kind in _STOPPING:
                         self.result.stopped = self.result.stopped or str(error)
@@ -232,7 +232,7 @@ class Session:
     def _answer_all(self, baseline: Baseline, writer: ReplyWriter, ended: threading.Event) -> None:
         # What a baseline says may depend on the whole dataset and on its seed.
         salt = f"{_BASELINE_VERSION}/{self._header.dataset}/{baseline.seed}"
-        for item, asked, digest in self._missing(writer, salt):
+        for item, asked, digest in self._find_missing(writer, salt):
             if ended.is_set():
                 return
             if asked.problem:
@@ -251,7 +251,7 @@ class Session:
     ) -> None:
         images, more = asked.record(), {}
         if reply is not None:
-            text, more = reply.text, _told(reply)
+            text, more = reply.text, _make_record(reply)
             for image, size in zip(images, reply.image_sizes_px, strict=False):
                 image["size_px"] = list(size)
         key, run = asked.key, self.result
@@ -278,18 +278,18 @@ class Session:
         self._progress(run)
 
 
-async def _answered(backend: Backend, request: Request) -> Reply:
+async def _ask_backend(backend: Backend, request: Request) -> Reply:
     return await backend.ask(request.messages, request.settings)
 
 
-async def _changed(backend: Backend, request: Request) -> Reply:
+async def _edit_images(backend: Backend, request: Request) -> Reply:
     """The question's images changed as its words say."""
     parts = request.messages[-1].parts
     words = "\n".join(part.text for part in parts if isinstance(part, TextPart))
     return await backend.edit([part for part in parts if isinstance(part, ImagePart)], words, request.settings)
 
 
-def _told(reply: Reply) -> dict[str, Any]:
+def _make_record(reply: Reply) -> dict[str, Any]:
     """What the backend says of a reply besides its text; one from the cache keeps what it cost once."""
     return {
         "finish_reason": reply.finish_reason,

@@ -34,8 +34,10 @@ class Sizes(Config):
                 what experts have and not what all of them hold, so where the registry does not know it nobody does.
         """
         # Of an address only the model's name counts: a host may be called anything.
-        said = words(model_id.rpartition("#")[2])
-        fitting = [(len(parts), size) for name, size in self.models.items() if _holds(said, parts := words(name))]
+        said = split_words(model_id.rpartition("#")[2])
+        fitting = [
+            (len(parts), size) for name, size in self.models.items() if _has_words(said, parts := split_words(name))
+        ]
         if fitting:
             return float(max(fitting)[1])
         if _EXPERTS.search(model_id.rpartition("#")[2].casefold()):
@@ -59,7 +61,7 @@ class Sizes(Config):
 
 
 @cache
-def sizes(path: Path = REGISTRY) -> Sizes:
+def read_sizes(path: Path = REGISTRY) -> Sizes:
     """The registry of a file; the shipped one by default.
 
     Raises:
@@ -67,22 +69,22 @@ def sizes(path: Path = REGISTRY) -> Sizes:
     """
     found = load_toml(path, Sizes)
     for name, size in found.models.items():
-        if not words(name) or not (math.isfinite(size) and size > 0):
+        if not split_words(name) or not (math.isfinite(size) and size > 0):
             raise ConfigError(f"{path}: models.{name}: found {size!r}; expected a name and billions above 0. Mend it.")
     return found
 
 
-def size_billions(model_id: str) -> float | None:
+def find_size_billions(model_id: str) -> float | None:
     """Billions of parameters of a model by the shipped registry; None where it is not known."""
-    return sizes().billions(model_id)
+    return read_sizes().billions(model_id)
 
 
-def words(name: str) -> tuple[str, ...]:
+def split_words(name: str) -> tuple[str, ...]:
     """The words of a name, lower case: "Kimi-VL_A3B" has "kimi", "vl", "a3b"."""
     return tuple(word for word in _WORD.split(name.casefold()) if word)
 
 
-def _holds(said: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+def _has_words(said: tuple[str, ...], parts: tuple[str, ...]) -> bool:
     """Whether `parts` stand in `said`, one after the other."""
     n = len(parts)
     return any(said[k : k + n] == parts for k in range(len(said) - n + 1))

@@ -54,7 +54,7 @@ class Difference:
     needed: float
 
 
-def mean_interval(scores: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Interval:
+def estimate_mean(scores: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Interval:
     """Mean score (n,) and its interval; scores from 0 to 1, at least one.
 
     Never narrower than Wilson's interval of independent items: few scenes make a bootstrap too sure of itself.
@@ -64,7 +64,7 @@ def mean_interval(scores: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -
     return Interval(float(values.mean()), low, high)
 
 
-def interval(statistic: Callable[[FloatArray], float], scenes: Sequence[str], seed: int = 0) -> Interval:
+def estimate_interval(statistic: Callable[[FloatArray], float], scenes: Sequence[str], seed: int = 0) -> Interval:
     """Any composite (macro averages, pairs, skill) with its interval over scenes.
 
     Args:
@@ -77,7 +77,7 @@ def interval(statistic: Callable[[FloatArray], float], scenes: Sequence[str], se
     value = statistic(np.ones(len(index)))
     if count < 2:
         return Interval(value, math.nan, math.nan)
-    drawn = np.asarray([statistic(weights[index]) for weights in _weights(count, seed, "composite")])
+    drawn = np.asarray([statistic(weights[index]) for weights in _draw_weights(count, seed, "composite")])
     drawn = drawn[np.isfinite(drawn)]
     if not len(drawn):
         return Interval(value, math.nan, math.nan)
@@ -85,10 +85,10 @@ def interval(statistic: Callable[[FloatArray], float], scenes: Sequence[str], se
     return Interval(value, float(low), float(high))
 
 
-def interval_of_sums(
+def estimate_interval_of_sums(
     figure: Callable[[FloatArray], FloatArray], columns: FloatArray, scenes: Sequence[str], seed: int = 0
 ) -> Interval:
-    """As `interval` for a number that is made of sums over items, with all draws at once.
+    """As `estimate_interval` for a number that is made of sums over items, with all draws at once.
 
     Args:
         figure: takes the sums of all draws, (d, c), and returns a number for each, (d,).
@@ -101,11 +101,11 @@ def interval_of_sums(
     value = float(figure(sums.sum(axis=0, keepdims=True))[0])
     if count < 2:
         return Interval(value, math.nan, math.nan)
-    low, high = np.quantile(figure(_weights(count, seed, "composite") @ sums), _LEVELS)
+    low, high = np.quantile(figure(_draw_weights(count, seed, "composite") @ sums), _LEVELS)
     return Interval(value, float(low), float(high))
 
 
-def mcnemar(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[int, int, float]:
+def compute_mcnemar(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[int, int, float]:
     """(items only a got right, only b, exact two-sided p) for scores (n,); right is 1, anything less is not."""
     right_a, right_b = np.asarray(a) >= 1, np.asarray(b) >= 1
     only_a, only_b = int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
@@ -114,7 +114,7 @@ def mcnemar(a: npt.ArrayLike, b: npt.ArrayLike) -> tuple[int, int, float]:
     return only_a, only_b, float(scipy.stats.binomtest(only_a, only_a + only_b, 0.5).pvalue)
 
 
-def paired(a: npt.ArrayLike, b: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Difference:
+def compare_paired(a: npt.ArrayLike, b: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Difference:
     """Compare two models on the same items, in the same order.
 
     Raises:
@@ -126,20 +126,20 @@ def paired(a: npt.ArrayLike, b: npt.ArrayLike, scenes: Sequence[str], seed: int 
     gain = first - second
     index, count = _index(scenes)
     value = float(gain.mean())
-    only_a, only_b, p_mcnemar = mcnemar(first, second)
+    only_a, only_b, p_mcnemar = compute_mcnemar(first, second)
     low, high, p = math.nan, math.nan, 1.0
     if not gain.any():
         low, high = 0.0, 0.0
     elif count > 1:
         sums = np.bincount(index, weights=gain, minlength=count)
         sizes = np.bincount(index, minlength=count).astype(np.float64)
-        weights = _weights(count, seed, "paired")
+        weights = _draw_weights(count, seed, "paired")
         drawn = (weights @ sums) / (weights @ sizes)
         low, high = (float(x) for x in np.quantile(drawn, _LEVELS))
         # Counted with the sample itself among the draws, so that p is never 0.
         tail = min((drawn <= 0).sum(), (drawn >= 0).sum())
         p = min(1.0, 2 * float(tail + 1) / (len(drawn) + 1))
-    return Difference(value, low, high, p, only_a, only_b, p_mcnemar, _needed(gain, index, count))
+    return Difference(value, low, high, p, only_a, only_b, p_mcnemar, _compute_needed(gain, index, count))
 
 
 def compare(
@@ -147,7 +147,7 @@ def compare(
 ) -> dict[tuple[str, str], Difference]:
     """Every pair of models on the same items, with both p values corrected by Holm over all pairs."""
     pairs = list(combinations(scores, 2))
-    found = [paired(scores[a], scores[b], scenes, seed) for a, b in pairs]
+    found = [compare_paired(scores[a], scores[b], scenes, seed) for a, b in pairs]
     adjusted = zip(
         adjust_by_holm([one.p for one in found]), adjust_by_holm([one.p_mcnemar for one in found]), strict=True
     )
@@ -156,7 +156,7 @@ def compare(
     }
 
 
-def items_needed(difference: float, discordant: float, power: float = 0.8, alpha: float = 0.05) -> float:
+def compute_items_needed(difference: float, discordant: float, power: float = 0.8, alpha: float = 0.05) -> float:
     """Items that show a difference in accuracy by McNemar's test with the power given; infinite for none.
 
     Args:
@@ -172,13 +172,16 @@ def items_needed(difference: float, discordant: float, power: float = 0.8, alpha
     return float(math.ceil(((z_alpha * math.sqrt(discordant) + z_power * spread) / difference) ** 2))
 
 
-def _needed(gain: FloatArray, index: IntArray, count: int) -> float:
-    """`items_needed` for graded scores (their mean square stands for the discordant share) and scenes as they are."""
-    needed = items_needed(float(gain.mean()), float((gain**2).mean()))
-    return needed if math.isinf(needed) else float(math.ceil(needed * _design_effect(gain, index, count)))
+def _compute_needed(gain: FloatArray, index: IntArray, count: int) -> float:
+    """Compute `compute_items_needed` for graded scores and scenes as they are.
+
+    The mean square of graded scores stands for the discordant share.
+    """
+    needed = compute_items_needed(float(gain.mean()), float((gain**2).mean()))
+    return needed if math.isinf(needed) else float(math.ceil(needed * _compute_design_effect(gain, index, count)))
 
 
-def _design_effect(gain: FloatArray, index: IntArray, count: int) -> float:
+def _compute_design_effect(gain: FloatArray, index: IntArray, count: int) -> float:
     """Variance of the mean over scenes over its variance over independent items; at least 1."""
     residual = gain - gain.mean()
     independent = float((residual**2).sum())
@@ -194,7 +197,7 @@ def _index(scenes: Sequence[str]) -> tuple[IntArray, int]:
 
 
 @lru_cache(maxsize=4)
-def _weights(count: int, seed: int, purpose: str) -> FloatArray:
+def _draw_weights(count: int, seed: int, purpose: str) -> FloatArray:
     """How often each scene is drawn, (DRAWS, count)."""
     rng = rng_for(seed, "evaluation", purpose)
     drawn: FloatArray = rng.multinomial(count, np.full(count, 1 / count), size=DRAWS).astype(np.float64)

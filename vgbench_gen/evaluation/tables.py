@@ -15,10 +15,10 @@ from vgbench_gen.evaluation import metrics, reference_scores, stats
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
-from vgbench_gen.evaluation.layouts import TableLayout, breakdowns_of, paper_layouts
+from vgbench_gen.evaluation.layouts import TableLayout, find_paper_layouts, make_breakdowns
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
-from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, part_of
-from vgbench_gen.evaluation.sizes import sizes
+from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, get_part
+from vgbench_gen.evaluation.sizes import read_sizes
 from vgbench_gen.quality.intervals import adjust_by_holm
 
 LEVEL = 0.05
@@ -100,9 +100,9 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
         seed: of the bootstrap.
     """
     maker = TableMaker(board, seed)
-    papers = [maker.table(layout, "score", unread=True) for layout in paper_layouts(board)]
+    papers = [maker.table(layout, "score", unread=True) for layout in find_paper_layouts(board)]
     if any(entry.rule == "delta" for entry in board.questions) and papers:
-        headline = maker.table(paper_layouts(board)[0], "headline", unread=True)
+        headline = maker.table(find_paper_layouts(board)[0], "headline", unread=True)
         papers.insert(1, replace(headline, key=f"{headline.key}-1.25", title=f"{headline.title}, delta = 1.25"))
         papers[0] = replace(papers[0], title=f"{papers[0].title}, delta = 2 as in the paper")
     own = [table for benchmark in benchmarks.values() for table in benchmark.tables(maker)]
@@ -111,7 +111,7 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
         replies=maker.replies(),
         papers=(*own, *papers, *maker.drawn()),
         open_ended=maker.open_ended(),
-        parts=tuple(maker.table(layout, "score") for layout in breakdowns_of(board)),
+        parts=tuple(maker.table(layout, "score") for layout in make_breakdowns(board)),
         pairs=maker.pairs(),
     )
 
@@ -126,7 +126,7 @@ def split_runs(board: Board) -> tuple[list[BoardRun], list[BoardRun]]:
         run for run in board.runs.values() if not run.stage or run.stage == VISUAL_COT or run.stage.endswith(SHOTS)
     ]
     models = [run for run in sighted if not run.model.startswith(BASELINE)] or sighted
-    models.sort(key=lambda run: sizes().group(run.model)[0])
+    models.sort(key=lambda run: read_sizes().group(run.model)[0])
     return models, [run for run in board.runs.values() if run not in models]
 
 
@@ -141,7 +141,7 @@ class TableMaker:
     def __init__(self, board: Board, seed: int) -> None:
         self.board, self.seed, self.cells = board, seed, Cells(board, seed)
         self.models, self.floors = split_runs(board)
-        groups = {run.name: sizes().group(run.model)[1] for run in self.models}
+        groups = {run.name: read_sizes().group(run.model)[1] for run in self.models}
         self.groups = groups if len(set(groups.values())) > 1 else {}
 
     @property
@@ -154,7 +154,7 @@ class TableMaker:
         masks = [self.board.mask(column.wanted) for column in layout.columns]
         whole = self.board.mask(layout.wanted)
         heads = [ColumnHead(c.head, "%", int(m.sum())) for c, m in zip(layout.columns, masks, strict=True)]
-        rows = [self._row(run, layout, masks, measure) for run in self.runs]
+        rows = [self._make_cells(run, layout, masks, measure) for run in self.runs]
         for place, (column, mask) in enumerate(zip(layout.columns, masks, strict=True)):
             if column.how == "micro":
                 self._mark(rows[: len(self.models)], place, mask, measure)
@@ -163,12 +163,12 @@ class TableMaker:
             for run, cells in zip(self.runs, rows, strict=True):
                 cells.append(self.cells.rate(run, "unreadable", whole))
         lines = [self.line(run, cells) for run, cells in zip(self.runs, rows, strict=True)]
-        constants = [reference_scores.constant_scores(self.board, mask, measure) for mask in masks]
+        constants = [reference_scores.score_constant(self.board, mask, measure) for mask in masks]
         for name, credits in (
             (reference_scores.CONSTANT, constants),
-            (reference_scores.CHANCE, [reference_scores.chance_scores(self.board)] * len(masks)),
+            (reference_scores.CHANCE, [reference_scores.score_chance(self.board)] * len(masks)),
         ):
-            plain = self._plain(layout, masks, credits)
+            plain = self._make_floor_cells(layout, masks, credits)
             lines.append(Row(name, "floor", (*plain, Cell(math.nan)) if unread else plain))
         return Table(layout.key, layout.title, layout.caption, tuple(heads), tuple(lines))
 
@@ -192,11 +192,13 @@ class TableMaker:
         told = "Questions for which no image could be drawn were asked without; they are in the first column."
         return [Table("visual-cot", "Visual chain of thought", told, heads, tuple(lines))]
 
-    def _row(self, run: BoardRun, layout: TableLayout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
+    def _make_cells(self, run: BoardRun, layout: TableLayout, masks: Sequence[BoolArray], measure: str) -> list[Cell]:
         values = run.values(measure)
         return [self.cells.column(run, c, mask, values) for c, mask in zip(layout.columns, masks, strict=True)]
 
-    def _plain(self, layout: TableLayout, masks: list[BoolArray], credits: Sequence[FloatArray]) -> tuple[Cell, ...]:
+    def _make_floor_cells(
+        self, layout: TableLayout, masks: list[BoolArray], credits: Sequence[FloatArray]
+    ) -> tuple[Cell, ...]:
         """Cells of a floor that answers everything."""
         cells = []
         for column, mask, credit in zip(layout.columns, masks, credits, strict=True):
@@ -206,7 +208,9 @@ class TableMaker:
                 continue
             value = float(credit[places].mean())
             if column.how == "macro":
-                value = metrics.macro(group_by_part(credit, places, [column.part(e) for e in self.board.questions]))
+                value = metrics.average_macro(
+                    group_by_part(credit, places, [column.part(e) for e in self.board.questions])
+                )
             cells.append(Cell(value, n=len(places), asked=len(places), value_all=value))
         return tuple(cells)
 
@@ -265,19 +269,21 @@ class TableMaker:
             self._mark(cells, place, self.cells.all, measure)
         lines = [self.line(run, found) for run, found in zip(self.models, cells, strict=True)]
         lines += [self.line(run, [make(self.cells, run) for _, _, make in SUMMARY]) for run in self.floors]
-        constant = reference_scores.constant_scores(self.board, self.cells.all)
-        headline = reference_scores.constant_scores(self.board, self.cells.all, "headline")
-        guess = reference_scores.chance_scores(self.board)
+        constant = reference_scores.score_constant(self.board, self.cells.all)
+        headline = reference_scores.score_constant(self.board, self.cells.all, "headline")
+        guess = reference_scores.score_chance(self.board)
         for name, score, strict in (
             (reference_scores.CONSTANT, constant, headline),
             (reference_scores.CHANCE, guess, guess),
         ):
-            parts = group_by_part(score, range(total), self.cells.names(part_of))
+            parts = group_by_part(score, range(total), self.cells.names(get_part))
             values = {
-                "delta = 2": metrics.micro(score),
-                "delta = 1.25": metrics.micro(strict),
-                "Macro": metrics.macro(parts),
-                ONCE: metrics.micro((self._constant_once() if name == reference_scores.CONSTANT else score)[once]),
+                "delta = 2": metrics.average_micro(score),
+                "delta = 1.25": metrics.average_micro(strict),
+                "Macro": metrics.average_macro(parts),
+                ONCE: metrics.average_micro(
+                    (self._score_constant_once() if name == reference_scores.CONSTANT else score)[once]
+                ),
             }
             by_head = {
                 head: Cell(value, n=totals[head], asked=totals[head], value_all=value) for head, value in values.items()
@@ -294,10 +300,10 @@ class TableMaker:
         told += "".join(benchmark.summary_note(self.board) for benchmark in benchmarks.values())
         return Table("summary", "Summary", told, heads, tuple(lines))
 
-    def _constant_once(self) -> FloatArray:
+    def _score_constant_once(self) -> FloatArray:
         mask = np.zeros(len(self.board.questions), dtype=np.bool_)
         mask[self.board.contents] = True
-        return reference_scores.constant_scores(self.board, mask)
+        return reference_scores.score_constant(self.board, mask)
 
     def open_ended(self) -> Table | None:
         """Numbers by every metric that is in use, beside the best constant; None where nothing is open."""
@@ -324,7 +330,7 @@ class TableMaker:
         for mask in masks.values():
             n = int(mask.sum())
             for measure in ("score", "headline"):
-                value = float(np.nanmean(reference_scores.constant_scores(self.board, mask, measure)))
+                value = float(np.nanmean(reference_scores.score_constant(self.board, mask, measure)))
                 constants.append(Cell(value, n=n, asked=n, value_all=value))
             constants += [Cell(math.nan), Cell(math.nan)]
         lines.append(Row(reference_scores.CONSTANT, "floor", tuple(constants)))
@@ -342,7 +348,7 @@ class TableMaker:
                 both = a.answered & b.answered
                 if both.any():
                     scenes = [self.board.scenes[k] for k in np.flatnonzero(both)]
-                    difference = stats.paired(a.score[both], b.score[both], scenes, self.seed)
+                    difference = stats.compare_paired(a.score[both], b.score[both], scenes, self.seed)
                     found.append(ModelPair(a.name, b.name, int(both.sum()), difference))
         p, exact = (
             adjust_by_holm([x.difference.p for x in found]),

@@ -23,8 +23,8 @@ from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stabl
 from vgbench_gen.core.types import ALPHABET, Item
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import VISUAL_COT
-from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked, with_added
-from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, line_at, read_answered
+from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked, add_images
+from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, read_answered, read_line_at
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.text.render import templates_root
 
@@ -44,7 +44,7 @@ class Prompts(Config):
 
 
 @cache
-def prompts(name: str) -> tuple[str, Prompts]:
+def read_prompts(name: str) -> tuple[str, Prompts]:
     """(set, file) of a name of the shipped file, or of a file of one's own, which holds one set.
 
     Raises:
@@ -65,13 +65,13 @@ def prompts(name: str) -> tuple[str, Prompts]:
     return next(iter(own.sets)), own
 
 
-def prompt_for(name: str, item: Item, model: str) -> str:
+def make_drawing_prompt(name: str, item: Item, model: str) -> str:
     """What a model is asked to draw for an item.
 
     Raises:
         ConfigError: the set has no prompt for its task.
     """
-    chosen, file = prompts(name)
+    chosen, file = read_prompts(name)
     for table in (file.models.get(model, {}), file.sets[chosen]):
         for key in (item.task, "*"):
             if table.get(key, "").strip():
@@ -79,15 +79,15 @@ def prompt_for(name: str, item: Item, model: str) -> str:
     raise ConfigError(f"--generation-prompts {name}: found no prompt for {item.task}; expected one, or one for *.")
 
 
-def leaks(prompt: str, item: Item) -> str:
+def find_leak(prompt: str, item: Item) -> str:
     """The candidate answer of an item that a prompt names, by its text or its letter; "" where it names none.
 
     A letter is a capital that stands alone; "A" before a word in small letters is the article. Of a question whose
     options could not be told apart the letters A to D are looked for.
     """
-    words, signs = f" {_plain(prompt)} ", _plain(prompt).replace(" ", "")
+    words, signs = f" {_normalize_text(prompt)} ", _normalize_text(prompt).replace(" ", "")
     for option in item.options:
-        text = _plain(option)
+        text = _normalize_text(option)
         # Chinese and its like have no spaces between words.
         if text and (f" {text} " in words or (max(text) >= "\u2e80" and text.replace(" ", "") in signs)):
             return option
@@ -100,26 +100,31 @@ def leaks(prompt: str, item: Item) -> str:
     return ""
 
 
-def _plain(text: str) -> str:
+def _normalize_text(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
-def combined(generation_prompt: str, question: str) -> str:
+def combine_stages(generation_prompt: str, question: str) -> str:
     """Both stages in one request."""
     return f"[GEN_PROMPT]{generation_prompt}[/GEN_PROMPT][QUESTION]{question}[/QUESTION]"
 
 
 def split_combined(text: str) -> tuple[str | None, str]:
-    """(generation prompt, question) of `combined`; without both tags all of it is the question."""
+    """(generation prompt, question) of `combine_stages`; without both tags all of it is the question."""
     prompt, question = _GEN.search(text), _QUESTION.search(text)
     if prompt is None or question is None:
         return None, text
     return prompt.group(1).strip(), question.group(1).strip()
 
 
-def both_stages(asked: Asked, name: str, model: str) -> str:
-    """What would be asked in both stages about a question, `combined`. name, model: as of `prompt_for`."""
-    return combined(prompt_for(name, asked.item, model), with_added(asked, VISUAL_COT, []).text)
+def make_both_stages(asked: Asked, name: str, model: str) -> str:
+    """Return what would be asked in both stages about a question, as `combine_stages` joins them.
+
+    Args:
+        asked: the question.
+        name, model: as in `make_drawing_prompt`.
+    """
+    return combine_stages(make_drawing_prompt(name, asked.item, model), add_images(asked, VISUAL_COT, []).text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class Stages:
 
     Args:
         source: of images.
-        name: of the prompts, see `prompts`.
+        name: of the prompts, see `read_prompts`.
         maker: who draws.
         replies: the file of replies; drawings go into a folder beside it.
         settings: of the answers; the first stage takes over their epoch.
@@ -153,13 +158,13 @@ class Stages:
 
     def known(self, asked: Asked) -> Made | None:
         """The drawing for a question where it is there already, or cannot be asked for; None where it is to be made."""
-        prompt = prompt_for(self._name, asked.item, self._maker.spec)
-        if leak := leaks(prompt, asked.item):
+        prompt = make_drawing_prompt(self._name, asked.item, self._maker.spec)
+        if leak := find_leak(prompt, asked.item):
             return Made(None, "", f"leak: the generation prompt names {leak!r}")
-        key, digest = _key(asked), self._digest(asked, prompt)
+        key, digest = _make_key(asked), self._digest(asked, prompt)
         line = self._lines.get(key)
         if line is None and (at := self._at.get(key, {}).get(digest)) is not None:
-            line = line_at(self._replies, at)
+            line = read_line_at(self._replies, at)
         if line is None or line.failed or line.request_digest != digest:
             return None
         path = self._folder / MADE / str(next((image["name"] for image in line.images if image.get("made")), ""))
@@ -181,7 +186,7 @@ class Stages:
         return await asyncio.shield(self._tasks[name])
 
     async def _make(self, asked: Asked, writer: ReplyWriter, on_reply: Any) -> Made:
-        prompt = prompt_for(self._name, asked.item, self._maker.spec)
+        prompt = make_drawing_prompt(self._name, asked.item, self._maker.spec)
         images = [ImagePart(self._source.image(shown.item, shown.k), asked.long_side_px) for shown in asked.images]
         try:
             reply = await self._drawn(images, prompt, asked.key.epoch, on_reply)
@@ -227,7 +232,7 @@ class Stages:
     ) -> None:
         self.failed += bool(error)
         line = ReplyLine(
-            **_key(asked)._asdict(),
+            **_make_key(asked)._asdict(),
             benchmark=asked.item.benchmark,
             model=self._maker.model if reply is None else reply.model,
             request_digest=self._digest(asked, prompt),
@@ -258,7 +263,7 @@ class Stages:
 
     def save_intermediate(self, asked: Asked, made: Made, answer: str | None) -> None:
         """One file per sample with both stages, in the layout that judges of Visual CoT read."""
-        prompt = prompt_for(self._name, asked.item, self._maker.spec)
+        prompt = make_drawing_prompt(self._name, asked.item, self._maker.spec)
         record = {
             "doc_id": asked.key.id,
             "task": f"{asked.item.benchmark.partition('-')[0].lower()}_{asked.item.task}_visual_cot",
@@ -276,10 +281,10 @@ class Stages:
         write_bytes(self._folder / KEPT / f"{name}{turn}.json", text.encode("utf-8", "replace"))
 
 
-def _key(asked: Asked) -> ReplyKey:
+def _make_key(asked: Asked) -> ReplyKey:
     return asked.key._replace(rotation=0, stage=VISUAL_COT_IMAGE)
 
 
-def second(asked: Asked, made: Made) -> Asked:
+def make_second_stage(asked: Asked, made: Made) -> Asked:
     """What is asked in the second stage: with the drawing and words about it, or, where there is none, as without."""
-    return asked if made.image is None else with_added(asked, VISUAL_COT, [made.image])
+    return asked if made.image is None else add_images(asked, VISUAL_COT, [made.image])

@@ -37,12 +37,12 @@ class Chosen:
 
 
 @cache
-def aliases() -> Mapping[str, Alias]:
+def read_aliases() -> Mapping[str, Alias]:
     """All names that there are."""
     return load_toml(Path(__file__).with_name("visual_cot_models.toml"), AliasTable).names
 
 
-def expanded(models: Sequence[str], image_model: str = "") -> Chosen:
+def expand_models(models: Sequence[str], image_model: str = "") -> Chosen:
     """Specs in the place of names; specs stay as they are.
 
     Raises:
@@ -50,7 +50,7 @@ def expanded(models: Sequence[str], image_model: str = "") -> Chosen:
     """
     specs, draws, found = [], image_model, False
     for name in models:
-        alias = aliases().get(name)
+        alias = read_aliases().get(name)
         if alias is None:
             specs.append(name)
             continue

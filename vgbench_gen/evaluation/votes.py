@@ -56,7 +56,7 @@ class ModelVotes:
         return self.basis.spec or self.basis.model
 
 
-def votes_of_models(
+def read_votes_of_models(
     source: Source,
     paths: Sequence[Path],
     rules: Mapping[str, Rule],
@@ -79,15 +79,15 @@ def votes_of_models(
     for path in paths:
         target = source.folder / FOLDER / MODELS / path.name
         wanted = (SCORER_VERSION, source.fingerprint, digest_bytes(path.read_bytes()), prompt_set)
-        known = _current(target, wanted)
+        known = _find_current(target, wanted)
         if known is None:
             (saved,) = score_files(source, [path], progress=progress)
-            known = _counted(saved, target, prompt_set, rules)
+            known = _count_votes(saved, target, prompt_set, rules)
             _write(known)
         yield known
 
 
-def _counted(saved: SavedScores, target: Path, prompt_set: str, rules: Mapping[str, Rule]) -> ModelVotes:
+def _count_votes(saved: SavedScores, target: Path, prompt_set: str, rules: Mapping[str, Rule]) -> ModelVotes:
     found: dict[str, tuple[bool, int, Vote]] = {}
     sets: Counter[str] = Counter()
     for row in saved.rows:
@@ -125,13 +125,13 @@ def vote_of(row: ScoreRow, rule: Rule) -> Vote:
 
 def _write(ballot: ModelVotes) -> None:
     with replace_file(ballot.path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write(_json({"schema": SCHEMA, **asdict(ballot.basis)}))
+        file.write(_dump_json({"schema": SCHEMA, **asdict(ballot.basis)}))
         for vote in VOTES:
             ids = [name for name, found in ballot.votes.items() if found == vote]
-            file.write(_json({"vote": vote, "ids": ids}))
+            file.write(_dump_json({"vote": vote, "ids": ids}))
 
 
-def _current(path: Path, wanted: tuple[int, str, str, str]) -> ModelVotes | None:
+def _find_current(path: Path, wanted: tuple[int, str, str, str]) -> ModelVotes | None:
     """Votes that still hold."""
     if not path.is_file():
         return None
@@ -165,5 +165,5 @@ def read_votes(path: Path) -> ModelVotes:
     raise dataset_error(path, found, "votes of one model", "Run `vgbench vote` to count them again.")
 
 
-def _json(value: Mapping[str, object]) -> str:
+def _dump_json(value: Mapping[str, object]) -> str:
     return json.dumps(value, separators=(",", ":")) + "\n"

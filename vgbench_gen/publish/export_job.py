@@ -19,7 +19,7 @@ from vgbench_gen.evaluation.base import NamesImages, Source
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.questions import Questions
-from vgbench_gen.evaluation.scoring import case_of
+from vgbench_gen.evaluation.scoring import make_case
 from vgbench_gen.publish.scorer import copy_scorer
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import NAME
@@ -52,7 +52,7 @@ class ExportRow:
 
     def case(self) -> dict[str, Any]:
         """What scoring needs to know: the arguments of `evaluation.scoring.Case`."""
-        return asdict(case_of(self.asked.item))
+        return asdict(make_case(self.asked.item))
 
     def record(self) -> dict[str, Any]:
         """What a log must carry so that a reply finds its question again, and what one groups by.

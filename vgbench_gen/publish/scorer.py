@@ -11,7 +11,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from vgbench_gen.evaluation.scoring import rules_of
+from vgbench_gen.evaluation.scoring import find_rules
 
 NAME = "vgbench_scorer"
 _PACKAGE = "vgbench_gen"
@@ -38,7 +38,7 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     """
     written: list[Path] = []
     root = folder / NAME
-    rules = sorted({(type(one).__module__, type(one).__name__) for one in map(rules_of, benchmarks)})
+    rules = sorted({(type(one).__module__, type(one).__name__) for one in map(find_rules, benchmarks)})
     written.append(_write(root.joinpath(*_RULES), _rules_listed(rules)))
     modules = _collect_modules(_ENTRY)
     for module, _ in rules:
@@ -71,7 +71,7 @@ def _rules_listed(rules: Iterable[tuple[str, str]]) -> str:
     lines = ['"""The scoring rules of the questions that were exported."""', ""]
     lines += [f"from {'.'.join((NAME, *_inside(module)))} import {name}" for module, name in rules]
     named = "".join(f"{name}(), " for _, name in rules)
-    return "\n".join([*lines, "", "", "def scoring_rules():", f"    return ({named.rstrip()})", ""])
+    return "\n".join([*lines, "", "", "def list_scoring_rules():", f"    return ({named.rstrip()})", ""])
 
 
 def _collect_modules(entry: str) -> dict[str, Path]:

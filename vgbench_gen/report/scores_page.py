@@ -93,7 +93,7 @@ def list_warnings(report: ScoresReport) -> list[str]:
             found.append(f"{line.name}: {100 * unread.value:.1f} % of replies could not be read (limit 2 %).")
         answered = report.board.runs[line.name].answered
         if first.n:
-            constant = float(reference_scores.constant_scores(report.board, answered)[answered].mean())
+            constant = float(reference_scores.score_constant(report.board, answered)[answered].mean())
             if not first.low > constant:
                 own = "" if answered.all() else f" on the {first.n:,} questions that it answered"
                 told = f"not significantly above the best constant{own} ({100 * constant:.1f} %)"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vgbench_gen.evaluation.board import Board, BoardRun, confusion
+from vgbench_gen.evaluation.board import Board, BoardRun, count_confusion
 from vgbench_gen.evaluation.reference_scores import CONSTANT
 from vgbench_gen.evaluation.tables import BASELINE, Row, Table
 from vgbench_gen.report.scores_files import format_interval, format_value
@@ -147,7 +147,7 @@ def plot_confusions(board: Board, runs: Sequence[BoardRun]) -> list[dict[str, An
     for kind, title in (("letter", "Letters"), ("yes_no", "Yes and no")):
         mask = board.mask(lambda entry, kind=kind: entry.kind == kind)  # type: ignore[misc]
         for run in runs:
-            table = confusion(board, run, mask)
+            table = count_confusion(board, run, mask)
             if not table:
                 continue
             said = sorted({answer for row in table.values() for answer in row} | set(table), key=_answer_order)

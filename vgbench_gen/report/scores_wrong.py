@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.board import Board, BoardRun, Entry, ScoreRow
-from vgbench_gen.evaluation.compare import by_model
+from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
@@ -78,7 +78,7 @@ def write_wrong(
         DatasetError: a file of replies cannot be read.
     """
     places = {(entry.dataset, entry.id): k for k, entry in enumerate(board.questions)}
-    files = by_model(saved)
+    files = group_by_model(saved)
     views = {dataset: _View(folder, home) for dataset, home in homes.items()}
     found: dict[str, WrongAnswerPages] = {}
     written: list[Path] = []

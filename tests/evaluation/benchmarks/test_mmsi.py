@@ -26,14 +26,14 @@ from vgbench_gen.evaluation.answers.official_others import score_mmsi_bench
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import mmsi
 from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
-from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES, options_of
+from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES, split_options_off
 from vgbench_gen.evaluation.options import AskOptions
-from vgbench_gen.evaluation.prompting import asked, prompt_set, with_added
+from vgbench_gen.evaluation.prompting import add_images, find_prompt_set, make_asked
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
-from vgbench_gen.evaluation.scoring import case_of, score
-from vgbench_gen.evaluation.visual_cot import combined, leaks, prompt_for, split_combined
+from vgbench_gen.evaluation.scoring import make_case, score
+from vgbench_gen.evaluation.visual_cot import combine_stages, find_leak, make_drawing_prompt, split_combined
 
 Capture = pytest.CaptureFixture[str]
 LAST = "answer with the option's letter from the given choices directly. Enclose the option's letter within ``."
@@ -126,7 +126,7 @@ def test_images_may_be_cells_of_the_hub(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_options_are_found_in_the_question(text: str, wanted: str) -> None:
-    options, at = options_of(text)
+    options, at = split_options_off(text)
     assert "|".join(options) == wanted
     assert tuple(text[start:end] for start, end in at) == options
 
@@ -142,8 +142,8 @@ def test_an_answer_beyond_the_options_found_means_that_more_are_there(tmp_path: 
 def words(source: ParquetSource, k: int, name: str, drawn: bool = False) -> str:
     item = source.item(k)
     options = AskOptions(prompt_set=name, visual_cot="seed" if drawn else "")
-    one = asked(item, options.settings("m"), options)
-    return with_added(one, "visual-cot", [Path("x.png")]).text if drawn else one.text
+    one = make_asked(item, options.settings("m"), options)
+    return add_images(one, "visual-cot", [Path("x.png")]).text if drawn else one.text
 
 
 def test_prompt_sets_say_what_was_published(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_prompt_sets_say_what_was_published(tmp_path: Path) -> None:
 def test_drawing_is_asked_for_by_category(tmp_path: Path) -> None:
     source = opened(write(tmp_path, [row(k) for k in range(11)]))
     place = {task: k for k, task in enumerate(TYPES)}
-    prompts = {task: prompt_for("seed", source.item(k), "m") for task, k in place.items()}
+    prompts = {task: make_drawing_prompt("seed", source.item(k), "m") for task, k in place.items()}
     assert prompts["attribute_appr"] == (
         "Create a visualization that highlights and labels the visual appearance attributes (color, shape, texture, "
         "orientation, count) in the scene. Use annotations, bounding boxes, and labels to make object features and "
@@ -189,13 +189,13 @@ def test_drawing_is_asked_for_by_category(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[sets.mine]\n"*" = "Draw."\nmsr = " "\n[models."openai:x"]\nmotion_obj = "Draw arrows."\n')
     item = source.item(place["motion_obj"])
-    assert [prompt_for(str(own), item, model) for model in ("m", "openai:x")] == ["Draw.", "Draw arrows."]
+    assert [make_drawing_prompt(str(own), item, model) for model in ("m", "openai:x")] == ["Draw.", "Draw arrows."]
     with pytest.raises(ConfigError, match="seed"):
-        prompt_for("nothing", item, "m")
+        make_drawing_prompt("nothing", item, "m")
 
 
 def test_both_stages_in_one_text() -> None:
-    text = combined("Draw\nlines.", "Which?\n[QUESTION] is a tag")
+    text = combine_stages("Draw\nlines.", "Which?\n[QUESTION] is a tag")
     assert text == "[GEN_PROMPT]Draw\nlines.[/GEN_PROMPT][QUESTION]Which?\n[QUESTION] is a tag[/QUESTION]"
     assert split_combined(text) == ("Draw\nlines.", "Which?\n[QUESTION] is a tag")
     assert split_combined("Which? Options: A: x") == (None, "Which? Options: A: x")
@@ -228,7 +228,7 @@ def test_a_prompt_that_names_an_answer_is_seen(
     text = question(1, options) if options else "Which?"
     item = opened(write(tmp_path, [row(1, question=text, answer="A")])).item(0)
     assert item.options == options
-    assert leaks(prompt, item) == leak
+    assert find_leak(prompt, item) == leak
 
 
 # --- direct
@@ -254,7 +254,7 @@ def test_asked_in_every_order_scored_and_compared_over_http(tmp_path: Path, caps
         if not said:
             return reply("I cannot tell.")
         right = OPTIONS["ABCD".index(row(int(said))["answer"])]
-        options = options_of(seen.text.partition("\nAnswer with")[0])[0]
+        options = split_options_off(seen.text.partition("\nAnswer with")[0])[0]
         if right == "the lamp" and options.index("the sofa") < options.index("the lamp"):
             right = "the sofa"
         return reply(f"It is {right}: `{'ABCD'[options.index(right)]}`")
@@ -305,9 +305,9 @@ def test_truth_scores_full_and_any_other_letter_none(tmp_path: Path) -> None:
     source = opened(write(tmp_path, [row(k) for k in range(11)] + [row(11, question="Q?")]))
     for item in (source.item(one.row) for one in source.rows()):
         for letter in "ABCD":
-            scored = score(case_of(item), f"``{letter}``")
+            scored = score(make_case(item), f"``{letter}``")
             assert scored.score == scored.official.score == (letter == item.answer)
-        assert score(case_of(item), "I cannot determine it.").outcome == "refused"
+        assert score(make_case(item), "I cannot determine it.").outcome == "refused"
 
 
 # --- two stages
@@ -349,7 +349,7 @@ def test_two_stages_over_http(way: str, folder: Path, monkeypatch: pytest.Monkey
         for shown, words in studio.drawn:
             item = items[shown[0]]
             assert shown == [source.image_named(name) for name in item.images]  # all of them
-            assert words == prompt_for("seed", item, "m")
+            assert words == make_drawing_prompt("seed", item, "m")
         for shown, words in studio.asked:
             item = items[shown[0]]
             assert shown == [*(source.image_named(name) for name in item.images), drawing(shown[0])]
@@ -666,12 +666,12 @@ REPLIES: list[tuple[str | None, str | None, str | None]] = [
 @pytest.mark.parametrize(("said", "sane", "official"), REPLIES)
 def test_replies_in_both_modes(said: str | None, sane: str | None, official: str | None, tmp_path: Path) -> None:
     item = opened(write(tmp_path, [row(1)])).item(0)
-    scored = score(case_of(item), said)
+    scored = score(make_case(item), said)
     assert (scored.reading.value, scored.official.extracted) == (sane, official)
     assert score_mmsi_bench(said, "B").score == (official == "B")
 
 
 def test_prompt_sets_are_whole() -> None:
     for name in ("mmsi_seed", "mmsi_official", "mmsi_lmms_unig2u"):
-        found = prompt_set(name)
+        found = find_prompt_set(name)
         assert {used for kinds in found.sources.values() for used in kinds.values()} == set(found.prompts)

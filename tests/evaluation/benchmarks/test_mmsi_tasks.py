@@ -24,7 +24,7 @@ from vgbench_gen.evaluation.benchmarks import mmsi
 from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES
 from vgbench_gen.evaluation.replies import read_header
 from vgbench_gen.evaluation.runner import evaluate
-from vgbench_gen.evaluation.visual_cot_models import aliases, expanded
+from vgbench_gen.evaluation.visual_cot_models import expand_models, read_aliases
 from vgbench_gen.text.render import templates_root
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,10 +74,10 @@ def test_names_that_cannot_be_taken_say_why(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="unified:MODULE:FACTORY"):
         evaluate(write(tmp_path / "mmsi", [row(7)]), "bagel_visual_cot", benchmark="mmsi")
     with pytest.raises(ConfigError, match="alone"):
-        expanded(["azure_trapi_visual_cot", "openai:gpt-4o"])
-    assert expanded(["openai:gpt-4o"], "x:y") == expanded(("openai:gpt-4o",), "x:y")
-    assert expanded(["azure_trapi_visual_cot", "openai:gpt-4o"], "x:y").image_model == "x:y"
-    assert set(aliases()) == {"azure_trapi_visual_cot", "bagel_visual_cot", "nano_banana_visual_cot"}
+        expand_models(["azure_trapi_visual_cot", "openai:gpt-4o"])
+    assert expand_models(["openai:gpt-4o"], "x:y") == expand_models(("openai:gpt-4o",), "x:y")
+    assert expand_models(["azure_trapi_visual_cot", "openai:gpt-4o"], "x:y").image_model == "x:y"
+    assert set(read_aliases()) == {"azure_trapi_visual_cot", "bagel_visual_cot", "nano_banana_visual_cot"}
 
 
 UNIFIED = """

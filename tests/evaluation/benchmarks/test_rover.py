@@ -28,10 +28,10 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.benchmarks import rover
 from vgbench_gen.evaluation.benchmarks.rover import EvaluationSample, ROVEREvaluator, Tasks, judge_replies
-from vgbench_gen.evaluation.benchmarks.rover.judge import capped
+from vgbench_gen.evaluation.benchmarks.rover.judge import cap_alignment
 from vgbench_gen.evaluation.benchmarks.rover.judge_replies import read
 from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty
-from vgbench_gen.evaluation.benchmarks.rover.tables import agreement
+from vgbench_gen.evaluation.benchmarks.rover.tables import measure_agreement
 
 Capture = pytest.CaptureFixture[str]
 KEY = "reasoning_visual_score"
@@ -156,7 +156,7 @@ def test_words_of_a_judge_come_with_its_score() -> None:
 
 def test_the_published_parser_is_followed_with_its_faults() -> None:
     def said(text: str) -> Any:
-        return judge_replies.released(text, KEY).extracted
+        return judge_replies.read_as_released(text, KEY).extracted
 
     assert said('{"reasoning_visual_score": 4.9}') == 4
     assert said('{"reasoning_visual_score": true}') == 1
@@ -175,11 +175,11 @@ def test_the_published_parser_is_followed_with_its_faults() -> None:
 @pytest.mark.parametrize("visual", range(1, 6))
 @pytest.mark.parametrize("alignment", range(1, 6))
 def test_alignment_is_at_most_one_above_visual(alignment: int, visual: int) -> None:
-    value, lowered = capped(alignment, visual)
+    value, lowered = cap_alignment(alignment, visual)
     assert value == min(alignment, visual + 1, 5)
     assert lowered == (value != alignment)
-    assert capped(alignment, None) == (alignment, None)
-    assert capped(None, visual) == (None, None)
+    assert cap_alignment(alignment, None) == (alignment, None)
+    assert cap_alignment(None, visual) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_judges_are_compared(tmp_path: Path, capsys: Capture) -> None:
     assert 0.8 < agreed["alpha"] < 1
     assert len(list(tmp_path.glob("o.vllm*.jsonl"))) == 2
     with pytest.raises(ConfigError, match="two"):
-        agreement({"one": []})
+        measure_agreement({"one": []})
 
 
 def test_averages_by_dimension_and_reasoning_type() -> None:

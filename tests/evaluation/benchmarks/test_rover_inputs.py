@@ -24,7 +24,7 @@ from vgbench_gen.evaluation.benchmarks import rover
 from vgbench_gen.evaluation.benchmarks.rover import EvaluationSample, ROVEREvaluator, Tasks
 from vgbench_gen.evaluation.benchmarks.rover import journal as rover_journal
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
-from vgbench_gen.evaluation.benchmarks.rover.judge_replies import read, released
+from vgbench_gen.evaluation.benchmarks.rover.judge_replies import read, read_as_released
 from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty, read_samples
 
 Capture = pytest.CaptureFixture[str]
@@ -108,8 +108,8 @@ def test_verdicts_of_other_judges_stay_in_the_file(tmp_path: Path, monkeypatch: 
         ROVEREvaluator(judge=first, repeat=1).evaluate_batch(samples, output_path=out)
         assert kept in out.read_bytes()
         assert len(lines_of(out)) == 6
-        told = rover_judge.words()
-        monkeypatch.setattr(rover_judge, "words", lambda: told.model_copy(update={"version": 99}))
+        told = rover_judge.read_words()
+        monkeypatch.setattr(rover_judge, "read_words", lambda: told.model_copy(update={"version": 99}))
         ROVEREvaluator(judge=first).evaluate_batch(samples, output_path=out)
         assert kept in out.read_bytes()
         monkeypatch.undo()
@@ -140,7 +140,7 @@ def test_judging_a_few_leaves_the_places_of_the_others(tmp_path: Path) -> None:
         judge.evaluate_batch(samples[2:], output_path=out)
         assert [(row["dimension"], row["reasoning_type"]) for row in lines_of(out)] == [("culture", "causal")] * 3
         # Lines of a run that was killed know it too.
-        journal = rover_journal.Journal(out, rover_journal.basis_of(f"vllm:{server.url}#judge"))
+        journal = rover_journal.Journal(out, rover_journal.make_basis(f"vllm:{server.url}#judge"))
         verdict = rover_judge.Verdict("reasoning_visual", 3, "", "ok", "who")
         journal.add("odd id", ("logic", "abstract"), "digest", verdict)
         journal.close()
@@ -169,7 +169,7 @@ def test_cases_with_numbers_that_json_cannot_hold(tmp_path: Path, capsys: Captur
     told = capsys.readouterr().out
     assert "9 cases scored" in told
     assert "mean score: sane 4.0000, official 4.5000" in told
-    assert released('{"reasoning_visual_score": 1' + "0" * 400 + "}", KEY).score == 0
+    assert read_as_released('{"reasoning_visual_score": 1' + "0" * 400 + "}", KEY).score == 0
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from vgbench_gen.evaluation.benchmarks.salbench import tables as label_tables
 from vgbench_gen.evaluation.benchmarks.salbench.labels import EMPTY, O3, P3, LabelReader
 from vgbench_gen.evaluation.benchmarks.salbench.scoring import SalBenchRules
 from vgbench_gen.evaluation.compare import load_board
-from vgbench_gen.evaluation.layouts import breakdowns_of
+from vgbench_gen.evaluation.layouts import make_breakdowns
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.evaluation.reply_lines import ReplyKey
@@ -181,7 +181,7 @@ def test_asked_scored_and_compared_over_http(tmp_path: Path, capsys: Capture) ->
         "VisualRef_SYN",
     ]  # fmt: skip
     # By scikit-learn: what failed named nothing.
-    true = np.array([[label in labels.as_set(labels.truth(t, P3)) for label in P3] for t in TRUTHS["P3"]])
+    true = np.array([[label in labels.convert_to_set(labels.parse_truth(t, P3)) for label in P3] for t in TRUTHS["P3"]])
     said = np.array([[False] * 3 if k == 2 else [label in ("color", "size") for label in P3] for k in range(6)])
     macro = f1_score(true, said, average="macro", zero_division=0)
     assert report[0]["Detection_SYN"] == f"{100 * macro:.1f}"
@@ -193,10 +193,10 @@ def test_asked_scored_and_compared_over_http(tmp_path: Path, capsys: Capture) ->
     board = load_board({"sal": opened(folder)}).board
     run = next(run for run in board.runs.values() if not run.stage)
     assert {entry.scans: entry.chance for entry in board.questions} == {"synthetic": 1 / 7, "natural": 1 / 127}
-    mask = label_tables.task_mask(board, "synthetic", "detection")
+    mask = label_tables.mask_task(board, "synthetic", "detection")
     figures = {
-        head: label_tables.cell(board, run, mask, "synthetic", figure).value
-        for head, figure in label_tables.columns("synthetic")
+        head: label_tables.make_cell(board, run, mask, "synthetic", figure).value
+        for head, figure in label_tables.list_columns("synthetic")
     }
     assert figures["micro F1"] == pytest.approx(f1_score(true, said, average="micro"))
     per_class = precision_recall_fscore_support(true, said, zero_division=0)[2]
@@ -220,7 +220,7 @@ def test_baselines_answer_with_labels(folder: Path, name: str) -> None:
     for item in (source.item(row.row) for row in source.rows()):
         said = who.answer(item, Asked(ReplyKey(item.id), item, (), "", "", AskOptions().settings("m")))
         scored = score(Case(item.benchmark, item.question_type, item.answer), said)
-        assert bool(labels.as_set(scored.reading.value)) == (name != "solvers")
+        assert bool(labels.convert_to_set(scored.reading.value)) == (name != "solvers")
         points.append(scored.score)
     assert name != "truth" or min(points) == 1
     assert name not in ("random", "noisy") or 0 <= min(points) < 1
@@ -256,7 +256,7 @@ def test_difficulty_counts_what_failed_as_missed(tmp_path: Path, capsys: Capture
         assert main(["eval", str(tmp_path), "--benchmark", "salbench", "--model", spec, "--retries", "0"]) == 1
     capsys.readouterr()
     board = load_board({"sal": opened(tmp_path)}).board
-    assert not any(layout.key == "difficulty" for layout in breakdowns_of(board))
+    assert not any(layout.key == "difficulty" for layout in make_breakdowns(board))
     found = {table.key: table for table in compare_models(board).papers}["salbench-synthetic-difficulty"]
     assert [head.name for head in found.columns] == ["EM easy", "EM hard", "macro F1 easy", "macro F1 hard"]
     assert [round(cell.value, 3) for cell in found.rows[0].cells[:2]] == [1.0, 0.5]
@@ -559,7 +559,7 @@ def test_denials_tables_and_echoes(response: str, wanted: str | None) -> None:
 
 def test_the_published_parser_is_followed_with_its_faults() -> None:
     def said(response: str | None, vocabulary: tuple[str, ...] = P3) -> str | float | None:
-        return labels.released(response, "color", vocabulary).extracted
+        return labels.score_as_released(response, "color", vocabulary).extracted
 
     assert said("Color/Size") == "color"  # one label per part
     assert said("emphasize") == "size"
@@ -578,9 +578,14 @@ def test_labels_of_the_other_split_are_counted() -> None:
 
 def test_sets_are_measured_as_defined() -> None:
     a, b, none = frozenset({"color", "size"}), frozenset({"color"}), frozenset[str]()
-    assert labels.measures(a, b) == {"precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3), "exact_match": 0.0}
-    assert set(labels.measures(none, none).values()) == {1.0}
-    assert set(labels.measures(none, b).values()) == set(labels.measures(b, none).values()) == {0.0}
+    assert labels.measure_labels(a, b) == {
+        "precision": 0.5,
+        "recall": 1.0,
+        "f1": pytest.approx(2 / 3),
+        "exact_match": 0.0,
+    }
+    assert set(labels.measure_labels(none, none).values()) == {1.0}
+    assert set(labels.measure_labels(none, b).values()) == set(labels.measure_labels(b, none).values()) == {0.0}
 
 
 def test_cases_take_lists_and_give_lists(tmp_path: Path, capsys: Capture) -> None:

@@ -10,14 +10,14 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from vgbench_gen.evaluation.answers.vocabulary import any_of, words
+from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 
 # Of a longer answer only the first line and the end are read; answers stand there, and reading stays quick whatever was
 # sent. 10,000 characters are more than the 2,048 tokens that models are given.
 MAX_HEAD_CHARS, MAX_TAIL_CHARS = 200, 10_000
 _RUN = re.compile(r"(.)\1{80,}", re.DOTALL)
 
-_TAG_NAMES = any_of(words("reasoning_tags"))
+_TAG_NAMES = match_any_of(read_words("reasoning_tags"))
 _REASONING = re.compile(rf"<(/?)\s*{_TAG_NAMES}\b[^<>]{{0,200}}>|◁(/?)think▷|\[(/?)THINK\]", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>final<\|message\|>")
 _SPECIAL = re.compile(r"<\|(?!(?:begin|end)_of_box)[a-z_]{1,40}\|>|</?s>|\[/?INST\]")

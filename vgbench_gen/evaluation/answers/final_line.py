@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, as_answer
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, make_answer
 from vgbench_gen.evaluation.answers.units import Unit
 
 _MAX_LINE = 300
@@ -31,22 +31,22 @@ def read_final_line(reply: str, kind: str, letters: str = "", unit: Unit | None 
         letters: the valid ones, for "letter".
         unit: what the question asks for; a length without a unit is taken in it, and says nothing without it.
     """
-    line = last_line(reply)
+    line = find_last_line(reply)
     if not line:
         return NOTHING
     if kind == "letter":
         match = re.fullmatch(rf"\(?([{letters}])\)?\.?", line)
-        return as_answer(match.group(1)) if match else NOTHING
+        return make_answer(match.group(1)) if match else NOTHING
     if kind == "yes_no":
         match = _YES_NO.fullmatch(line)
-        return as_answer(match.group(1).capitalize()) if match else NOTHING
+        return make_answer(match.group(1).capitalize()) if match else NOTHING
     if kind == "text":
-        return as_answer(line.strip(" .").casefold()) if line else NOTHING
+        return make_answer(line.strip(" .").casefold()) if line else NOTHING
     match = _SCALAR.fullmatch(line) or _NUMBER.fullmatch(line)
     return _read_value(match, kind, unit) if match else NOTHING
 
 
-def last_line(reply: str) -> str:
+def find_last_line(reply: str) -> str:
     """Return the last line that is not empty, without "Answer:" before it; "" where it is too long for an answer."""
     line = reply[-4 * _MAX_LINE :].strip().rsplit("\n", 1)[-1].strip()
     if len(line) > _MAX_LINE:
@@ -56,14 +56,14 @@ def last_line(reply: str) -> str:
 
 def _read_value(match: re.Match[str], kind: str, unit: Unit | None) -> ParsedAnswer:
     value, word = float(match.group(1)), (match.group(2) or "").strip()
-    written = units.unit_of(word)
+    written = units.find_unit(word)
     if word and written is None and kind != "count":
         return NOTHING
     if kind == "count":
-        return as_answer(value)
+        return make_answer(value)
     if kind == "number":
         if unit and written and written.kind == unit.kind:
             value *= written.scale / unit.scale
-        return as_answer(value)
+        return make_answer(value)
     used, wanted = written or unit, kind
-    return as_answer(value * used.scale) if used is not None and used.kind == wanted and value >= 0 else NOTHING
+    return make_answer(value * used.scale) if used is not None and used.kind == wanted and value >= 0 else NOTHING

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from vgbench_gen.evaluation.answers.vocabulary import any_of, words
+from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 
-_REJECT_BEFORE = any_of(words("reject_before", "letters"))
-_REJECT_AFTER = any_of(words("reject_after", "letters"))
-_REJECT_AFTER_CHINESE = any_of(words("reject_after_chinese", "letters"))
-ACCEPT = any_of(words("accept_after", "letters"))
-_ACCEPT_CHINESE = any_of(words("accept_after_chinese", "letters"))
-_AFTER_LETTER = any_of(words("after_letter", "letters"))
-_RESUMED = any_of(words("after_revision", "letters"))
+_REJECT_BEFORE = match_any_of(read_words("reject_before", "letters"))
+_REJECT_AFTER = match_any_of(read_words("reject_after", "letters"))
+_REJECT_AFTER_CHINESE = match_any_of(read_words("reject_after_chinese", "letters"))
+ACCEPT = match_any_of(read_words("accept_after", "letters"))
+_ACCEPT_CHINESE = match_any_of(read_words("accept_after_chinese", "letters"))
+_AFTER_LETTER = match_any_of(read_words("after_letter", "letters"))
+_RESUMED = match_any_of(read_words("after_revision", "letters"))
 _NAME = r"(?:(?:the\s+)?(?:options?|choices?|answers?|letters?|选项?)\s*)?"
 _LETTER_NAME = rf"(?i:{_NAME})"
 _OPEN, _CLOSE = r"[(\[{<\"']{0,3}", r"[)\]}>\"']{0,3}"
@@ -136,6 +136,6 @@ class LetterPatterns:
 
 
 @lru_cache(maxsize=64)
-def letter_patterns(letters: str) -> LetterPatterns:
+def compile_letter_patterns(letters: str) -> LetterPatterns:
     """Compiled once per set of letters."""
     return LetterPatterns(letters)

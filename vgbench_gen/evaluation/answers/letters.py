@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from vgbench_gen.evaluation.answers.letter_patterns import ACCEPT, HOW, IS, letter_patterns
+from vgbench_gen.evaluation.answers.letter_patterns import ACCEPT, HOW, IS, compile_letter_patterns
 from vgbench_gen.evaluation.answers.option_texts import OptionTexts
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, as_answer
-from vgbench_gen.evaluation.answers.places import text_after_revision
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.places import find_text_after_revision
 from vgbench_gen.evaluation.answers.vocabulary import compile_pattern
 
 DEFAULT_LETTERS = "ABCDEF"
@@ -41,11 +41,11 @@ class LetterReader:
     def __init__(self, letters: str = DEFAULT_LETTERS, options: Mapping[str, str] | None = None) -> None:
         self.letters = letters
         self.texts = OptionTexts(options or {})
-        self._p = letter_patterns(letters)
+        self._p = compile_letter_patterns(letters)
 
     def read_notation(self, text: str) -> ParsedAnswer:
         """A letter after "wait, actually", unless another letter is accepted later or stands on the last line."""
-        tail = text_after_revision(text)
+        tail = find_text_after_revision(text)
         resumed = list(self._p.resumed.finditer(tail))
         if not resumed:
             return NOTHING
@@ -54,7 +54,7 @@ class LetterReader:
         last = self._p.bare.fullmatch(rest.strip().rpartition("\n")[2].strip())
         if accepted - {letter} or (last and last.group(1).upper() != letter):
             return NOTHING
-        return as_answer(letter)
+        return make_answer(letter)
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """A letter or an option's text in a container or after a phrase."""
@@ -63,7 +63,9 @@ class LetterReader:
         head = _REASON.split(text, maxsplit=1)[0]
         equal = self.texts.find_equal(head) if len(head) < len(text) else ""
         return (
-            as_answer(equal) if equal else self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
+            make_answer(equal)
+            if equal
+            else self._read_first_letter(text, whole_text=True) or self._choose_anywhere(text)
         )
 
     def read_opening(self, text: str) -> ParsedAnswer:
@@ -72,7 +74,7 @@ class LetterReader:
             return AMBIGUOUS
         stated = self._find_stated(text)
         if stated:
-            return as_answer(stated)
+            return make_answer(stated)
         first, _, rest = text.partition("\n")
         bare = self._p.bare.fullmatch(first.strip())
         if bare and not (rest and self._p.bare.fullmatch(rest.strip().partition("\n")[0].strip())):
@@ -84,7 +86,7 @@ class LetterReader:
             return NOTHING
         equal = self.texts.find_equal(text) or self.texts.find_equal(first)
         if equal:
-            return as_answer(equal)
+            return make_answer(equal)
         opening = None if "\n" in text.strip() else self._read_first_letter(text, whole_text=False)
         return opening if opening is not None and opening.found else NOTHING
 
@@ -100,10 +102,10 @@ class LetterReader:
         accepted = {
             match.group(match.lastindex or 1) for pattern in self._p.accepts for match in pattern.finditer(kept)
         }
-        return as_answer(accepted.pop()) if len(accepted) == 1 else None
+        return make_answer(accepted.pop()) if len(accepted) == 1 else None
 
     def _accept_letter(self, letter: str) -> ParsedAnswer:
-        return as_answer(letter.upper()) if letter.upper() in self.letters else NOTHING
+        return make_answer(letter.upper()) if letter.upper() in self.letters else NOTHING
 
     def _read_first_letter(self, text: str, whole_text: bool) -> ParsedAnswer | None:
         """A letter that opens the text, None where there is none."""
@@ -113,7 +115,7 @@ class LetterReader:
         if whole_text:
             equal = self.texts.find_equal(text)
             if equal:
-                return as_answer(equal)
+                return make_answer(equal)
         opening = self._p.opening.match(text)
         if opening is None:
             return None
@@ -158,25 +160,27 @@ class LetterReader:
         if self.texts.hold_letters:  # "Point A" may be the text of option B
             contained = self.texts.find_only_one(self._remove_lists(text))
             if contained:
-                return as_answer(contained)
+                return make_answer(contained)
         rest = self._remove_lists(self._remove_rejected(text))
         found = self._find_letters(rest)
         if len(found) == 1:
-            return as_answer(found.pop())
+            return make_answer(found.pop())
         if found:
             for clause in reversed(_CLAUSE.split(rest)):
                 named = self._find_letters(clause)
                 if named:
                     return (
-                        as_answer(named.pop()) if len(named) == 1 and not _HEDGED.search(clause.lower()) else AMBIGUOUS
+                        make_answer(named.pop())
+                        if len(named) == 1 and not _HEDGED.search(clause.lower())
+                        else AMBIGUOUS
                     )
             return AMBIGUOUS
-        last = _last_clause(rest)
+        last = _find_last_clause(rest)
         contained = self.texts.find_only_one(rest) or (
             self.texts.find_only_one(last) if self._is_conclusion(last) else ""
         )
         if contained:
-            return as_answer(contained)
+            return make_answer(contained)
         return AMBIGUOUS if self._is_list_of_options(text) or self.texts.count_in(rest) > 1 else NOTHING
 
     def _is_conclusion(self, clause: str) -> bool:
@@ -226,6 +230,6 @@ class LetterReader:
         return " ".join([*kept, text[start:]])
 
 
-def _last_clause(text: str) -> str:
+def _find_last_clause(text: str) -> str:
     parts = [part for part in _CLAUSE.split(text) if part.strip()]
     return parts[-1] if parts else ""

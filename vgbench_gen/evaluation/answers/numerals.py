@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vgbench_gen.evaluation.answers import units
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, as_answer
-from vgbench_gen.evaluation.answers.places import text_after_revision
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.places import find_text_after_revision
 from vgbench_gen.evaluation.answers.quantities import (
     NUMBER,
     Quantity,
     evaluate_sum,
     find_quantities,
+    find_result_of_sum,
     is_precision,
     prepare_text,
-    result_of_sum,
 )
 from vgbench_gen.evaluation.answers.units import Kind, Unit
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
 _UNNAMED = re.sub(r"\?P<[a-z]+>", "?:", NUMBER)
 _RANGED = rf"(?P<n>{_UNNAMED}(?:\s*(?:-|~|to|or|到|至)\s*{_UNNAMED})?)"
@@ -30,18 +30,18 @@ _TOTALS = [
         if not pattern.startswith("{n}")
         else rf"(?<![0-9A-Za-z.,]){pattern.replace('{n}', _RANGED)}"
     )
-    for pattern in words("totals", "counts")
+    for pattern in read_words("totals", "counts")
 ]
 # "5 (2 red, 3 blue)", "3 chairs: ...": what follows explains the number.
 _OPENING = compile_pattern(rf"\A\W{{0,5}}(?P<n>{_UNNAMED})(?:[ \t]+[a-z]+){{0,6}}(?:[ \t]*[(:]|[ \t]+—)(?!\s*\Z)")
-_NONE = compile_pattern(rf"\A\W*{any_of(words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
-_NO_THINGS = compile_pattern(rf"(?:^|\b){any_of(words('no_things', 'counts'))}")
-_BOUNDS = compile_pattern(rf"{any_of(words('bounds', 'counts'))}\s*\Z")
+_NONE = compile_pattern(rf"\A\W*{match_any_of(read_words('none', 'counts'))}\b\W*\Z|\A\W*(?:没有|无|零)\W*\Z")
+_NO_THINGS = compile_pattern(rf"(?:^|\b){match_any_of(read_words('no_things', 'counts'))}")
+_BOUNDS = compile_pattern(rf"{match_any_of(read_words('bounds', 'counts'))}\s*\Z")
 # A noun at most stands between a number and the end of its sentence ("make that 5 chairs").
 _NOTHING_BEHIND = re.compile(r"(?:\s+[a-z]+)?\W*")
 _SENTENCES = re.compile(r"[\n。!?;]|\.(?=\s|$)")
 # A length behind these is that of a thing whose size is known, by which another is judged.
-_REFERENCE = compile_pattern(rf"\b{any_of(words('references', 'lengths'))}\b[^.;,\n0-9]{{0,40}}\Z")
+_REFERENCE = compile_pattern(rf"\b{match_any_of(read_words('references', 'lengths'))}\b[^.;,\n0-9]{{0,40}}\Z")
 _SCALAR = re.compile(
     r"\\?scalar[\"']?\s*[:=]?\s*(?:\{\s*(?P<in>[^{}]{1,80}?)\s*\}|(?P<out>-?[0-9][^\s{}\\]{0,40}))\s*[)\]]?\s*[,;:]?\s*[(\[\"']?\s*"
     r"(?:\\?distance[\s_]{0,2}unit[\"']?\s*[:=]?\s*[\"']?(?:\{\s*(?P<unit>[^{}]{1,40}?)\s*\}|(?P<bare>[A-Za-z\u4e00-\u9fff]{1,20}))|(?P<after>[A-Za-z\u4e00-\u9fff'\"]{1,20}))?",
@@ -54,7 +54,7 @@ class _NumeralReader(abc.ABC):
 
     def read_notation(self, text: str) -> ParsedAnswer:
         """The number at the end of the first sentence after "wait" or "actually"."""
-        tail = prepare_text(_SENTENCES.split(text_after_revision(text), maxsplit=1)[0])
+        tail = prepare_text(_SENTENCES.split(find_text_after_revision(text), maxsplit=1)[0])
         found = find_quantities(tail)
         return self.value(found[-1]) if found and _NOTHING_BEHIND.fullmatch(tail, found[-1].end) else NOTHING
 
@@ -116,13 +116,13 @@ class CountReader(_NumeralReader):
         if found.unit is not None and found.unit.kind not in ("length", "area"):
             return NOTHING
         if self.unit and found.unit and found.unit.kind == self.unit.kind:
-            return as_answer(found.base / self.unit.scale)
-        return as_answer(found.signed)
+            return make_answer(found.base / self.unit.scale)
+        return make_answer(found.signed)
 
     def read_opening(self, text: str) -> ParsedAnswer:
         """A stated total, none at all, or a first line that is only a number."""
         if _NONE.search(text.lower()) or _NONE.search(text.lower().strip().partition("\n")[0].partition(",")[0]):
-            return as_answer(0.0)
+            return make_answer(0.0)
         opening = _OPENING.match(prepare_text(text))
         sizes = find_quantities(opening["n"]) if opening else ()
         return self.value(sizes[0]) if sizes else super().read_opening(text)
@@ -138,12 +138,12 @@ class CountReader(_NumeralReader):
                 return self.value(sizes[0])
         found = self._pick(text, first=False)
         if found.status == "no_answer" and _NO_THINGS.search(text.lower()):
-            return as_answer(0.0)
+            return make_answer(0.0)
         return found
 
     def _pick(self, text: str, first: bool) -> ParsedAnswer:
         if _NONE.search(text.lower()):
-            return as_answer(0.0)
+            return make_answer(0.0)
         computed = self._sum(text)
         if computed.found:
             return computed
@@ -159,7 +159,7 @@ class CountReader(_NumeralReader):
     def _choose_last(self, text: str, found: list[Quantity], first: bool) -> ParsedAnswer:
         """The number of the last sentence that has one, of a prepared text with several different numbers."""
         sentences = [part for part in _SENTENCES.split(text) if self._select_usable(find_quantities(part))]
-        last = self._select_usable(find_quantities(result_of_sum(sentences[-1]))) if sentences else found
+        last = self._select_usable(find_quantities(find_result_of_sum(sentences[-1]))) if sentences else found
         if self.real:
             return self.value(last[-1])
         if first or len({one.signed for one in last}) == 1:
@@ -192,7 +192,7 @@ class MeasureReader(_NumeralReader):
         unit = found.unit or self.unit
         if unit is None or unit.kind != self.kind or found.negative:
             return NOTHING
-        return as_answer(found.value * unit.scale)
+        return make_answer(found.value * unit.scale)
 
     def read_notation(self, text: str) -> ParsedAnswer:
         r"""`\scalar{…} \distance_unit{…}` in any of its notations, the last one; the mean of the numbers inside."""
@@ -205,7 +205,7 @@ class MeasureReader(_NumeralReader):
     def _read_scalar(self, match: re.Match[str]) -> ParsedAnswer:
         numbers = find_quantities(prepare_text(match["in"] or match["out"]))
         written = match["unit"] or match["bare"] or match["after"] or ""
-        unit = units.unit_of(written.strip(". "))
+        unit = units.find_unit(written.strip(". "))
         inside = next((one.unit for one in numbers if one.unit), None)
         is_other_word = bool(match["after"]) and bool(inside or self.unit)
         if not numbers or (written and unit is None and not is_other_word):
@@ -218,12 +218,12 @@ class MeasureReader(_NumeralReader):
         if computed.found:
             return computed
         ready = prepare_text(text)
-        part = result_of_sum(ready) if first else ready
+        part = find_result_of_sum(ready) if first else ready
         pairs = [one for one in self._select_kind(find_quantities(part)) if not is_precision(one, part)]
         pairs = [one for one in pairs if not _REFERENCE.search(part[: one.start])] or pairs
         if pairs:
             return self.value(pairs[0 if first else -1])
-        unit = units.named_unit(text, (self.kind,)) or self.unit
+        unit = units.find_named_unit(text, (self.kind,)) or self.unit
         bare = [one for one in find_quantities(part) if one.unit is None]
         return self.value(replace(bare[0 if first else -1], unit=unit)) if unit and bare else NOTHING
 

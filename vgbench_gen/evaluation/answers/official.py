@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vgbench_gen.evaluation.metrics import mean_relative_accuracy
+from vgbench_gen.evaluation.metrics import compute_mean_relative_accuracy
 
 _LETTER = "([A-Fa-f])"
 _TAGS = re.compile(r"</?(?:CONCLUSION|conclusion|ANSWER|answer|ASSISTANT|assistant)>")
@@ -159,7 +159,7 @@ def find_number(text: str) -> str:
     return next((str(value) for word, value in _NUMBER_WORDS.items() if word in split), stripped)
 
 
-def centimetres(unit: str) -> float:
+def convert_to_centimetres(unit: str) -> float:
     """How long a unit is by the script's table, which is QSpatialBench's; 1 for one it does not know."""
     return _CENTIMETRES.get(unit, 1)
 
@@ -192,7 +192,7 @@ def _score_number(reply: str, truth: str, graded: bool) -> OfficialScore:
         return OfficialScore(value, float(value == expected))
     if value == 0:
         return OfficialScore(value, float(expected == 0))
-    return OfficialScore(value, mean_relative_accuracy(value, expected))
+    return OfficialScore(value, compute_mean_relative_accuracy(value, expected))
 
 
 def _score_length(reply: str, truth: str) -> OfficialScore:
@@ -210,7 +210,7 @@ def _score_length(reply: str, truth: str) -> OfficialScore:
     wanted, wanted_unit = float(expected.group(1)), expected.group(2).lower()
     if value == 0 or wanted == 0:
         return OfficialScore(extracted, float(value == wanted == 0))
-    value, wanted = value * centimetres(unit), wanted * centimetres(wanted_unit)
+    value, wanted = value * convert_to_centimetres(unit), wanted * convert_to_centimetres(wanted_unit)
     try:
         return OfficialScore(extracted, float(max(value / wanted, wanted / value) < 2.0))
     except ZeroDivisionError:

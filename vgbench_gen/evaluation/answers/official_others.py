@@ -18,7 +18,7 @@ import numpy as np
 
 from vgbench_gen.evaluation.answers import official as released
 from vgbench_gen.evaluation.answers.official import OfficialScore
-from vgbench_gen.evaluation.metrics import mean_relative_accuracy
+from vgbench_gen.evaluation.metrics import compute_mean_relative_accuracy
 
 _SPANS = (re.compile("``([^`]*)``"), re.compile("`([^`]*)`"), re.compile(r"\{([^}]*)\}"))
 _LETTER = re.compile(r"\b[A-D]\b(?!\s[a-zA-Z])")
@@ -42,7 +42,7 @@ def score_vsi_bench(response: str | None, truth: str, question_type: str) -> Off
         return OfficialScore(None, 0.0)
     if expected == 0:
         return OfficialScore(value, 0.0, "float division by zero")
-    return OfficialScore(value, mean_relative_accuracy(value, expected))
+    return OfficialScore(value, compute_mean_relative_accuracy(value, expected))
 
 
 def score_mmsi_bench(response: str | None, truth: str) -> OfficialScore:
@@ -111,7 +111,10 @@ def score_q_spatial(response: str | None, truth: str) -> OfficialScore:
     with np.errstate(over="ignore"):
         said = float(np.mean(numbers)) if numbers else math.nan
     extracted = f"{said:g} {in_units[-1]}"[:100]
-    said, wanted = said * released.centimetres(in_units[-1].lower()), value * released.centimetres(expected[2].lower())
+    said, wanted = (
+        said * released.convert_to_centimetres(in_units[-1].lower()),
+        value * released.convert_to_centimetres(expected[2].lower()),
+    )
     if not said > 0 or not wanted > 0:
         return OfficialScore(extracted, 0.0)
     return OfficialScore(extracted, float(max(said / wanted, wanted / said) < 2))

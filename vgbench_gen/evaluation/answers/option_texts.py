@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.clean import simplify_text
-from vgbench_gen.evaluation.answers.vocabulary import any_of, words
+from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 
 # "a" is the end of a name in "region A", and in "region A is closer".
-_ARTICLES = re.compile(rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{any_of(words('after_letter', 'letters'))}\b)\w)")
+_ARTICLES = re.compile(
+    rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{match_any_of(read_words('after_letter', 'letters'))}\b)\w)"
+)
 _NOT_TEXT = re.compile(r"[\s,;:!?\"'()\[\]{}<>*_/|-]+")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
@@ -71,7 +73,7 @@ def normalize_text(text: str) -> str:
 
 
 def _write_unit(match: re.Match[str]) -> str:
-    unit = units.unit_of(match.group(1))
+    unit = units.find_unit(match.group(1))
     return f" {unit.name}" if unit else match.group()
 
 

@@ -42,12 +42,12 @@ TRUNCATED = ParsedAnswer(None, "truncated")
 API_ERROR = ParsedAnswer(None, "api_error")
 
 
-def as_answer(value: str | float) -> ParsedAnswer:
+def make_answer(value: str | float) -> ParsedAnswer:
     """A value that was read."""
     return ParsedAnswer(value, "ok")
 
 
-def outcome_of(reading: ParsedAnswer, score: float) -> Outcome:
+def grade_outcome(reading: ParsedAnswer, score: float) -> Outcome:
     """A graded score is right only at 1."""
     if reading.status == "ok":
         return "right" if score >= 1 else "wrong"
@@ -74,7 +74,7 @@ class AnswerReader(Protocol):
         ...
 
 
-def to_json_value(value: str | float | None) -> str | float | None:
+def convert_to_json_value(value: str | float | None) -> str | float | None:
     """A value that was read, as it is written: numbers without rounding debris, whole ones without a point; what JSON
     cannot hold as a text."""
     if isinstance(value, str):

@@ -16,40 +16,42 @@ from vgbench_gen.evaluation.answers.outcomes import (
     AnswerReader,
     ParsedAnswer,
 )
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
 _MAX_PLACES = 50  # the last ones count; a reply that repeats itself thousands of times is read as quickly
 
 _TAGGED = re.compile(
-    rf"<\s*({any_of(words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
+    rf"<\s*({match_any_of(read_words('answer_tags'))})\s*>(.*?)(?:<\s*/\s*\1\s*>|\Z)|<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{|(?<![A-Za-z])boxed\{")
 _KEYED = re.compile(
-    rf"[\"']{any_of(words('answer_keys'))}[\"']\s*:\s*"
+    rf"[\"']{match_any_of(read_words('answer_keys'))}[\"']\s*:\s*"
     r"(?:\"([^\"\n]{0,400})\"|'([^'\n]{0,400})'|(-?[0-9][^,}\n]{0,60}|true|false|null)|\[\s*[\"']([^\"'\n]{0,200})[\"']\s*\])",
     re.IGNORECASE,
 )
-_LINKS = any_of(words("answer_links"))
+_LINKS = match_any_of(read_words("answer_links"))
 _PHRASE = compile_pattern(
-    rf"(?<![a-z]){any_of(words('answer_nouns'))}\s*(?:\([^()\n]{{0,30}}\)\s*)?(?:(?:,\s*therefore,?|,\s*then,?)\s*)?"
+    rf"(?<![a-z]){match_any_of(read_words('answer_nouns'))}\s*(?:\([^()\n]{{0,30}}\)\s*)?(?:(?:,\s*therefore,?|,\s*then,?)\s*)?"
     rf"(?:{_LINKS}\b\s*:?|:|=|-+>|→|—|-(?=\s))\s*"
-    rf"|\b{any_of(words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
-    rf"|{any_of(words('answer_chinese'))}\s*"
+    rf"|\b{match_any_of(read_words('answer_verbs'))}\b\s*:?\s*(?:that\s+)?"
+    rf"|{match_any_of(read_words('answer_chinese'))}\s*"
     rf"|^[ \t]*(?:the\s)?(?:(?:final|correct|best|my)\s)?answer[ \t]*$"
 )
-_DENIED = compile_pattern(rf"{any_of(words('denials'))}\s+(?:{_LINKS})\s+(?:[^\n.,;:!?。]|\.(?=[0-9])){{1,60}}")
+_DENIED = compile_pattern(
+    rf"{match_any_of(read_words('denials'))}\s+(?:{_LINKS})\s+(?:[^\n.,;:!?。]|\.(?=[0-9])){{1,60}}"
+)
 _UNIT = re.compile(rf"[\s,~\\]*(?P<unit>{units.PATTERN})")
 _SEGMENT_END = re.compile(r"[\n。;!?]|\.(?=\s|$)")
 _ABBREVIATION = re.compile(r"\b(approx|ca|e\.g|i\.e|vs|fig|est|resp)\.", re.IGNORECASE)
-_API_ERROR = compile_pattern(rf"\A\W{{0,3}}{any_of(words('api_errors'))}")
-_PLACEHOLDER = compile_pattern(rf"\A\W*{any_of(words('placeholders'))}\W*\Z")
-_REFUSAL = compile_pattern("|".join(words("refusals")))
-_ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(words("answer_signs")), tuple(words("refusal_signs"))
-_HEDGE = compile_pattern("|".join(words("hedges")))
-_REVISION = compile_pattern(rf"(?:\A|[.!?;:,\n—(…。-])\s*{any_of(words('revisions'))}(?![a-z])[\s,:.!—…-]*")
+_API_ERROR = compile_pattern(rf"\A\W{{0,3}}{match_any_of(read_words('api_errors'))}")
+_PLACEHOLDER = compile_pattern(rf"\A\W*{match_any_of(read_words('placeholders'))}\W*\Z")
+_REFUSAL = compile_pattern("|".join(read_words("refusals")))
+_ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(read_words("answer_signs")), tuple(read_words("refusal_signs"))
+_HEDGE = compile_pattern("|".join(read_words("hedges")))
+_REVISION = compile_pattern(rf"(?:\A|[.!?;:,\n—(…。-])\s*{match_any_of(read_words('revisions'))}(?![a-z])[\s,:.!—…-]*")
 _NO = re.compile(r"[.!?;:,\n—…-]\s*no,\s*")
-_REVISION_SIGNS = tuple(words("revision_signs"))
+_REVISION_SIGNS = tuple(read_words("revision_signs"))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
 
@@ -161,10 +163,10 @@ def find_announced(text: str) -> Iterator[str]:
         return
     starts = [match.end() for match in _PHRASE.finditer(low)]
     for start in reversed(starts[-_MAX_PLACES:]):
-        yield segment_at(text, start)
+        yield find_segment_at(text, start)
 
 
-def text_after_revision(text: str, says_no: bool = False) -> str:
+def find_text_after_revision(text: str, says_no: bool = False) -> str:
     """What follows the last "wait", "actually" or "correction" of a reply; "" where it takes nothing back.
 
     A container decides by itself, and so does an answer that is announced after such a word: "" for these as well.
@@ -180,7 +182,7 @@ def text_after_revision(text: str, says_no: bool = False) -> str:
     return tail
 
 
-def segment_at(text: str, start: int) -> str:
+def find_segment_at(text: str, start: int) -> str:
     """The rest of the sentence from `start`; the next line where nothing is left on this one."""
     while start < len(text) and text[start] in " \t\n:":
         start += 1

@@ -14,7 +14,7 @@ from simpleeval import SimpleEval  # type: ignore[import-untyped]
 from vgbench_gen.evaluation.answers import units
 from vgbench_gen.evaluation.answers.number_words import replace_number_words
 from vgbench_gen.evaluation.answers.units import Unit
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
 _MAX_EXPRESSION = 60
 _LARGEST = 1e15
@@ -37,19 +37,21 @@ _AND = re.compile(r"\s*(?:and|和|与)\s*")
 _PLUS_MINUS = re.compile(r"\s*\(?(?:±|\+/-|\+-|,?\s?(?:plus or (?:minus|-)|plus/minus|give or take))\s*")
 _UNIT_IN_BRACKETS = re.compile(rf"(?<=[0-9])\s?[(\[]\s?(?:in\s)?(?P<unit>{units.PATTERN})\s?[)\]]")
 # A length beside these says how well another one is known.
-_PRECISION = any_of(words("precision", "lengths"))
+_PRECISION = match_any_of(read_words("precision", "lengths"))
 _PRECISION_AFTER = compile_pattern(rf"\s*(?:-|\b)\s*(?:[a-z]+\s+)?{_PRECISION}\b")
 _PRECISION_BEFORE = compile_pattern(
     rf"(?:\b{_PRECISION}(?:\s*(?:\b(?:of|is|was|within|about|around|approximately|up to)\b|大?约|[:=~≈±<(]))*"
-    rf"|{any_of(words('precision_before', 'lengths'))})\s*\Z"
+    rf"|{match_any_of(read_words('precision_before', 'lengths'))})\s*\Z"
 )
 _JOINED = re.compile(r"\s*(?:,|\band\b|又|零)?\s*")
 _LIST_MARKER = re.compile(r"^[ \t]*\(?([0-9]{1,2})[.)][ \t]+(?=\S)", re.MULTILINE)
 _LABELS = compile_pattern(
-    rf"(?<![A-Za-z0-9])(?:{any_of(words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
+    rf"(?<![A-Za-z0-9])(?:{match_any_of(read_words('labels', 'counts'))})\s*\.?\s*[#(]?\s*[0-9]{{1,4}}(?![0-9.]*[0-9])"
     r"(?:\s*(?:-|to|and|,|/)\s*[0-9]{1,4}(?![0-9]))?\)?"
 )
-_OF_MEDIA = compile_pattern(rf"\b[0-9]{{1,3}}\s*(?:{any_of(words('things_of_media', 'counts'))})(?![A-Za-z])")
+_OF_MEDIA = compile_pattern(
+    rf"\b[0-9]{{1,3}}\s*(?:{match_any_of(read_words('things_of_media', 'counts'))})(?![A-Za-z])"
+)
 _TUPLES = re.compile(r"[(\[]\s*-?[0-9.]{1,20}(?:\s*px)?\s*(?:,\s*-?[0-9.]{1,20}(?:\s*px)?\s*){1,15}[)\]]")
 _NAMED = re.compile(
     r"\b[xyzuvwhft][0-9]?\s*=\s*-?[0-9.]{1,20}(?!\s*(?:m|cm|mm|ft|met|cent|feet|inch)\b)|\b[0-9]{1,2}:[0-9]{2}\b"
@@ -132,7 +134,7 @@ def is_precision(found: Quantity, text: str) -> bool:
     )
 
 
-def result_of_sum(text: str) -> str:
+def find_result_of_sum(text: str) -> str:
     """What stands after the last "=" of a line of arithmetic; the text itself where there is none."""
     head, sign, tail = text.rpartition("=")
     return tail if sign and re.search("[0-9]", tail) and re.search("[0-9]", head) else text
@@ -166,7 +168,7 @@ def _read_quantity(match: re.Match[str], text: str) -> Quantity | None:
     if value is None:
         return None
     written = match["unit"]
-    unit = units.unit_of(written) if written else None
+    unit = units.find_unit(written) if written else None
     start = match.start()
     if (
         unit is not None

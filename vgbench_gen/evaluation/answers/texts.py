@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from vgbench_gen.evaluation.answers.option_texts import normalize_text
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, as_answer
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, make_answer
 
 _LONGEST = 200
 _LEAD = re.compile(r"\A\W*(?:(?:it|this|that|they|there)(?:'s| is| are) )?(?:(?:in|on|at|to) )?", re.IGNORECASE)
@@ -25,7 +25,7 @@ class TextReader:
     def read_opening(self, text: str) -> ParsedAnswer:
         """The first line."""
         line = normalize_text(_LEAD.sub("", text.strip().partition("\n")[0][:_LONGEST]))
-        return as_answer(line) if line else NOTHING
+        return make_answer(line) if line else NOTHING
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """Nothing beyond the first line."""

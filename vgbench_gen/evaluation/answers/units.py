@@ -104,12 +104,12 @@ _ASKED = re.compile(
 _SPELLED = re.compile(rf"(?<![0-9A-Za-z.])(?<![0-9]\s)(?P<unit>{_WORDS})(?![A-Za-z0-9^/])")
 
 
-def unit_of(text: str) -> Unit | None:
+def find_unit(text: str) -> Unit | None:
     """The unit a spelling stands for, None where it is none."""
     return SPELLINGS.get(text.strip().casefold())
 
 
-def named_unit(text: str, kinds: tuple[Kind, ...]) -> Unit | None:
+def find_named_unit(text: str, kinds: tuple[Kind, ...]) -> Unit | None:
     """The unit of one of these kinds that a reply names apart from its numbers: "Distance (m): 1.5"."""
     found = {SPELLINGS[match["unit"]] for match in _ASKED.finditer(text.lower())}
     found = {unit for unit in found if unit.kind in kinds}
@@ -117,7 +117,7 @@ def named_unit(text: str, kinds: tuple[Kind, ...]) -> Unit | None:
 
 
 @lru_cache(maxsize=4096)
-def asked_unit(question: str, kinds: tuple[Kind, ...] = ("length", "area")) -> Unit | None:
+def find_asked_unit(question: str, kinds: tuple[Kind, ...] = ("length", "area")) -> Unit | None:
     """The unit of one of these kinds that a question asks for; None where that is not certain.
 
     "in metres" comes first, else the only unit that is spelled out without a number before it.

@@ -10,18 +10,18 @@ from typing import Any
 
 
 @cache
-def table(name: str = "") -> dict[str, Any]:
+def read_table(name: str = "") -> dict[str, Any]:
     """One table of the file, or the values outside any table for the empty name."""
     data = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text("utf-8"))
     return dict(data[name]) if name else {key: value for key, value in data.items() if not isinstance(value, dict)}
 
 
-def words(key: str, name: str = "") -> list[str]:
+def read_words(key: str, name: str = "") -> list[str]:
     """The entries of one list, as written."""
-    return [str(word) for word in table(name)[key]]
+    return [str(word) for word in read_table(name)[key]]
 
 
-def any_of(*lists: list[str]) -> str:
+def match_any_of(*lists: list[str]) -> str:
     """A group that matches any entry; longer entries first, so that "不是" is not read as "不"."""
     entries = sorted((word for entries in lists for word in entries), key=len, reverse=True)
     return f"(?:{'|'.join(entries)})"

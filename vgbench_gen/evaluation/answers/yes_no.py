@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import re
 
-from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, ParsedAnswer, as_answer
-from vgbench_gen.evaluation.answers.places import text_after_revision
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, words
+from vgbench_gen.evaluation.answers.outcomes import AMBIGUOUS, NOTHING, REFUSAL, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.places import find_text_after_revision
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_words
 
 YES, NO = "Yes", "No"
 
-_YES = rf"(?:{any_of(words('yes', 'yes_no'))}(?!\s+not\b))"
-_NO = rf"(?:{any_of(words('no', 'yes_no'))}|no(?!\s+{any_of(words('no_idioms', 'yes_no'))}\b))"
-_TRUE, _FALSE = any_of(words("true", "yes_no")), any_of(words("false", "yes_no"))
-_SUBJECT = any_of(words("subjects", "yes_no"))
-_CHINESE_NO, _CHINESE_YES = any_of(words("chinese_no", "yes_no")), any_of(words("chinese_yes", "yes_no"))
+_YES = rf"(?:{match_any_of(read_words('yes', 'yes_no'))}(?!\s+not\b))"
+_NO = rf"(?:{match_any_of(read_words('no', 'yes_no'))}|no(?!\s+{match_any_of(read_words('no_idioms', 'yes_no'))}\b))"
+_TRUE, _FALSE = match_any_of(read_words("true", "yes_no")), match_any_of(read_words("false", "yes_no"))
+_SUBJECT = match_any_of(read_words("subjects", "yes_no"))
+_CHINESE_NO, _CHINESE_YES = (
+    match_any_of(read_words("chinese_no", "yes_no")),
+    match_any_of(read_words("chinese_yes", "yes_no")),
+)
 _END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
 
 _ECHO = compile_pattern(
     rf"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b|\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b|\btrue\s*(?:or|/)\s*false\b"
     rf"|(?:\bnot|n't)\s+(?:a\s+|simply\s+|just\s+)?\"?(?:yes|no)\b\"?"
     rf"|\b(?:yes|no)\s*\?(?=\s*\S)"  # "Yes? Let me check."
-    rf"|{any_of(words('chinese_echoes', 'yes_no'))}"
+    rf"|{match_any_of(read_words('chinese_echoes', 'yes_no'))}"
 )
 _BOTH = compile_pattern(r"\byes\b\W+(?:and|but also)\W+\bno\b|\bno\b\W+(?:and|but also)\W+\byes\b")
 _LEADING = compile_pattern(
@@ -30,7 +33,9 @@ _LEADING = compile_pattern(
     rf"|(?P<right>(?:that's\s+|that is\s+)?{_TRUE}\b{_END})|(?P<wrong>{_FALSE}\b{_END})"
     rf"|(?P<cno>{_CHINESE_NO})|(?P<cyes>{_CHINESE_YES}))"
 )
-_TOKEN = compile_pattern(rf"\b(?:(?P<yes>{_YES})\b(?!\s+or\b)|(?P<no>{any_of(words('no', 'yes_no'))}\b|no\b{_END}))")
+_TOKEN = compile_pattern(
+    rf"\b(?:(?P<yes>{_YES})\b(?!\s+or\b)|(?P<no>{match_any_of(read_words('no', 'yes_no'))}\b|no\b{_END}))"
+)
 _PREDICATE = compile_pattern(
     rf"\b{_SUBJECT}\s*(?:(?:is|was|'s|must be|appears? to be|seems?(?: to be)?|would be|holds?)\s*)"
     rf"(?:therefore |thus |indeed |clearly |definitely |hence |probably |likely |also |in fact )*"
@@ -44,8 +49,8 @@ _OF_STATEMENT = compile_pattern(
     r"(?:(?P<true>true|correct|accurate|valid)|(?P<false>false|incorrect|wrong|untrue|inaccurate|invalid))\s*(?:[.!]|$)"
 )
 _CHINESE_PREDICATE = compile_pattern(
-    rf"{any_of(words('chinese_subjects', 'yes_no'))}(?:显然|因此|所以)?(?:是|为)?"
-    rf"(?:(?P<false>{any_of(words('chinese_false', 'yes_no'))})|(?P<true>正确|对的|成立|准确|属实))"
+    rf"{match_any_of(read_words('chinese_subjects', 'yes_no'))}(?:显然|因此|所以)?(?:是|为)?"
+    rf"(?:(?P<false>{match_any_of(read_words('chinese_false', 'yes_no'))})|(?P<true>正确|对的|成立|准确|属实))"
 )
 # Whole replies that are a verb or an adverb alone ("It is."), and "I think so".
 _ELLIPSIS = compile_pattern(
@@ -86,9 +91,9 @@ class YesNoReader:
         match = _LEADING.search(text)
         if match is None:
             short = _ELLIPSIS.search(text)
-            return NOTHING if short is None else as_answer(NO if any(short.groups()) else YES)
+            return NOTHING if short is None else make_answer(NO if any(short.groups()) else YES)
         said_yes = match["yes"] or match["right"] or match["cyes"]
-        return as_answer(YES if said_yes else NO)
+        return make_answer(YES if said_yes else NO)
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """The last token of the text; else "the statement is true" and its like."""
@@ -97,7 +102,7 @@ class YesNoReader:
         if tokens:
             sentence = _SENTENCE.split(text[: tokens[-1].end()])[-1]
             kinds = {bool(token["yes"]) for token in _TOKEN.finditer(sentence)}
-            return AMBIGUOUS if len(kinds) > 1 else as_answer(YES if tokens[-1]["yes"] else NO)
+            return AMBIGUOUS if len(kinds) > 1 else make_answer(YES if tokens[-1]["yes"] else NO)
         said = {_says_true(match) for match in _PREDICATE.finditer(text)}
         if len(said) > 1:
             return AMBIGUOUS
@@ -105,11 +110,11 @@ class YesNoReader:
         if not said:
             said = {bool(match["true"]) != bool(match["not"]) for match in _OF_STATEMENT.finditer(text)}
             said |= {bool(match["true"]) for match in _CHINESE_PREDICATE.finditer(text)}
-        return as_answer(YES if said.pop() else NO) if len(said) == 1 else AMBIGUOUS if said else NOTHING
+        return make_answer(YES if said.pop() else NO) if len(said) == 1 else AMBIGUOUS if said else NOTHING
 
     def _read_revision(self, text: str) -> ParsedAnswer:
         """The yes or no of what follows "wait" or "actually", where something does."""
-        tail = text_after_revision(text, says_no=True)
+        tail = find_text_after_revision(text, says_no=True)
         found = self.read_anywhere(tail) if tail else NOTHING
         return found if found.found else NOTHING
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from vgbench_gen.evaluation.scoring import ScoringRules
 
 
-def scoring_rules() -> tuple[ScoringRules, ...]:
+def list_scoring_rules() -> tuple[ScoringRules, ...]:
     """Return the scoring rules of every registered benchmark, in the order of their names."""
     from vgbench_gen.evaluation.base import benchmarks
 

@@ -75,8 +75,8 @@ class ParquetSource(ItemSource):
     def image_named(self, name: str) -> bytes:
         """The encoded image of a name."""
         where = self._images[name]
-        data = encoded(self._cells.of(where.file, where.row, where.column), where.k)
-        return data if where.drawn is None else boxed(data, where.drawn)
+        data = encode_image(self._cells.of(where.file, where.row, where.column), where.k)
+        return data if where.drawn is None else draw_box(data, where.drawn)
 
     def missing_images(self, rows: Sequence[QuestionRow]) -> list[str]:
         """None: the images are in the files of the questions."""
@@ -130,22 +130,24 @@ def read_rows(file: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[t
     yield from enumerate(shards.iter_rows([file], batch=16))
 
 
-def row_count(file: Path) -> int:
+def count_rows(file: Path) -> int:
     """Rows of a parquet file."""
     with shards.open_parquet(file) as opened:
         return int(opened.metadata.num_rows)
 
 
-def names_of(cell: Any) -> list[str]:
+def list_image_names(cell: Any) -> list[str]:
     """Names of the images of a cell; none where it is empty.
 
     Raises:
         RowError: something in it is no image.
     """
-    return [image_name(encoded(cell, k)) for k in range(len(cell) if isinstance(cell, list) else int(cell is not None))]
+    return [
+        name_image(encode_image(cell, k)) for k in range(len(cell) if isinstance(cell, list) else int(cell is not None))
+    ]
 
 
-def encoded(cell: Any, k: int = 0) -> bytes:
+def encode_image(cell: Any, k: int = 0) -> bytes:
     """The k-th image of a cell: bytes, {"bytes", "path"} as the Hub writes them, or a list of these.
 
     Raises:
@@ -160,7 +162,7 @@ def encoded(cell: Any, k: int = 0) -> bytes:
     return data
 
 
-def image_name(data: bytes) -> str:
+def name_image(data: bytes) -> str:
     """Name of an image in records: the digest of its bytes and what it is.
 
     Raises:
@@ -172,7 +174,7 @@ def image_name(data: bytes) -> str:
     raise RowError("image", f"{data[:8]!r}, which begins no image", "image_unreadable")
 
 
-def size_px(data: bytes) -> tuple[int, int]:
+def read_size_px(data: bytes) -> tuple[int, int]:
     """(width, height) of an encoded image.
 
     Raises:
@@ -189,7 +191,7 @@ def size_px(data: bytes) -> tuple[int, int]:
         raise RowError("image", str(error)[:80], "image_unreadable") from None
 
 
-def boxed(data: bytes, box: tuple[float, float, float, float]) -> bytes:
+def draw_box(data: bytes, box: tuple[float, float, float, float]) -> bytes:
     """The image with a red rectangle, as PNG; its lines are at least 2 pixels wide.
 
     Raises:

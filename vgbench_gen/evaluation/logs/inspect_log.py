@@ -35,7 +35,7 @@ class InspectLog(LogReader):
     def fits(self, path: Path) -> bool:
         """As `LogReader.fits`."""
         try:
-            file = _file(path)
+            file = _find_file(path)
             with file.open("rb") as opened:
                 start = opened.read(4096)
         except Exception:
@@ -55,18 +55,18 @@ class InspectLog(LogReader):
             )
         from inspect_ai.log import read_eval_log
 
-        file = _file(path)
+        file = _find_file(path)
         try:
             header = read_eval_log(str(file), header_only=True)
         except Exception as error:
             # Zip, JSON and pydantic each fail in their own way on a damaged file.
-            raise _damaged(file, error) from error
+            raise _make_error(file, error) from error
         told = header.plan.config.model_dump() | header.eval.model_generate_config.model_dump(exclude_none=True)
         settings = {name: told[name] for name in _SETTINGS if told.get(name) is not None}
-        return Log(header.eval.model, _replies(file), settings | {"task": header.eval.task})
+        return Log(header.eval.model, _read_replies(file), settings | {"task": header.eval.task})
 
 
-def _replies(path: Path) -> Iterator[LoggedReply]:
+def _read_replies(path: Path) -> Iterator[LoggedReply]:
     from inspect_ai.log import read_eval_log_samples
 
     samples = read_eval_log_samples(str(path), all_samples_required=False, exclude_fields=_UNREAD)
@@ -74,7 +74,7 @@ def _replies(path: Path) -> Iterator[LoggedReply]:
         try:
             sample = next(samples, None)
         except Exception as error:
-            raise _damaged(path, error) from error
+            raise _make_error(path, error) from error
         if sample is None:
             return
         yield _reply(sample)
@@ -98,7 +98,7 @@ def _reply(sample: EvalSample) -> LoggedReply:
         rotation=int(metadata.get("rotation", 0)),
         epoch=sample.epoch - 1,
         stage=str(metadata.get("stage", "")),
-        text=_text(sample),
+        text=_join_text(sample),
         error=error,
         finish_reason="" if error else _FINISHES.get(output.stop_reason, output.stop_reason),
         usage={}
@@ -106,11 +106,11 @@ def _reply(sample: EvalSample) -> LoggedReply:
         else {"prompt_tokens": used.input_tokens + read, "completion_tokens": used.output_tokens},
         cost_usd=None if used is None else used.total_cost,
         latency_s=float(output.time or 0.0),
-        time=_seconds(sample.completed_at),
+        time=_convert_to_seconds(sample.completed_at),
     )
 
 
-def _text(sample: EvalSample) -> str | None:
+def _join_text(sample: EvalSample) -> str | None:
     """All words that were sent, one part a line; None where the log holds messages of the model's making among them."""
     if isinstance(sample.input, str):
         return sample.input
@@ -124,14 +124,14 @@ def _text(sample: EvalSample) -> str | None:
     return "\n".join(words)
 
 
-def _seconds(moment: object) -> float:
+def _convert_to_seconds(moment: object) -> float:
     try:
         return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:
         return 0.0
 
 
-def _file(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     if not path.is_dir():
         return path
     found = sorted(path.glob("*.eval")) or sorted(path.glob("*.json"))
@@ -140,6 +140,6 @@ def _file(path: Path) -> Path:
     return found[0]
 
 
-def _damaged(path: Path, error: Exception) -> Exception:
+def _make_error(path: Path, error: Exception) -> Exception:
     said = " ".join(str(error).split())[:200] or type(error).__name__
     return dataset_error(path, f"no log that can be read ({said})", "a log of inspect_ai", _REMEDY)

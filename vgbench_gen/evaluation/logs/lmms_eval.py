@@ -27,15 +27,15 @@ class LmmsEvalLog(LogReader):
     def fits(self, path: Path) -> bool:
         """As `LogReader.fits`."""
         try:
-            first = next(_records(_file(path)), None)
+            first = next(_read_records(_find_file(path)), None)
         except Exception:
             return False
         return first is not None and "doc_id" in first[1] and "filtered_resps" in first[1]
 
     def read(self, path: Path) -> Log:
         """As `LogReader.read`."""
-        file = _file(path)
-        results = _results(file)
+        file = _find_file(path)
+        results = _read_results(file)
         config = results.get("config")
         config = config if isinstance(config, Mapping) else {}
         arguments = config.get("resolved_cli_args")
@@ -43,10 +43,12 @@ class LmmsEvalLog(LogReader):
             found = "a run with --system_instruction, which changes every question"
             raise dataset_error(file, found, "questions as exported", "Run the task without it.")
         # No more of the settings than this: the model's arguments may hold a key.
-        return Log(_model(file, results), _replies(file), {"gen_kwargs": str(config.get("gen_kwargs") or "")[:200]})
+        return Log(
+            _model(file, results), _read_replies(file), {"gen_kwargs": str(config.get("gen_kwargs") or "")[:200]}
+        )
 
 
-def _file(path: Path) -> Path:
+def _find_file(path: Path) -> Path:
     if not path.is_dir():
         return path
     found = sorted(path.rglob("*_samples_*.jsonl"))
@@ -55,7 +57,7 @@ def _file(path: Path) -> Path:
     return found[0]
 
 
-def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         file = path.open("rb")
     except OSError as error:
@@ -76,8 +78,8 @@ def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield where, record
 
 
-def _replies(path: Path) -> Iterator[LoggedReply]:
-    for where, record in _records(path):
+def _read_replies(path: Path) -> Iterator[LoggedReply]:
+    for where, record in _read_records(path):
         told = record.get(_METRIC)
         if not isinstance(told, Mapping) or not isinstance(told.get("id"), str):
             found = f"no {_METRIC}.id, by which a sample says which question it is to"
@@ -99,18 +101,18 @@ def _replies(path: Path) -> Iterator[LoggedReply]:
                 text=record["input"] if isinstance(record.get("input"), str) else None,
                 epoch=epoch,
                 error=f"api_error: {words or 'no reply'}"[:300] if missing else "",
-                usage=_usage(count),
+                usage=_parse_usage(count),
             )
 
 
-def _usage(count: Any) -> dict[str, int]:
+def _parse_usage(count: Any) -> dict[str, int]:
     names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
     if not isinstance(count, Mapping):
         return {}
     return {ours: count[name] for name, ours in names.items() if isinstance(count.get(name), int) and count[name]}
 
 
-def _results(samples: Path) -> dict[str, Any]:
+def _read_results(samples: Path) -> dict[str, Any]:
     """What the run's results say, nothing where they do not lie beside the samples."""
     beside = samples.with_name(samples.name.partition("_samples_")[0] + "_results.json")
     try:

@@ -29,46 +29,46 @@ class VLMEvalKitLog(LogReader):
         if path.suffix == ".xlsx":
             return True
         try:
-            return next(iter(_rows(path)), None) is not None
+            return next(iter(_read_rows(path)), None) is not None
         except Exception:
             return False
 
     def read(self, path: Path) -> Log:
         """As `LogReader.read`."""
         name = path.stem
-        rows = list(_rows(path))
-        dataset = next((str(task) for row in rows if (task := _told(row).get("name"))), "")
+        rows = list(_read_rows(path))
+        dataset = next((str(task) for row in rows if (task := _parse_exported_row(row).get("name"))), "")
         model = name.removesuffix(f"_{dataset}") if dataset else name
         return Log(model, [_reply(path, number, row) for number, row in enumerate(rows, start=1)])
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
     reader = _READERS.get(path.suffix)
     if reader is None:
         remedy = f"{_REMEDY} A pickle may run any program, so it is never opened."
         raise dataset_error(path, f"the suffix {path.suffix!r}", f"one of {', '.join(_READERS)}", remedy)
     try:
-        yield from (_checked(path, row) for row in reader(path))
+        yield from (_check_row(path, row) for row in reader(path))
     except OSError as error:
         raise dataset_error(path, f"no readable file ({error.strerror})", "predictions", _REMEDY) from error
     except (ValueError, csv.Error) as error:
         raise dataset_error(path, f"no table ({str(error)[:80]})", "predictions", _REMEDY) from error
 
 
-def _checked(path: Path, row: Any) -> Mapping[str, Any]:
+def _check_row(path: Path, row: Any) -> Mapping[str, Any]:
     if not isinstance(row, Mapping) or not row.keys() >= _NEEDED:
         found = f"the columns {', '.join(map(str, row))[:80]}" if isinstance(row, Mapping) else "no table"
         raise dataset_error(path, found, f"{', '.join(sorted(_NEEDED))} among them", _REMEDY)
     return row
 
 
-def _table(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_table(path: Path) -> Iterator[Mapping[str, Any]]:
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     with path.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
 
 
-def _excel(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_excel(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -82,17 +82,17 @@ def _excel(path: Path) -> Iterator[Mapping[str, Any]]:
         book.close()
 
 
-def _json(path: Path) -> Iterator[Mapping[str, Any]]:
+def _read_json(path: Path) -> Iterator[Mapping[str, Any]]:
     found = json.loads(path.read_bytes())
     if not isinstance(found, list):
         raise ValueError(f"a JSON {type(found).__name__}")
     yield from found
 
 
-_READERS = {".xlsx": _excel, ".tsv": _table, ".csv": _table, ".json": _json}
+_READERS = {".xlsx": _read_excel, ".tsv": _read_table, ".csv": _read_table, ".json": _read_json}
 
 
-def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _parse_exported_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the exported row says of itself."""
     try:
         found = json.loads(row["vgbench"])
@@ -102,7 +102,7 @@ def _told(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _reply(path: Path, number: int, row: Mapping[str, Any]) -> LoggedReply:
-    told = _told(row).get("record", {})
+    told = _parse_exported_row(row).get("record", {})
     said = row["prediction"]
     # An empty cell is an empty reply; VLMEvalKit writes its failures out in words.
     words = "" if said is None else said if isinstance(said, str) else str(said)

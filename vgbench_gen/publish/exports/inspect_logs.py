@@ -15,9 +15,9 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.board import ScoreRow
-from vgbench_gen.evaluation.metrics import micro
+from vgbench_gen.evaluation.metrics import average_micro
 from vgbench_gen.evaluation.options import BLIND, AskOptions
-from vgbench_gen.evaluation.prompting import asked
+from vgbench_gen.evaluation.prompting import make_asked
 from vgbench_gen.evaluation.questions import Questions
 from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, read_replies
 from vgbench_gen.evaluation.saved import reply_files, score_lines
@@ -125,7 +125,9 @@ class _Log:
                 total_samples=len(kept),
                 completed_samples=len(answered),
                 scores=[
-                    EvalScore(name=one, scorer=one, metrics={"mean": EvalMetric(name="mean", value=micro(means[one]))})
+                    EvalScore(
+                        name=one, scorer=one, metrics={"mean": EvalMetric(name="mean", value=average_micro(means[one]))}
+                    )
                     for one in _SCORES
                     if answered
                 ],
@@ -197,7 +199,7 @@ class _Log:
         from inspect_ai.model import ChatMessageUser, Content, ContentImage, ContentText
 
         options = AskOptions(prompt_set=line.prompt_set, blind=line.stage == BLIND)
-        made = asked(item, options.settings(""), options, line.rotation)
+        made = make_asked(item, options.settings(""), options, line.rotation)
         own = {shown.name: shown for shown in made.images}
         parts: list[Content] = []
         for shown in line.images:

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.evaluation.prompting import full_text, prompt_set
+from vgbench_gen.evaluation.prompting import find_prompt_set, make_full_text
 from vgbench_gen.importers.base import read_origin_index
 from vgbench_gen.publish.export import Export, exports
 from vgbench_gen.publish.export_job import ExportRow, Job
@@ -39,7 +39,7 @@ def _make_row(row: ExportRow, benchmark: str) -> dict[str, Any]:
         "subcategory": item.subcategory,
         "question_type": item.question_type,
         "input_modality": item.input_modality,
-        "question": full_text(item, prompt_set(row.asked.key.prompt_set)),
+        "question": make_full_text(item, find_prompt_set(row.asked.key.prompt_set)),
         "answer": item.answer,
         "img_paths": [f"./{path}" for path in row.images],
         "source": item.benchmark.rpartition("/")[2] or benchmark,

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.evaluation.answers.official_others import score_mmsi_bench
-from vgbench_gen.evaluation.benchmarks.mmsi.questions import category
-from vgbench_gen.evaluation.visual_cot import combined
+from vgbench_gen.evaluation.benchmarks.mmsi.questions import normalize_category
+from vgbench_gen.evaluation.visual_cot import combine_stages
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,7 +29,7 @@ def msr_doc_to_text_with_gen_prompt(
     `visual_cot.split_combined` takes it apart.
     """
     question, given = msr_doc_to_text(doc, lmms_eval_specific_kwargs), lmms_eval_specific_kwargs or {}
-    return combined(given["generation_prompt"], question) if "generation_prompt" in given else question
+    return combine_stages(given["generation_prompt"], question) if "generation_prompt" in given else question
 
 
 def msr_doc_to_visual(doc: Mapping[str, Any]) -> list[Image]:
@@ -51,7 +51,7 @@ def msr_process_results(doc: Mapping[str, Any], results: Sequence[Any]) -> dict[
     gets its figure.
     """
     given = str(doc["question_type"])
-    kind = category(given)
+    kind = normalize_category(given)
     said = score_mmsi_bench(None if results[0] is None else str(results[0]), str(doc["answer"]))
     told: dict[str, Any] = {"question_id": doc.get("id"), "l2_category": kind, "score": said.score}
     if said.extracted is None:

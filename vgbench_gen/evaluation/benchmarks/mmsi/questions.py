@@ -42,19 +42,19 @@ _AFTER_SEPARATOR = re.compile(rf"(?:(?<=[,;\n:，；：])|(?<=[,;\n:] )){_MARK}"
 _AFTER_SPACE = re.compile(rf"(?<=[\s,;:，；：]){_MARK}")  # noqa: RUF001
 
 
-def category(question_type: str) -> str:
+def normalize_category(question_type: str) -> str:
     """A question type as newer copies write it, whatever dash it came with."""
-    plain = _plain(question_type)
-    return next((known for known in TYPES.values() if _plain(known) == plain), question_type.strip())
+    plain = _normalize_name(question_type)
+    return next((known for known in TYPES.values() if _normalize_name(known) == plain), question_type.strip())
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.casefold())
 
 
 def task_of(question_type: str) -> str:
     """The task of a question type; a name made of it where it is none of the eleven."""
-    known = category(question_type)
+    known = normalize_category(question_type)
     named = re.sub(r"[^a-z0-9]+", "_", known.casefold()).strip("_")
     return next((task for task, name in TYPES.items() if name == known), named)
 
@@ -70,7 +70,7 @@ def open_questions(path: Path) -> ParquetSource:
     for file in files:
         for number, fields in parquet.read_rows(file, ["images", "question_type", "question", "answer"]):
             try:
-                item = _item(file, number, len(items), fields, pictures)
+                item = _make_item(file, number, len(items), fields, pictures)
             except RowError as problem:
                 notes.add(file, number, problem)
                 continue
@@ -84,20 +84,20 @@ def open_questions(path: Path) -> ParquetSource:
     return ParquetSource(NAME, place.folder, items, pictures, (*told, *notes.bad))
 
 
-def _item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictures: dict[str, ImagePlace]) -> Item:
+def _make_item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictures: dict[str, ImagePlace]) -> Item:
     question = text_of(fields, "question").strip()
     answer = text_of(fields, "answer").strip().upper()
     cell = read_column(fields, "images")
-    names = parquet.names_of(cell)
+    names = parquet.list_image_names(cell)
     if not names:
         raise RowError("images", "none", "image_missing")
-    options, at = options_of(question)
+    options, at = split_options_off(question)
     if options and answer in tuple("ABCD"[len(options) :]):
         options, at = (), ()  # there are more than were found
     letters = LETTERS[: len(options)] if options else "ABCD"
     if answer not in tuple(letters):
         raise RowError("answer", f"{answer[:20]!r}; expected one of {letters}")
-    kind = category(text_of(fields, "question_type"))
+    kind = normalize_category(text_of(fields, "question_type"))
     row_id = fields.get("id")
     name = f"mmsi-{index if row_id is None else row_id}"
     for k, one in enumerate(names):
@@ -119,7 +119,7 @@ def _item(file: Path, number: int, index: int, fields: Mapping[str, Any], pictur
     )
 
 
-def options_of(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+def split_options_off(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
     """(texts, [start, end) in the question) of its options; none where they cannot be told apart.
 
     The published ones stand behind "Options:", on one line or several, with commas between.
@@ -129,7 +129,7 @@ def options_of(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], .
         words = find_options(question)
         return words.options, words.options_at
     start = heads[-1].end()
-    found = (_in_order(pattern.finditer(question, start)) for pattern in (_AFTER_SEPARATOR, _AFTER_SPACE))
+    found = (_select_marks_in_order(pattern.finditer(question, start)) for pattern in (_AFTER_SEPARATOR, _AFTER_SPACE))
     ordered = max(found, key=len)  # the first of equals
     if len(ordered) < 2:
         return (), ()
@@ -145,7 +145,7 @@ def options_of(question: str) -> tuple[tuple[str, ...], tuple[tuple[int, int], .
     return tuple(question[first:last] for first, last in spans), tuple(spans)
 
 
-def _in_order(marks: Iterable[re.Match[str]]) -> list[re.Match[str]]:
+def _select_marks_in_order(marks: Iterable[re.Match[str]]) -> list[re.Match[str]]:
     """The marks that run A, B, C, …; a letter that comes out of its turn belongs to an option's text."""
     found: list[re.Match[str]] = []
     for mark in marks:

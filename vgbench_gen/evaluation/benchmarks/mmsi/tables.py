@@ -19,7 +19,7 @@ _COLUMNS = (
 _is_mmsi = of_source("MMSI-Bench")
 
 
-def _of_task(task: str) -> Callable[[Entry], bool]:
+def _select_task(task: str) -> Callable[[Entry], bool]:
     return lambda entry: _is_mmsi(entry) and entry.task == task
 
 
@@ -27,7 +27,7 @@ MMSI = TableLayout(
     "mmsi",
     "MMSI-Bench",
     "Overall pools all questions, as MMSI-Bench's own average does.",
-    (LayoutColumn("Overall", _is_mmsi), *(LayoutColumn(head, _of_task(task)) for head, task in _COLUMNS)),
+    (LayoutColumn("Overall", _is_mmsi), *(LayoutColumn(head, _select_task(task)) for head, task in _COLUMNS)),
     _is_mmsi,
     order=25,
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from vgbench_gen.evaluation.answers.outcomes import to_json_value
+from vgbench_gen.evaluation.answers.outcomes import convert_to_json_value
 from vgbench_gen.evaluation.benchmarks.rover import judge_replies
 from vgbench_gen.evaluation.benchmarks.rover.judge import (
     ALIGNMENT,
@@ -14,12 +14,12 @@ from vgbench_gen.evaluation.benchmarks.rover.judge import (
     METRICS,
     PROCESS,
     VISUAL,
-    capped,
-    hundred,
-    key_of,
+    cap_alignment,
+    name_score,
+    scale_to_hundred,
 )
 from vgbench_gen.evaluation.benchmarks.rover.samples import is_empty
-from vgbench_gen.evaluation.cases import ScoredCase, name_of, text_of
+from vgbench_gen.evaluation.cases import ScoredCase, get_name, get_text
 from vgbench_gen.evaluation.scoring import MAX_RESPONSE_CHARS, CaseError
 
 CAP = "alignment_cap"
@@ -34,14 +34,14 @@ def score_case(row: Mapping[str, Any]) -> ScoredCase:
     Raises:
         CaseError: the case makes no sense.
     """
-    name = name_of(row, ("id", "benchmark", "question_type", "response"))
-    response = None if row["response"] is None else text_of(row, "response", MAX_RESPONSE_CHARS)
+    name = get_name(row, ("id", "benchmark", "question_type", "response"))
+    response = None if row["response"] is None else get_text(row, "response", MAX_RESPONSE_CHARS)
     given = row.get("think_output")
-    think_output = "" if given is None else text_of(row, "think_output", MAX_RESPONSE_CHARS)
-    return ScoredCase(line_out(name, text_of(row, "question_type"), response, think_output))
+    think_output = "" if given is None else get_text(row, "think_output", MAX_RESPONSE_CHARS)
+    return ScoredCase(format_case(name, get_text(row, "question_type"), response, think_output))
 
 
-def line_out(name: str | int, question_type: str, response: str | None, think_output: str) -> dict[str, Any]:
+def format_case(name: str | int, question_type: str, response: str | None, think_output: str) -> dict[str, Any]:
     """One scored case as it is written.
 
     A metric: `score` is 1 to 5, null where the reply holds none (then the outcome is failed, because the judge did);
@@ -52,11 +52,11 @@ def line_out(name: str | int, question_type: str, response: str | None, think_ou
         CaseError: no such question type, or raw scores that are none.
     """
     if question_type == CAP:
-        return {"id": name} | _rules(_raw(response), think_output)
+        return {"id": name} | _apply_rules(_read_raw_scores(response), think_output)
     if question_type not in QUESTION_TYPES:
         raise CaseError(f"question_type: found {question_type[:60]!r}; expected one of {', '.join(QUESTION_TYPES)}")
-    score = judge_replies.read(response, key_of(question_type)).score
-    published = _writable(judge_replies.released(response, key_of(question_type)).extracted)
+    score = judge_replies.read(response, name_score(question_type)).score
+    published = _convert_to_json(judge_replies.read_as_released(response, name_score(question_type)).extracted)
     number = published if isinstance(published, int | float) else None
     outcome = "failed" if score is None else "right" if score == judge_replies.HIGH else "wrong"
     return {
@@ -66,13 +66,13 @@ def line_out(name: str | int, question_type: str, response: str | None, think_ou
     }
 
 
-def _writable(value: str | float | None) -> str | float | None:
+def _convert_to_json(value: str | float | None) -> str | float | None:
     if isinstance(value, int | float) and not abs(value) < _MOST:
         return None
-    return value if isinstance(value, int) else to_json_value(value)
+    return value if isinstance(value, int) else convert_to_json_value(value)
 
 
-def _raw(response: str | None) -> dict[str, int | None]:
+def _read_raw_scores(response: str | None) -> dict[str, int | None]:
     try:
         tree = json.loads(response or "")
     except (ValueError, RecursionError) as error:
@@ -83,37 +83,37 @@ def _raw(response: str | None) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     known = 0
     for metric in METRICS:
-        names = (key_of(metric), metric, key_of(_SHORT[metric]), _SHORT[metric])
+        names = (name_score(metric), metric, name_score(_SHORT[metric]), _SHORT[metric])
         value = next((given[name] for name in names if name in given), None)
         known += any(name in given for name in names)
-        found[metric] = judge_replies.whole(value)
+        found[metric] = judge_replies.read_whole_score(value)
         if value is not None and found[metric] is None:
             raise CaseError(
                 f"response: found {metric} = {str(value)[:40]}; expected a whole number from 1 to 5, or null"
             )
     if not known:
-        keys = ", ".join(map(key_of, METRICS))
+        keys = ", ".join(map(name_score, METRICS))
         raise CaseError(f"response: found {', '.join(map(str, tree))[:60] or 'nothing'}; expected {keys} or RP, RV, RA")
     return found
 
 
-def _rules(raw: Mapping[str, int | None], think_output: str) -> dict[str, Any]:
+def _apply_rules(raw: Mapping[str, int | None], think_output: str) -> dict[str, Any]:
     scores = dict(raw)
     if is_empty(think_output):
         scores[PROCESS] = judge_replies.LOW
-    scores[ALIGNMENT], _ = capped(raw[ALIGNMENT], raw[VISUAL])
+    scores[ALIGNMENT], _ = cap_alignment(raw[ALIGNMENT], raw[VISUAL])
     complete = all(score is not None for score in scores.values())
     right = complete and all(score == judge_replies.HIGH for score in scores.values())
     return {
         "sane": {
             "extracted": scores,
             "outcome": "right" if right else "wrong" if complete else "failed",
-            "score": _hundreds(scores),
+            "score": _scale_scores(scores),
         },
         # The rules stand in the published prompts alone; no published code applies them.
-        "official": {"extracted": dict(raw), "score": _hundreds(raw)},
+        "official": {"extracted": dict(raw), "score": _scale_scores(raw)},
     }
 
 
-def _hundreds(scores: Mapping[str, int | None]) -> dict[str, float | None]:
-    return {metric: None if score is None else hundred(score) for metric, score in scores.items()}
+def _scale_scores(scores: Mapping[str, int | None]) -> dict[str, float | None]:
+    return {metric: None if score is None else scale_to_hundred(score) for metric, score in scores.items()}

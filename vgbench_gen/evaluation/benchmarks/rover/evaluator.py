@@ -12,14 +12,14 @@ from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
 from vgbench_gen.evaluation.benchmarks.rover import tables
-from vgbench_gen.evaluation.benchmarks.rover.journal import Journal, basis_of
+from vgbench_gen.evaluation.benchmarks.rover.journal import Journal, make_basis
 from vgbench_gen.evaluation.benchmarks.rover.judge import MAX_RETRIES, Verdict
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, Picture, digest, sample_of
 
 JUDGE_WORKERS = 10  # as upstream
 
 
-def default_judge() -> str:
+def find_default_judge() -> str:
     """The judge of the benchmark's users: the deployment TRAPI_DEPLOYMENT of the shared Azure instance."""
     from vgbench_gen.backends.azure import TRAPI_DEPLOYMENT
 
@@ -32,7 +32,7 @@ class ROVEREvaluator:
     Args:
         metrics: some of `METRICS` and `EXTRAS`, also as one text with commas; the three of `METRICS` by default.
         max_retries: askings of one metric where a reply holds no valid score.
-        judge: spec such as `openai:gpt-4o`, or an open backend; `default_judge` where None.
+        judge: spec such as `openai:gpt-4o`, or an open backend; `find_default_judge` where None.
         options: how a judge given by its spec is asked.
         repeat: 0, 1, … for judgements that must be independent of each other.
 
@@ -48,10 +48,10 @@ class ROVEREvaluator:
         options: BackendOptions | None = None,
         repeat: int = 0,
     ) -> None:
-        self.metrics = rover_judge.checked(metrics)
+        self.metrics = rover_judge.check_metrics(metrics)
         self.max_retries, self.repeat = max_retries, repeat
         self._options = options
-        self._judge = default_judge() if judge is None else judge
+        self._judge = find_default_judge() if judge is None else judge
 
     def evaluate(
         self,
@@ -111,7 +111,7 @@ class ROVEREvaluator:
         if len(places) < len(given):
             raise ConfigError("samples: found an id twice; expected ids that are all different.")
         opened = self._judge if isinstance(self._judge, Backend) else open_backend(self._judge, self._sent(num_workers))
-        journal = Journal(None if output_path is None else Path(output_path), basis_of(opened.spec, self.repeat))
+        journal = Journal(None if output_path is None else Path(output_path), make_basis(opened.spec, self.repeat))
         done, total = 0, len(given) * len(self.metrics)
 
         def keep(sample: EvaluationSample, inputs: str, verdict: Verdict) -> None:
@@ -151,7 +151,7 @@ class ROVEREvaluator:
         self, samples: Sequence[EvaluationSample], journal: Journal
     ) -> Iterator[tuple[EvaluationSample, tuple[str, ...]]]:
         for sample in samples:
-            known = journal.given(sample.sample_id, digest(sample, rover_judge.images_of(sample)[0]))
+            known = journal.given(sample.sample_id, digest(sample, rover_judge.encode_images(sample)[0]))
             if metrics := tuple(metric for metric in self.metrics if metric not in known):
                 yield sample, metrics
 

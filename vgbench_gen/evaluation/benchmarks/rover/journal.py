@@ -17,7 +17,14 @@ from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.evaluation.benchmarks.rover import judge as rover_judge
-from vgbench_gen.evaluation.benchmarks.rover.judge import ALIGNMENT, EXTRAS, METRICS, Verdict, key_of, merged
+from vgbench_gen.evaluation.benchmarks.rover.judge import (
+    ALIGNMENT,
+    EXTRAS,
+    METRICS,
+    Verdict,
+    merge_verdicts,
+    name_score,
+)
 from vgbench_gen.store.files import dataset_error, replace_file
 
 SCHEMA = 1
@@ -82,7 +89,7 @@ class Journal:
         if self._handle >= 0:
             line = {"schema": SCHEMA, **asdict(self.basis), "sample_id": sample_id, "inputs": inputs, **asdict(verdict)}
             line |= {"dimension": place[0], "reasoning_type": place[1]}
-            data = _line(line | {"judge": self.basis.judge, "judge_model": verdict.judge})
+            data = _encode_line(line | {"judge": self.basis.judge, "judge_model": verdict.judge})
             sent = os.write(self._handle, data)
             while sent < len(data):
                 sent += os.write(self._handle, data[sent:])
@@ -90,7 +97,7 @@ class Journal:
     def result(self, sample_id: str, place: tuple[str, str], metrics: Sequence[str]) -> dict[str, Any]:
         """The merged result of a sample."""
         known = self._verdicts.get(sample_id, {})
-        return merged(sample_id, place, {name: known[name][1] for name in metrics if name in known})
+        return merge_verdicts(sample_id, place, {name: known[name][1] for name in metrics if name in known})
 
     def close(self, places: Mapping[str, tuple[str, str]] | None = None) -> None:
         """Let go of the file; with `places` of the samples judged, one line per sample replaces this judge's first."""
@@ -101,20 +108,20 @@ class Journal:
                 for start, end in self._others:
                     file.write(os.pread(self._handle, end - start, start))
                 for sample_id, known in self._verdicts.items():
-                    row = merged(
+                    row = merge_verdicts(
                         sample_id,
                         places.get(sample_id) or self._places.get(sample_id, ("", "")),
                         {name: one for name in (*METRICS, *EXTRAS) if name in known for one in (known[name][1],)},
                     )
                     inputs = {name: about for name, (about, _) in known.items()}
-                    file.write(_line({"schema": SCHEMA, **row, **asdict(self.basis), "inputs": inputs}))
+                    file.write(_encode_line({"schema": SCHEMA, **row, **asdict(self.basis), "inputs": inputs}))
         os.close(self._handle)
         self._handle = -1
 
     def _read(self, path: Path) -> None:
         size = os.fstat(self._handle).st_size
         whole = 0
-        for number, (end, record) in enumerate(_records(path), start=1):
+        for number, (end, record) in enumerate(_read_records(path), start=1):
             start, whole = whole, end
             basis = {name: record.get(name) for name in asdict(self.basis)}
             if not isinstance(record.get("sample_id"), str):
@@ -139,18 +146,18 @@ class Journal:
         inputs = record.get("inputs")
         for metric in (*METRICS, *EXTRAS):
             if isinstance(inputs, dict) and metric in inputs:
-                score = record.get("raw_alignment" if metric == ALIGNMENT else key_of(metric))
+                score = record.get("raw_alignment" if metric == ALIGNMENT else name_score(metric))
                 status = record.get(f"{metric}_status", "judge_failed")
                 words, who = record.get(f"{metric}_reasoning", ""), record.get(f"{metric}_judge", "")
                 known[metric] = (str(inputs[metric]), Verdict(metric, score, str(words), status, str(who)))
 
 
-def basis_of(judge: str, repeat: int = 0) -> Basis:
+def make_basis(judge: str, repeat: int = 0) -> Basis:
     """What verdicts of this judge rest on now."""
-    return Basis(judge, rover_judge.words().version, repeat)
+    return Basis(judge, rover_judge.read_words().version, repeat)
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """(place of its end, object) of every whole line."""
     try:
         file = path.open("rb")
@@ -174,5 +181,5 @@ def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield end, record
 
 
-def _line(record: Mapping[str, Any]) -> bytes:
+def _encode_line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"

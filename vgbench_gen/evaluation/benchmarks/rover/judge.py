@@ -61,7 +61,7 @@ class JudgeWords(Config):
 
 
 @cache
-def words() -> JudgeWords:
+def read_words() -> JudgeWords:
     """The shipped words."""
     return load_toml(templates_root() / "judge" / "rover.toml", JudgeWords)
 
@@ -77,7 +77,7 @@ class Verdict:
     judge: str = ""
 
 
-def checked(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
+def check_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
     """The metrics asked for, as names or one text with commas; the three of the benchmark where None.
 
     Raises:
@@ -92,14 +92,14 @@ def checked(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
     return wanted
 
 
-def key_of(metric: str) -> str:
+def name_score(metric: str) -> str:
     """The name of a metric's score."""
     return f"{metric}_score"
 
 
-def text_for(sample: EvaluationSample, metric: str, has_target: bool) -> str:
+def make_text(sample: EvaluationSample, metric: str, has_target: bool) -> str:
     """What the judge is asked about a sample, without the images."""
-    told, of = words(), words().metrics[metric]
+    told, of = read_words(), read_words().metrics[metric]
     dimension, reasoning = sample.place
     values = {"prompt": sample.prompt, "target_description": sample.target_description, "keywords": sample.keywords}
     facts = [_fill(told.facts[name], value=value) for name, value in values.items() if value.strip()]
@@ -112,7 +112,7 @@ def text_for(sample: EvaluationSample, metric: str, has_target: bool) -> str:
         reasoning=told.reasoning_types.get(reasoning, reasoning),
     )
     shown = f"{of.shown} {of.target}" if has_target and of.target else of.shown
-    return "\n\n".join((asked, shown, told.scale, _fill(told.form, key=key_of(metric))))
+    return "\n\n".join((asked, shown, told.scale, _fill(told.form, key=name_score(metric))))
 
 
 def _fill(template: str, **slots: str) -> str:
@@ -120,7 +120,7 @@ def _fill(template: str, **slots: str) -> str:
     return _SLOT.sub(lambda match: slots.get(match.group(1), match.group()), template)
 
 
-async def judged(
+async def ask_for_verdict(
     backend: Backend,
     sample: EvaluationSample,
     metric: str,
@@ -147,9 +147,9 @@ async def judged(
     parts: list[Part] = []
     for number, data in enumerate(shown, start=1):
         parts += [TextPart(f"Image {number}:"), ImagePart(data)]
-    parts.append(TextPart(text_for(sample, metric, "target_image" in images and "target_image" in SHOWN[metric])))
+    parts.append(TextPart(make_text(sample, metric, "target_image" in images and "target_image" in SHOWN[metric])))
     messages = [Message("user", tuple(parts))]
-    settings = Settings(temperature=0.0, max_tokens=MAX_TOKENS, system=words().system, stage=f"judge-{metric}")
+    settings = Settings(temperature=0.0, max_tokens=MAX_TOKENS, system=read_words().system, stage=f"judge-{metric}")
     who = backend.model
     for attempt in range(max(1, max_retries)):
         try:
@@ -161,34 +161,34 @@ async def judged(
                 raise
             return Verdict(metric, None, str(error), "api_error", who)
         who = reply.model or who
-        found = judge_replies.read(reply.text, key_of(metric))
+        found = judge_replies.read(reply.text, name_score(metric))
         if found.score is not None:
             return Verdict(metric, found.score, found.reasoning, "ok", who)
         if reply.text.strip():
-            again = Message.of("user", _fill(words().again, form=_fill(words().form, key=key_of(metric))))
+            again = Message.of("user", _fill(read_words().again, form=_fill(read_words().form, key=name_score(metric))))
             messages = [messages[0], Message.of("assistant", reply.text[:4000]), again]
     return Verdict(metric, None, f"No valid score in {max(1, max_retries)} replies.", "judge_failed", who)
 
 
-def merged(sample_id: str, place: tuple[str, str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+def merge_verdicts(sample_id: str, place: tuple[str, str], verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
     """The result of one sample, with the rule between alignment and visual score applied.
 
     cap_applied: None where the visual score is not known, so that alignment stands as it was given.
     """
     found: dict[str, Any] = {"sample_id": sample_id, "dimension": place[0], "reasoning_type": place[1]}
     for metric, verdict in verdicts.items():
-        found[key_of(metric)] = verdict.score
+        found[name_score(metric)] = verdict.score
         found[f"{metric}_reasoning"] = verdict.reasoning
         found[f"{metric}_status"] = verdict.status
         found[f"{metric}_judge"] = verdict.judge
     if ALIGNMENT in verdicts:
         raw, visual = verdicts[ALIGNMENT].score, verdicts[VISUAL].score if VISUAL in verdicts else None
-        found[key_of(ALIGNMENT)], found["cap_applied"] = capped(raw, visual)
+        found[name_score(ALIGNMENT)], found["cap_applied"] = cap_alignment(raw, visual)
         found["raw_alignment"] = raw
     return found
 
 
-def capped(alignment: int | None, visual: int | None) -> tuple[int | None, bool | None]:
+def cap_alignment(alignment: int | None, visual: int | None) -> tuple[int | None, bool | None]:
     """(alignment after the rule, whether it was lowered): at most one above the visual score.
 
     The second is None where one of the two is not known.
@@ -199,7 +199,7 @@ def capped(alignment: int | None, visual: int | None) -> tuple[int | None, bool 
     return min(alignment, most), alignment > most
 
 
-def hundred(score: float) -> float:
+def scale_to_hundred(score: float) -> float:
     """A score from 1 to 5 on the scale from 0 to 100."""
     return (score - judge_replies.LOW) * 25.0
 
@@ -217,20 +217,20 @@ async def judge_all(
     on_verdict: called with (sample, digest of what the judge was given, verdict) as each verdict comes.
 
     Raises:
-        BackendError: as `judged`; verdicts that came were handed on.
+        BackendError: as `ask_for_verdict`; verdicts that came were handed on.
     """
     waiting = iter(work)
 
     async def worker() -> None:
         for sample, metrics in waiting:  # shared: each sample goes to the worker that is free
-            images, problems = await asyncio.to_thread(images_of, sample)
+            images, problems = await asyncio.to_thread(encode_images, sample)
             given = rover_samples.digest(sample, images)
             for metric in metrics:
                 bad = [problems[name] for name in SHOWN[metric] if name in problems]
                 if bad and not (metric == PROCESS and rover_samples.is_empty(sample.think_output)):
                     verdict = Verdict(metric, None, " ".join(bad), "bad_sample")
                 else:
-                    verdict = await judged(backend, sample, metric, images, max_retries, repeat)
+                    verdict = await ask_for_verdict(backend, sample, metric, images, max_retries, repeat)
                 on_verdict(sample, given, verdict)
 
     workers = [asyncio.create_task(worker()) for _ in range(max(1, min(num_workers, len(work))))]
@@ -243,7 +243,7 @@ async def judge_all(
         await backend.rest()
 
 
-def images_of(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str, str]]:
+def encode_images(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str, str]]:
     """(images of a sample, encoded, by field; what is wrong with the others, by field)."""
     images: dict[str, bytes] = {}
     problems: dict[str, str] = {}
@@ -252,7 +252,7 @@ def images_of(sample: EvaluationSample) -> tuple[dict[str, bytes], dict[str, str
         if picture is None and name == "target_image":
             continue
         try:
-            images[name] = rover_samples.encoded(picture, f"{sample.sample_id}, {name}")
+            images[name] = rover_samples.encode_picture(picture, f"{sample.sample_id}, {name}")
         except VGBenchError as error:
             problems[name] = str(error)
     return images, problems

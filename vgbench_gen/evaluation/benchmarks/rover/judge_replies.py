@@ -1,6 +1,6 @@
 """Scores in a judge's reply (`docs/protocols.md#judge-scores`): whole numbers from 1 to 5, or nothing.
 
-Source of `released`: cheryyunl/ROVER, `base_metric.py`, its mistakes included.
+Source of `read_as_released`: cheryyunl/ROVER, `base_metric.py`, its mistakes included.
 """
 
 from __future__ import annotations
@@ -55,30 +55,30 @@ def read(reply: str | None, key: str) -> Judged:
     text = cleaned.text
     if cleaned.cut and not text.strip():
         return Judged(None)
-    for found in (_in_objects(text, key), _in_words(text, key)):
+    for found in (_find_in_objects(text, key), _find_in_words(text, key)):
         if found is not None:
             return found
     return Judged(None)
 
 
-def _in_objects(text: str, key: str) -> Judged | None:
+def _find_in_objects(text: str, key: str) -> Judged | None:
     """The last JSON object with the key, whole or damaged, else the only one with a plain `score`."""
-    trees = list(_trees(text))
+    trees = list(_parse_trees(text))
     for name, only in ((key, False), (_GENERIC, True)):
         found = [
-            (start, _valid(one[name]), _words(one.get(_REASON)))
+            (start, _read_valid_score(one[name]), _join_words(one.get(_REASON)))
             for start, _, tree in trees
-            for one in _dicts(tree)
+            for one in _walk_dicts(tree)
             if name in one
         ]
-        found += _damaged(text, name, trees)
+        found += _find_in_damaged(text, name, trees)
         if found and not (only and len(found) > 1):
             _, score, words = max(found, key=lambda one: one[0])
             return Judged(score, words)
     return None
 
 
-def _trees(text: str) -> Iterator[tuple[int, int, Any]]:
+def _parse_trees(text: str) -> Iterator[tuple[int, int, Any]]:
     """(start, end, value) of outermost JSON values that begin with a brace."""
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
@@ -91,50 +91,50 @@ def _trees(text: str) -> Iterator[tuple[int, int, Any]]:
             yield start, at, tree
 
 
-def _dicts(tree: Any, depth: int = 8) -> Iterator[dict[str, Any]]:
+def _walk_dicts(tree: Any, depth: int = 8) -> Iterator[dict[str, Any]]:
     if isinstance(tree, dict):
         yield tree
     for part in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
         if depth:
-            yield from _dicts(part, depth - 1)
+            yield from _walk_dicts(part, depth - 1)
 
 
-def whole(value: object) -> int | None:
+def read_whole_score(value: object) -> int | None:
     """A score from 1 to 5 that was given as a number or as its digits."""
-    return None if isinstance(value, str) and not re.fullmatch(_WHOLE, value.strip()) else _valid(value)
+    return None if isinstance(value, str) and not re.fullmatch(_WHOLE, value.strip()) else _read_valid_score(value)
 
 
-def _valid(value: object) -> int | None:
+def _read_valid_score(value: object) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
         whole = float(value).is_integer() if abs(value) < 1e9 else False
-        return _in_range(int(value)) if whole else None
+        return _check_range(int(value)) if whole else None
     if isinstance(value, str):
         if match := re.fullmatch(_WHOLE, value.strip()):
-            return _in_range(int(match["n"]))
-        return _of_five(value)
+            return _check_range(int(match["n"]))
+        return _find_score_of_five(value)
     return None
 
 
-def _in_range(value: int) -> int | None:
+def _check_range(value: int) -> int | None:
     return value if LOW <= value <= HIGH else None
 
 
-def _of_five(text: str) -> int | None:
+def _find_score_of_five(text: str) -> int | None:
     """The one score that a text gives out of five; another scale is no score."""
     found = {(int(match["n"]), int(match["of"])) for match in _OF_FIVE.finditer(text)}
     if len(found) != 1:
         return None
     value, of = found.pop()
-    return _in_range(value) if of == HIGH else None
+    return _check_range(value) if of == HIGH else None
 
 
-def _words(value: object) -> str:
+def _join_words(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _damaged(text: str, name: str, trees: list[tuple[int, int, Any]]) -> Iterator[tuple[int, int | None, str]]:
+def _find_in_damaged(text: str, name: str, trees: list[tuple[int, int, Any]]) -> Iterator[tuple[int, int | None, str]]:
     """(start, score, reasons) of JSON that is none: single quotes, a comma too many, an unescaped quote, or cut off
     after the number."""
     quoted = re.compile(rf"(?P<q>[\"'])\s*{re.escape(name)}\s*(?P=q)\s*:\s*(?P<value>[^,}}\]\n]*)")
@@ -143,11 +143,11 @@ def _damaged(text: str, name: str, trees: list[tuple[int, int, Any]]) -> Iterato
             continue  # words inside a whole object
         before = max((end for _, end, _ in trees if end <= match.start()), default=0)
         brace = max(text.rfind("{", before, match.start()), before)
-        reasons = _reasoning(text[brace:]) or _reasoning(text[before:])
-        yield match.start(), _valid(_plain(match["value"])), reasons
+        reasons = _find_reasoning(text[brace:]) or _find_reasoning(text[before:])
+        yield match.start(), _read_valid_score(_parse_plain_value(match["value"])), reasons
 
 
-def _plain(value: str) -> object:
+def _parse_plain_value(value: str) -> object:
     """What stands after a colon, as JSON would have it; words other than numbers stay words."""
     value = value.strip().strip("\"'").strip()
     if re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", value):
@@ -155,19 +155,19 @@ def _plain(value: str) -> object:
     return value
 
 
-def _in_words(text: str, key: str) -> Judged | None:
+def _find_in_words(text: str, key: str) -> Judged | None:
     """`key: 4`, with or without Markdown and underscores; else 4/5 or 4 out of 5."""
     spoken = re.escape(key).replace("_", r"[_\s]+")
     between = r"\W{0,6}?\s*(?:is|of|=|:)?\W{0,4}?\s*"
     pattern = re.compile(rf"{spoken}{_SCALE}(?P<between>{between})(?<![-0-9.,]){_WHOLE}", re.IGNORECASE)
-    named = {int(match["n"]) for match in pattern.finditer(text) if _says(match, text)}
+    named = {int(match["n"]) for match in pattern.finditer(text) if _is_said_plainly(match, text)}
     if len(named) == 1:
-        return Judged(_in_range(named.pop()), _reasoning(text))
-    found = _of_five(text)
-    return None if found is None or len(named) > 1 else Judged(found, _reasoning(text))
+        return Judged(_check_range(named.pop()), _find_reasoning(text))
+    found = _find_score_of_five(text)
+    return None if found is None or len(named) > 1 else Judged(found, _find_reasoning(text))
 
 
-def _says(match: re.Match[str], text: str) -> bool:
+def _is_said_plainly(match: re.Match[str], text: str) -> bool:
     """Whether the number has no sign and does not begin what stands in brackets, as in "(1 - poor, 5 - perfect)"."""
     between = match["between"]
     inside = max(map(between.rfind, "([")) > max(map(between.rfind, ")]"))
@@ -175,7 +175,7 @@ def _says(match: re.Match[str], text: str) -> bool:
     return _SIGN.search(between) is None and (alone or not inside)
 
 
-def _reasoning(text: str) -> str:
+def _find_reasoning(text: str) -> str:
     match = re.search(r"[\"']?\breasoning[\"']?\s*[:=]\s*[\"']?(.+)", text, re.IGNORECASE | re.DOTALL)
     return match.group(1).strip().rstrip("}] \n").strip("\"'").strip() if match else ""
 
@@ -183,15 +183,15 @@ def _reasoning(text: str) -> str:
 # --- as released
 
 
-def released(reply: str | None, key: str) -> OfficialScore:
+def read_as_released(reply: str | None, key: str) -> OfficialScore:
     """What the released parser makes of a reply; it may be a number out of range, or a text."""
     if reply is None or not reply.strip():
         return OfficialScore(None, 0.0)
     text, state = reply.strip(), _State()
     spoken = key.replace("_", " ")
-    for step in (_whole_reply, _double_braces, _first_braces):
-        if (value := _tried(step, text, key, state)) is not None:
-            return _official(value)
+    for step in (_read_whole_reply, _read_double_braces, _read_first_braces):
+        if (value := _try_step(step, text, key, state)) is not None:
+            return _make_official_score(value)
     patterns = (
         rf"{key}\s*[:：]?\s*([1-5])", rf"{spoken}\s*[:：]?\s*([1-5])", rf"{spoken}\s+is\s+([1-5])",  # noqa: RUF001
         rf"{spoken}\s+=\s*([1-5])", r"([1-5])\s*/\s*5", r"([1-5])\s+out\s+of\s+5", r"score\s*[:：]?\s*([1-5])",  # noqa: RUF001
@@ -199,8 +199,8 @@ def released(reply: str | None, key: str) -> OfficialScore:
     )  # fmt: skip
     for pattern in patterns:
         if match := re.search(pattern, text, re.IGNORECASE):
-            return _official(int(match.group(1)))
-    return _official(state.value)
+            return _make_official_score(int(match.group(1)))
+    return _make_official_score(state.value)
 
 
 class _State:
@@ -209,14 +209,14 @@ class _State:
     value: Any = None
 
 
-def _tried(step: Callable[[str, str, _State], int | None], text: str, key: str, state: _State) -> int | None:
+def _try_step(step: Callable[[str, str, _State], int | None], text: str, key: str, state: _State) -> int | None:
     try:
         return step(text, key, state)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError):
         return None
 
 
-def _whole_reply(text: str, key: str, state: _State) -> int | None:
+def _read_whole_reply(text: str, key: str, state: _State) -> int | None:
     state.value = json.loads(text).get(key)
     if state.value is None:
         return None
@@ -224,14 +224,14 @@ def _whole_reply(text: str, key: str, state: _State) -> int | None:
     return value if LOW <= value <= HIGH else None
 
 
-def _double_braces(text: str, key: str, state: _State) -> int | None:
+def _read_double_braces(text: str, key: str, state: _State) -> int | None:
     if not (text.startswith("{{") and text.endswith("}}")):
         return None
     state.value = json.loads(text[1:-1]).get(key)
     return None if state.value is None else int(state.value)
 
 
-def _first_braces(text: str, key: str, state: _State) -> int | None:
+def _read_first_braces(text: str, key: str, state: _State) -> int | None:
     match = re.search(r'\{[^{}]*"' + re.escape(key) + r'"[^{}]*\}', text, re.IGNORECASE)
     if match is None:
         return None
@@ -239,7 +239,7 @@ def _first_braces(text: str, key: str, state: _State) -> int | None:
     return None if state.value is None else int(state.value)
 
 
-def _official(value: Any) -> OfficialScore:
+def _make_official_score(value: Any) -> OfficialScore:
     if isinstance(value, bool):
         value = int(value)
     extracted = value if isinstance(value, int | float | str) or value is None else str(value)

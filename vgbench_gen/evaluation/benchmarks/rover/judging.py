@@ -8,7 +8,7 @@ from typing import Any
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.evaluation.benchmarks.rover import tables
-from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, default_judge
+from vgbench_gen.evaluation.benchmarks.rover.evaluator import ROVEREvaluator, find_default_judge
 from vgbench_gen.evaluation.benchmarks.rover.questions import open_tasks
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, read_samples
 
@@ -18,7 +18,7 @@ class RoverJudge:
 
     def default_spec(self) -> str:
         """See `Judge.default_spec`."""
-        return default_judge()
+        return find_default_judge()
 
     def read_samples(self, path: Path) -> Sequence[EvaluationSample]:
         """See `Judge.read_samples`."""
@@ -34,5 +34,5 @@ class RoverJudge:
         return ROVEREvaluator(metrics or None, askings, spec, options, repeat)
 
     def agreement(self, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, Any]]:
-        """See `Judge.agreement`."""
-        return tables.agreement(runs)
+        """See `Judge.measure_agreement`."""
+        return tables.measure_agreement(runs)

@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.benchmarks import _parquet as parquet
 from vgbench_gen.evaluation.benchmarks._parquet import ImagePlace, ParquetSource
-from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, as_png, think_output_of
+from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample, convert_to_png, read_think_output
 from vgbench_gen.evaluation.item_source import make_item
 from vgbench_gen.importers._files import RowError, read_column, read_optional
 from vgbench_gen.importers._files import read_text as text_of
@@ -32,7 +32,7 @@ class Tasks(ParquetSource):
         write_bytes(folder / f"gen_{task}.txt", reply.text.encode("utf-8", "replace"))
         if reply.images:
             try:
-                write_bytes(picture, as_png(reply.images[0], "the reply"))
+                write_bytes(picture, convert_to_png(reply.images[0], "the reply"))
                 return ""
             except DatasetError as error:
                 problem = str(error)
@@ -56,7 +56,7 @@ class Tasks(ParquetSource):
                     reasoning_type=told["reasoning_type"],
                     keywords=told["keywords"],
                     target_description=told["target_description"],
-                    think_output=think_output_of(folder, task),
+                    think_output=read_think_output(folder, task),
                 )
 
 
@@ -71,10 +71,10 @@ def open_tasks(path: Path) -> Tasks:
     pictures: dict[str, ImagePlace] = {}
     notes = parquet.SkippedRows()
     for file in files:
-        labels = _class_labels(file)
+        labels = _read_class_labels(file)
         for number, fields in parquet.read_rows(file, ["id", "prompt", "image"]):
             try:
-                items.append(_item(file, number, len(items), fields, labels, pictures))
+                items.append(_make_item(file, number, len(items), fields, labels, pictures))
             except RowError as problem:
                 notes.add(file, number, problem)
     if not items:
@@ -82,7 +82,7 @@ def open_tasks(path: Path) -> Tasks:
     return Tasks("ROVER", place.folder, items, pictures, notes.bad)
 
 
-def _item(
+def _make_item(
     file: Path,
     number: int,
     index: int,
@@ -93,8 +93,8 @@ def _item(
     task = text_of(fields, "id")
     if "/" in task or "\\" in task or task.startswith("."):
         raise RowError("id", f"{task[:60]!r}, which is no name of a file")
-    names = parquet.names_of(read_column(fields, "image"))
-    targets = parquet.names_of(fields.get("target_image"))
+    names = parquet.list_image_names(read_column(fields, "image"))
+    targets = parquet.list_image_names(fields.get("target_image"))
     dimension = read_optional(fields, "dimension")
     if isinstance(dimension, int):
         dimension = labels[dimension] if 0 <= dimension < len(labels) else ""
@@ -130,7 +130,7 @@ def _item(
     )
 
 
-def _class_labels(file: Path) -> list[str]:
+def _read_class_labels(file: Path) -> list[str]:
     """Names of the class label `dimension`, which the Hub's files keep in their metadata; empty where it is text."""
     with shards.open_parquet(file) as opened:
         metadata = opened.schema_arrow.metadata or {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json, hash_stably
-from vgbench_gen.evaluation.answers.vocabulary import any_of, words
+from vgbench_gen.evaluation.answers.vocabulary import match_any_of, read_words
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ MAX_SAMPLES_BYTES = 1 << 30
 _TASK_ID = re.compile(r"(?P<dimension>common_sense|[a-z]+)_(?P<reasoning>[a-z]+)_(?P<n>[0-9A-Za-z-]+)")
 _NAMES = {"humanity": "culture", "math": "mathematical", "commonsense": "common_sense"}
 _PNG = b"\x89PNG\r\n\x1a\n"
-_TAGS = re.compile(rf"<\s*/?\s*{any_of(words('reasoning_tags'))}\b[^<>]{{0,200}}>|◁/?think▷|\[/?THINK\]", re.IGNORECASE)
+_TAGS = re.compile(
+    rf"<\s*/?\s*{match_any_of(read_words('reasoning_tags'))}\b[^<>]{{0,200}}>|◁/?think▷|\[/?THINK\]", re.IGNORECASE
+)
 _WORD = re.compile(r"[^\W_]+")
 _MAX_PLACEHOLDER = 200  # characters
 _NOUN = r"(?:think|thinking|thinkoutput|reasoning|thoughts?|output|text|explanation|process|trace|content)"
@@ -76,22 +78,24 @@ class EvaluationSample:
         if self.sample_id is None:
             raise ConfigError("sample_id: found None; expected a text.")
         for name in _TEXTS:
-            setattr(self, name, _text(getattr(self, name)))
+            setattr(self, name, _read_text(getattr(self, name)))
 
     @property
     def place(self) -> tuple[str, str]:
         """(dimension, reasoning type) by one name each, "" where neither fields nor id say."""
         match = _TASK_ID.fullmatch(self.sample_id.strip().casefold())
         named = (match["dimension"], match["reasoning"]) if match else ("", "")
-        return _plain(self.dimension) or _plain(named[0]), _plain(self.reasoning_type) or _plain(named[1])
+        return _normalize_name(self.dimension) or _normalize_name(named[0]), _normalize_name(
+            self.reasoning_type
+        ) or _normalize_name(named[1])
 
 
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     name = re.sub(r"[\s-]+", "_", name.strip().casefold())
     return _NAMES.get(name, name)
 
 
-def _text(value: object) -> str:
+def _read_text(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):  # what tables hold for a missing value
         return ""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
@@ -124,7 +128,7 @@ def is_empty(think_output: str | None) -> bool:
     return len(text) < _MAX_PLACEHOLDER and _PLACEHOLDERS.fullmatch(" ".join(_WORD.findall(text))) is not None
 
 
-def encoded(picture: Picture, name: str = "an image given as bytes") -> bytes:
+def encode_picture(picture: Picture, name: str = "an image given as bytes") -> bytes:
     """JPEG or PNG bytes of an image; others are written as PNG.
 
     Args:
@@ -137,7 +141,7 @@ def encoded(picture: Picture, name: str = "an image given as bytes") -> bytes:
     from PIL import Image
 
     if isinstance(picture, Image.Image):
-        return _png(picture)
+        return _encode_png(picture)
     if not isinstance(picture, str | os.PathLike | bytes | bytearray):
         found = "None" if picture is None else f"a {type(picture).__name__}"
         raise dataset_error(name, found, "a path, encoded bytes or a PIL image", "Give the image.")
@@ -149,10 +153,10 @@ def encoded(picture: Picture, name: str = "an image given as bytes") -> bytes:
         raise dataset_error(where, f"no readable file ({why})", "an image", "Check its path.") from None
     if len(data) > MAX_IMAGE_BYTES:
         raise dataset_error(where, f"{len(data)} bytes", f"at most {MAX_IMAGE_BYTES}", "Make the image smaller.")
-    return data if data.startswith((b"\xff\xd8\xff", _PNG)) else as_png(data, where)
+    return data if data.startswith((b"\xff\xd8\xff", _PNG)) else convert_to_png(data, where)
 
 
-def as_png(data: bytes, name: str) -> bytes:
+def convert_to_png(data: bytes, name: str) -> bytes:
     """An encoded image as PNG; unchanged where it is one.
 
     Raises:
@@ -164,14 +168,14 @@ def as_png(data: bytes, name: str) -> bytes:
         return data
     try:
         with Image.open(io.BytesIO(data)) as image:
-            return _png(image)
+            return _encode_png(image)
     except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
         # Of what it does not know, the library tells only the address in memory.
         why = "" if isinstance(error, UnidentifiedImageError) else f" ({' '.join(str(error).split())[:80]})"
         raise dataset_error(name, f"no image{why}", "JPEG or PNG", "Check the file.") from None
 
 
-def _png(image: Image) -> bytes:
+def _encode_png(image: Image) -> bytes:
     out = io.BytesIO()
     (image if image.mode in ("RGB", "L") else image.convert("RGB")).save(out, "PNG")
     return out.getvalue()
@@ -226,7 +230,7 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
         yield EvaluationSample(**texts, **images)
 
 
-def think_output_of(folder: Path, task_id: str) -> str:
+def read_think_output(folder: Path, task_id: str) -> str:
     """The reasoning in `gen_{id}.txt`, "" where there is none.
 
     Raises:

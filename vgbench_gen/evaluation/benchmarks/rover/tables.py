@@ -11,7 +11,7 @@ import numpy as np
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation import stats
-from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS, hundred, key_of
+from vgbench_gen.evaluation.benchmarks.rover.judge import EXTRAS, METRICS, name_score, scale_to_hundred
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -26,40 +26,40 @@ def average_scores(results: Results, metrics: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     pooled: list[float] = []
     for metric in metrics:
-        scores = _scores(results, metric)
+        scores = _collect_scores(results, metric)
         pooled += scores
-        told = _told(scores)
+        told = _summarize_scores(scores)
         found[f"avg_{metric}"], found[f"count_{metric}"] = told["mean"], told["n"]
         found[f"avg_{metric}_100"] = told["mean_100"]
         found[f"interval_{metric}"] = [told["low"], told["high"]]
         found[f"missing_{metric}"] = len(results) - told["n"]
-    found["average_100"] = hundred(math.fsum(pooled) / len(pooled)) if pooled else None
+    found["average_100"] = scale_to_hundred(math.fsum(pooled) / len(pooled)) if pooled else None
     for name in ("dimension", "reasoning_type"):
         groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
         for result in results:
             groups[str(result.get(name) or "unknown")].append(result)
         found[f"by_{name}"] = {
-            group: {metric: _told(_scores(members, metric)) for metric in metrics}
+            group: {metric: _summarize_scores(_collect_scores(members, metric)) for metric in metrics}
             for group, members in sorted(groups.items())
         }
     return found
 
 
-def _scores(results: Iterable[Mapping[str, Any]], metric: str) -> list[float]:
-    values = (result.get(key_of(metric)) for result in results)
+def _collect_scores(results: Iterable[Mapping[str, Any]], metric: str) -> list[float]:
+    values = (result.get(name_score(metric)) for result in results)
     return [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
 
 
-def _told(scores: Sequence[float]) -> dict[str, Any]:
+def _summarize_scores(scores: Sequence[float]) -> dict[str, Any]:
     if not scores:
         return {"mean": None, "mean_100": None, "low": None, "high": None, "n": 0}
     shares = (np.asarray(scores) - 1) / 4
-    found = stats.mean_interval(shares, [str(k) for k in range(len(scores))])
+    found = stats.estimate_mean(shares, [str(k) for k in range(len(scores))])
     mean, low, high = (1 + 4 * value for value in (found.value, found.low, found.high))
-    return {"mean": mean, "mean_100": hundred(mean), "low": low, "high": high, "n": len(scores)}
+    return {"mean": mean, "mean_100": scale_to_hundred(mean), "low": low, "high": high, "n": len(scores)}
 
 
-def agreement(runs: Mapping[str, Results]) -> dict[str, dict[str, Any]]:
+def measure_agreement(runs: Mapping[str, Results]) -> dict[str, dict[str, Any]]:
     """How far several judges, or one judge several times, agree, by metric, on the samples that all of them scored.
 
     n: how many these are. exact, within_one: shares over all pairs of runs. kappa: Cohen's with quadratic weights, mean
@@ -73,13 +73,13 @@ def agreement(runs: Mapping[str, Results]) -> dict[str, dict[str, Any]]:
         raise ConfigError(f"agreement: found {len(runs)} runs of a judge; expected at least two.")
     found = {}
     for metric in (*METRICS, *EXTRAS):
-        columns = [{str(r["sample_id"]): r.get(key_of(metric)) for r in results} for results in runs.values()]
+        columns = [{str(r["sample_id"]): r.get(name_score(metric)) for r in results} for results in runs.values()]
         ids = sorted(set().union(*columns))
         table = np.array([[_number(column.get(one)) for one in ids] for column in columns], dtype=np.float64)
         if np.isnan(table).all():
             continue
         whole = table[:, ~np.isnan(table).any(axis=0)]
-        found[metric] = {"n": whole.shape[1], **_pairwise(whole), "alpha": _alpha(table)}
+        found[metric] = {"n": whole.shape[1], **_compare_pairwise(whole), "alpha": _compute_alpha(table)}
     return found
 
 
@@ -87,7 +87,7 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
-def _pairwise(table: Any) -> dict[str, float | None]:
+def _compare_pairwise(table: Any) -> dict[str, float | None]:
     from sklearn.metrics import cohen_kappa_score
 
     if not table.shape[1]:
@@ -105,7 +105,7 @@ def _pairwise(table: Any) -> dict[str, float | None]:
     }
 
 
-def _alpha(table: Any) -> float | None:
+def _compute_alpha(table: Any) -> float | None:
     try:
         import krippendorff
     except ImportError:

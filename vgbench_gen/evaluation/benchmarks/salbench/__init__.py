@@ -20,7 +20,7 @@ from vgbench_gen.evaluation.benchmarks._parquet import ParquetSource
 from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench.questions import SHORT, open_questions
 from vgbench_gen.evaluation.benchmarks.salbench.scoring import SalBenchRules
-from vgbench_gen.evaluation.cases import ScoredCase, line_out, read_case, text_of
+from vgbench_gen.evaluation.cases import ScoredCase, format_case, get_text, read_case
 from vgbench_gen.evaluation.scoring import score
 
 if TYPE_CHECKING:
@@ -42,34 +42,34 @@ class SalBench(Benchmark):
 
     def tables(self, maker: TableMaker) -> Sequence[Table]:
         """See `Benchmark.tables`: its leaderboards."""
-        from vgbench_gen.evaluation.benchmarks.salbench.tables import leaderboards
+        from vgbench_gen.evaluation.benchmarks.salbench.tables import make_leaderboards
 
-        return leaderboards(maker)
+        return make_leaderboards(maker)
 
     def summary_note(self, board: Board) -> str:
-        """See `Benchmark.summary_note`."""
-        from vgbench_gen.evaluation.benchmarks.salbench.tables import summary_note
+        """See `Benchmark.make_summary_note`."""
+        from vgbench_gen.evaluation.benchmarks.salbench.tables import make_summary_note
 
-        return summary_note(board)
+        return make_summary_note(board)
 
     def files(self, board: Board, runs: Sequence[BoardRun]) -> Mapping[str, str]:
         """See `Benchmark.files`: macro F1 as SalBench's own table has it."""
-        from vgbench_gen.evaluation.benchmarks.salbench.tables import macro_csv, splits
+        from vgbench_gen.evaluation.benchmarks.salbench.tables import format_macro_csv, list_splits
 
-        return {"salbench.csv": macro_csv(board, runs)} if splits(board) else {}
+        return {"salbench.csv": format_macro_csv(board, runs)} if list_splits(board) else {}
 
     def score_case(self, row: Mapping[str, Any]) -> ScoredCase:
         """See `Benchmark.score_case`; the split may stand apart, labels come as lists and scores by name."""
         if row.get("split") is not None and str(row.get("benchmark")).casefold() == "salbench":
-            row = {**row, "benchmark": f"{row['benchmark']}-{text_of(row, 'split')}"}
+            row = {**row, "benchmark": f"{row['benchmark']}-{get_text(row, 'split')}"}
         name, case, response = read_case(row)
         scored = score(case, response)
-        line = line_out(name, scored)
+        line = format_case(name, scored)
         for mode, value, measures in (
             ("sane", scored.reading.value, scored.measures),
             ("official", scored.official.extracted, scored.official_measures),
         ):
             if scored.official_measures:
-                line[mode]["extracted"] = None if value is None else sorted(labels.as_set(value))
+                line[mode]["extracted"] = None if value is None else sorted(labels.convert_to_set(value))
                 line[mode]["score"] = {key: measures[key] for key in labels.MEASURES}
         return ScoredCase(line, scored)

@@ -13,30 +13,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, table, words
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_table, read_words
 
 Says = Literal["same", "differ"]
 _OPPOSITE: dict[Says, Says] = {"same": "differ", "differ": "same"}
 
 
-def _any(key: str) -> str:
-    return any_of(words(key, "labels"))
+def _match_any_of(key: str) -> str:
+    return match_any_of(read_words(key, "labels"))
 
 
 _FEW_WORDS = re.compile(r"(?:\s+(?!and\b|or\b)[a-z']+){1,3}\s+")
-_VERB, _LIGHT, _JOINT, _DIFFERENCE = _any("verbs"), _any("light"), _any("joints"), _any("difference")
+_VERB, _LIGHT, _JOINT, _DIFFERENCE = (
+    _match_any_of("verbs"),
+    _match_any_of("light"),
+    _match_any_of("joints"),
+    _match_any_of("difference"),
+)
 _END = r"(?=\s*(?:[,:)]|\Z|\b(?:and|but|while|whereas|however|though|too|either|as well|at all)\b))"
 _KINDS = (
-    ("except", rf"\b{_any('excepts')}\b"),
-    ("other", rf"\b{_any('others')}\b"),
-    ("turn", rf"\b{_any('turns')}\b"),
-    ("likewise", rf"\b{_any('likewise')}\b"),
+    ("except", rf"\b{_match_any_of('excepts')}\b"),
+    ("other", rf"\b{_match_any_of('others')}\b"),
+    ("turn", rf"\b{_match_any_of('turns')}\b"),
+    ("likewise", rf"\b{_match_any_of('likewise')}\b"),
     ("elided", rf"\b(?:is|are|was|were|does|do|did|has|have)(?:n't|\s+not)?\b{_END}"),
-    ("neg", rf"\b{_any('negations')}\b|{table('labels')['negated_verb']}"),
+    ("neg", rf"\b{_match_any_of('negations')}\b|{read_table('labels')['negated_verb']}"),
     ("noun", rf"\b{_DIFFERENCE}\b"),
-    ("differ", rf"\b{_any('differ')}\b"),
-    ("relevant", rf"\b{_any('relevant')}\b"),
-    ("same", rf"\b{_any('same')}\b"),
+    ("differ", rf"\b{_match_any_of('differ')}\b"),
+    ("relevant", rf"\b{_match_any_of('relevant')}\b"),
+    ("same", rf"\b{_match_any_of('same')}\b"),
 )
 _LIGHT_ONLY = re.compile(rf"(?:[^a-z]*(?<![a-z']){_LIGHT}(?![a-z']))*[^a-z,:]*")
 _LIST_ONLY = re.compile(rf"(?:[^a-z:]*(?<![a-z']){_JOINT}(?![a-z']))*[^a-z:]*")
@@ -48,7 +53,7 @@ _PLURAL = re.compile(
 )
 _TOGETHER = re.compile(r"\b(?:and|or|nor|plus|as well as)\b|[&/+|]")
 _PARENTHESES = re.compile(r"\(([^()]*)\)")
-_DESCRIBED = re.compile(rf"\b{_any('describes')}\s+(?:\w+ly\s+)?\Z")
+_DESCRIBED = re.compile(rf"\b{_match_any_of('describes')}\s+(?:\w+ly\s+)?\Z")
 _COMPOUND = re.compile(rf"\s*(?:{_DIFFERENCE}|change|differs?|varies)\b")
 _ALL = re.compile(r"\b(?:all|every\w*)\b")
 
@@ -124,22 +129,22 @@ class _Walk:
         place = 0
         while place < len(self._tokens):
             token = self._tokens[place]
-            self._cross(self._gap(place))
-            place = getattr(self, f"_on_{token.kind}")(place, token) or place + 1
+            self._cross(self._get_gap(place))
+            place = getattr(self, f"_read_{token.kind}")(place, token) or place + 1
         self._flush()
         clauses.remember(self._verb)
         return self._found
 
-    def _gap(self, place: int) -> str:
+    def _get_gap(self, place: int) -> str:
         """The text before a token, from the token before it."""
         start = self._tokens[place - 1].end if place else 0
         return self._text[start : self._tokens[place].start]
 
-    def _light(self, place: int) -> bool:
+    def _is_light(self, place: int) -> bool:
         """Whether there is such a token, with nothing of weight before it."""
-        return place < len(self._tokens) and bool(_LIGHT_ONLY.fullmatch(self._gap(place)))
+        return place < len(self._tokens) and bool(_LIGHT_ONLY.fullmatch(self._get_gap(place)))
 
-    def _kind(self, place: int) -> str:
+    def _get_kind(self, place: int) -> str:
         return self._tokens[place].kind if place < len(self._tokens) else ""
 
     def _flush(self) -> None:
@@ -168,8 +173,8 @@ class _Walk:
 
     # --- one method per kind of token; each may give the place to go on at
 
-    def _on_label(self, place: int, token: _Token) -> None:
-        gap = self._gap(place)
+    def _read_label(self, place: int, token: _Token) -> None:
+        gap = self._get_gap(place)
         if self._denying and re.search(r"[,:]|\band\b", gap) and self._is_subject(place):
             self._release()
         if self._denying:
@@ -180,16 +185,16 @@ class _Walk:
     def _is_subject(self, place: int) -> bool:
         """Whether the list that begins here has a predicate of its own."""
         together = True
-        while self._kind(place + 1) == "label" and _LIST_ONLY.fullmatch(self._gap(place + 1)):
+        while self._get_kind(place + 1) == "label" and _LIST_ONLY.fullmatch(self._get_gap(place + 1)):
             place += 1
-            together = together and bool(_TOGETHER.search(self._gap(place)))
+            together = together and bool(_TOGETHER.search(self._get_gap(place)))
         after = place + 1
-        kind = self._kind(after)
-        if not kind or re.search(r"[,:]", self._gap(after)) or re.search(r"\band\b|\bas\b", self._gap(after)):
+        kind = self._get_kind(after)
+        if not kind or re.search(r"[,:]", self._get_gap(after)) or re.search(r"\band\b|\bas\b", self._get_gap(after)):
             return False
         if not together and not _PLURAL.search(self._text[self._tokens[place].end : self._tokens[after].end]):
             return False  # of "size, the color differs" the color alone
-        if kind in ("same", "differ") and self._light(after + 1) and self._kind(after + 1) == "label":
+        if kind in ("same", "differ") and self._is_light(after + 1) and self._get_kind(after + 1) == "label":
             return bool(_AFTER_VERB.search(self._text[: self._tokens[after].start]))  # not "different color"
         if kind == "neg":
             return self._is_predicate(after)
@@ -200,33 +205,33 @@ class _Walk:
         token = self._tokens[place]
         before = self._text[: token.start]
         attached = self._text[token.start : token.start + 3] == "n't"
-        follows = self._kind(place - 1) == "label" and not self._gap(place).strip(" '") if place else False
+        follows = self._get_kind(place - 1) == "label" and not self._get_gap(place).strip(" '") if place else False
         return attached or follows or bool(_AFTER_VERB.search(before))
 
-    def _on_neg(self, place: int, token: _Token) -> int:
+    def _read_neg(self, place: int, token: _Token) -> int:
         self._negated = True
         after = place + 1
-        while self._kind(after) in ("same", "differ", "noun", "relevant") and self._light(after):
-            if after > place + 1 and (self._kind(after) == "same") != (self._kind(place + 1) == "same"):
+        while self._get_kind(after) in ("same", "differ", "noun", "relevant") and self._is_light(after):
+            if after > place + 1 and (self._get_kind(after) == "same") != (self._get_kind(place + 1) == "same"):
                 break
             after += 1
-        if after == place + 1 and self._kind(after) == "same" and _FEW_WORDS.fullmatch(self._gap(after)):
+        if after == place + 1 and self._get_kind(after) == "same" and _FEW_WORDS.fullmatch(self._get_gap(after)):
             after += 1  # "is not facing the same way"
         if after > place + 1:
-            verb: Says = "same" if self._kind(place + 1) == "same" else "differ"
+            verb: Says = "same" if self._get_kind(place + 1) == "same" else "differ"
             subject = bool(self._open) and self._is_predicate(place)
-            if self._gap(place).strip() == ":" and self._light(after) and self._kind(after) == "label":
+            if self._get_gap(place).strip() == ":" and self._is_light(after) and self._get_kind(after) == "label":
                 subject = False  # "color: no difference in size"
-            self._predicate(_OPPOSITE[verb], verb, subject, after)
+            self._apply_predicate(_OPPOSITE[verb], verb, subject, after)
             return after
-        if self._kind(after) == "label" and self._denies(place):
+        if self._get_kind(after) == "label" and self._is_denial(place):
             self._deny(raw=True)
         return after
 
-    def _denies(self, place: int) -> bool:
+    def _is_denial(self, place: int) -> bool:
         """Whether a negation denies the label after it, rather than describes an object by what it lacks."""
         token, label = self._tokens[place], self._tokens[place + 1]
-        gap, before, after = self._gap(place + 1), self._text[: token.start], self._text[label.end :]
+        gap, before, after = self._get_gap(place + 1), self._text[: token.start], self._text[label.end :]
         word = self._text[token.start : token.end]
         if _COMPOUND.match(after):
             return True
@@ -236,74 +241,74 @@ class _Walk:
             return False
         if label.text == "focus" and gap.split() == ["in"] and not re.match(r",?\s*but\b", after.strip()):
             return bool(re.search(_DIFFERENCE, before))
-        return self._light(place + 1) and not re.search(r"\bha(?:ve|s)\b", gap)
+        return self._is_light(place + 1) and not re.search(r"\bha(?:ve|s)\b", gap)
 
-    def _on_same(self, place: int, token: _Token) -> None:
-        direct = self._light(place + 1) and self._kind(place + 1) == "label"
+    def _read_same(self, place: int, token: _Token) -> None:
+        direct = self._is_light(place + 1) and self._get_kind(place + 1) == "label"
         copula = bool(_AFTER_VERB.search(self._text[: token.start])) and not re.search(
-            r"\b(?:has|have|had|having)\b[^,]*\Z", self._gap(place)
+            r"\b(?:has|have|had|having)\b[^,]*\Z", self._get_gap(place)
         )
         verbal = self._text[token.start :].startswith(("match", "agree", "coincide"))
         heading = self._text[token.end :].lstrip().startswith(":")
         attributive = heading or (direct and not copula and not verbal)
-        self._predicate("same", "same", bool(self._open) and not attributive, place + 1)
-        if direct and not self._gap(place + 1).strip():
+        self._apply_predicate("same", "same", bool(self._open) and not attributive, place + 1)
+        if direct and not self._get_gap(place + 1).strip():
             self._deny()
 
-    def _on_differ(self, place: int, token: _Token) -> None:
+    def _read_differ(self, place: int, token: _Token) -> None:
         word = self._text[token.start : token.end]
-        leads = "different" in word and self._light(place + 1) and self._kind(place + 1) == "label"
-        within = self._denying and self._raw and self._named and not re.search(r",|\band\b", self._gap(place))
+        leads = "different" in word and self._is_light(place + 1) and self._get_kind(place + 1) == "label"
+        within = self._denying and self._raw and self._named and not re.search(r",|\band\b", self._get_gap(place))
         if within and not leads:  # "I do not think that size differs"
             self._release()
             self._verb, self._last = "differ", "same"
             return
-        self._predicate("differ", "differ", bool(self._open), place + 1)
+        self._apply_predicate("differ", "differ", bool(self._open), place + 1)
 
-    def _on_noun(self, place: int, token: _Token) -> None:
-        if place and self._kind(place - 1) == "label" and not self._gap(place).strip(" '-"):
+    def _read_noun(self, place: int, token: _Token) -> None:
+        if place and self._get_kind(place - 1) == "label" and not self._get_gap(place).strip(" '-"):
             return  # "size difference"
         self._flush()
         self._release()
         self._verb, self._last, self._governed = "differ", "differ", True
 
-    def _on_relevant(self, place: int, token: _Token) -> None:
+    def _read_relevant(self, place: int, token: _Token) -> None:
         if self._open:
-            self._predicate("differ", "differ", True, place + 1)
+            self._apply_predicate("differ", "differ", True, place + 1)
 
-    def _on_elided(self, place: int, token: _Token) -> None:
+    def _read_elided(self, place: int, token: _Token) -> None:
         if not self._open:
             return
         denied = self._text[token.start : token.end].endswith(("n't", "not"))
-        self._predicate(_OPPOSITE[self._verb] if denied else self._verb, self._verb, True, place + 1)
+        self._apply_predicate(_OPPOSITE[self._verb] if denied else self._verb, self._verb, True, place + 1)
 
-    def _on_other(self, place: int, token: _Token) -> None:
+    def _read_other(self, place: int, token: _Token) -> None:
         self._deny()
         self._last = "same"
 
-    def _on_turn(self, place: int, token: _Token) -> None:
+    def _read_turn(self, place: int, token: _Token) -> None:
         self._flush()
         self._release()
         self._governed = False
 
-    def _on_likewise(self, place: int, token: _Token) -> None:
+    def _read_likewise(self, place: int, token: _Token) -> None:
         if self._last == "same":
             self._deny()
 
-    def _on_except(self, place: int, token: _Token) -> int:
+    def _read_except(self, place: int, token: _Token) -> int:
         after = place + 1
         said: Says | None = "same" if self._negated else self._last
         coming = next((t.kind for t in self._tokens[after:] if t.kind in ("same", "differ", "neg")), "")
         if said is None:
             all_of = _ALL.search(self._text[: token.end])
             said = "differ" if coming == "differ" or (all_of and not coming) else "same"
-        while self._kind(after) == "label" and (after == place + 1 or _LIST_ONLY.fullmatch(self._gap(after))):
+        while self._get_kind(after) == "label" and (after == place + 1 or _LIST_ONLY.fullmatch(self._get_gap(after))):
             if said == "same":
                 self._found.add(self._tokens[after].text)
             after += 1
         return after
 
-    def _predicate(self, says: Says, verb: Says, after_labels: bool, place: int) -> None:
+    def _apply_predicate(self, says: Says, verb: Says, after_labels: bool, place: int) -> None:
         """Apply a predicate to the labels before it, or to those that will follow it.
 
         Args:

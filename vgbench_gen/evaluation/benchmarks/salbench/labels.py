@@ -3,7 +3,7 @@
 Source: `docs/protocols.md#sets-of-labels`.
 
 A value is the labels in alphabetical order, joined by ", "; "" is the empty set, which is an answer like any other.
-Source of `released`: MikeWise2718/salbench, `evaluation/response_parser.py` and `metrics.py`.
+Source of `score_as_released`: MikeWise2718/salbench, `evaluation/response_parser.py` and `metrics.py`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from vgbench_gen.evaluation.answers.official import OfficialScore
-from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, as_answer
-from vgbench_gen.evaluation.answers.places import text_after_revision
-from vgbench_gen.evaluation.answers.vocabulary import any_of, compile_pattern, table, words
+from vgbench_gen.evaluation.answers.outcomes import NOTHING, ParsedAnswer, make_answer
+from vgbench_gen.evaluation.answers.places import find_text_after_revision
+from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any_of, read_table, read_words
 from vgbench_gen.evaluation.benchmarks.salbench.label_clauses import Clauses
 
 P3 = ("orientation", "color", "size")
@@ -24,38 +24,38 @@ SPLITS: Mapping[str, Sequence[str]] = {"synthetic": P3, "natural": O3}
 MEASURES = ("precision", "recall", "f1", "exact_match")
 
 _JOINT = ", "
-_CHINESE: Mapping[str, str] = table("labels")["chinese"]
-EMPTY = as_answer("")  # what a reply says that names no label
+_CHINESE: Mapping[str, str] = read_table("labels")["chinese"]
+EMPTY = make_answer("")  # what a reply says that names no label
 _SENTENCE = re.compile(r"[\n;!?。]|\.(?=\s|$)")
 _DASH = re.compile(r"\s+-+\s+|\s*[\u2014\u2013]\s*")
 _FRAME = str.maketrans(dict.fromkeys('"“”{}[]', " "))
-_EMPTY = compile_pattern(rf"\A\W*{any_of(words('empty', 'labels'))}\W*\Z")
-_DIFFER, _ASKS = (compile_pattern(rf"\b{any_of(words(key, 'labels'))}\b") for key in ("differ", "asks"))
-_LEFT_OPEN = compile_pattern(rf"\W+{any_of(words('turns', 'labels'))}\b[\w' ]*\Z")
-_GIVEN = compile_pattern(any_of(words("given", "labels")))
-_YES, _NO = any_of(words("verdicts_yes", "labels")), any_of(words("verdicts_no", "labels"))
-_SHORT_NO = any_of(words("short_no", "labels"))
-_MARK_YES, _MARK_NO = any_of(words("marks_yes", "labels")), any_of(words("marks_no", "labels"))
+_EMPTY = compile_pattern(rf"\A\W*{match_any_of(read_words('empty', 'labels'))}\W*\Z")
+_DIFFER, _ASKS = (compile_pattern(rf"\b{match_any_of(read_words(key, 'labels'))}\b") for key in ("differ", "asks"))
+_LEFT_OPEN = compile_pattern(rf"\W+{match_any_of(read_words('turns', 'labels'))}\b[\w' ]*\Z")
+_GIVEN = compile_pattern(match_any_of(read_words("given", "labels")))
+_YES, _NO = match_any_of(read_words("verdicts_yes", "labels")), match_any_of(read_words("verdicts_no", "labels"))
+_SHORT_NO = match_any_of(read_words("short_no", "labels"))
+_MARK_YES, _MARK_NO = match_any_of(read_words("marks_yes", "labels")), match_any_of(read_words("marks_no", "labels"))
 _ANNOUNCED = compile_pattern(
-    rf"{any_of(words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
+    rf"{match_any_of(read_words('announcements', 'labels'))}\s*(?:is|are)?\s*:?[ \t]*(?P<below>\n+)"
     r"|\banswers?\s*(?:is|are|:|=)+[ \t]*"
 )
 _FILLING = re.compile(r"\b(?:and|the|an?|features?|difference|in|[0-9]{1,2})\b|[^a-z]")
 
 
 @lru_cache(maxsize=8)
-def _pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_pattern(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     """One label as a whole word, with its plural; "colour" is "color", "foci" "focus"."""
-    forms = table("labels")["forms"]
+    forms = read_table("labels")["forms"]
     named = "|".join(f"(?P<{label}>{forms[label]})" for label in vocabulary)
     return re.compile(rf"(?<![a-z])(?:{named})(?:e?s)?(?![a-z])")
 
 
 @lru_cache(maxsize=8)
-def _verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     """A label and what a table says of it: "size: no", "size (yes)", '"size": false', "size ✓"."""
     either_way = rf"(?:{_YES}|(?P<{{0}}>{_NO}))"
-    alike = any_of(words("all_alike", "labels"))
+    alike = match_any_of(read_words("all_alike", "labels"))
     forms = (
         rf"\s*(?:[:=|?]|-+>?|→)\s*[\"']?{either_way.format('no1')}(?![a-z])",
         rf"\s*\(\s*{either_way.format('no2')}(?![a-z])[^()\n]*\)",
@@ -63,13 +63,13 @@ def _verdict(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
         rf"\s*:?\s*(?:{_MARK_YES}|(?P<no4>{_MARK_NO}))",
         rf"\s*:\s*(?P<no5>{alike})",
     )
-    return compile_pattern(rf"[\"']?(?P<of>{_pattern(vocabulary).pattern})[\"']?(?:{'|'.join(forms)})")
+    return compile_pattern(rf"[\"']?(?P<of>{_compile_pattern(vocabulary).pattern})[\"']?(?:{'|'.join(forms)})")
 
 
 @lru_cache(maxsize=8)
-def _ticked(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
+def _compile_ticked(vocabulary: tuple[str, ...]) -> re.Pattern[str]:
     """A label behind its mark: "✗ size"."""
-    return compile_pattern(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_pattern(vocabulary).pattern})")
+    return compile_pattern(rf"(?:{_MARK_YES}|(?P<no>{_MARK_NO}))\s*(?P<of>{_compile_pattern(vocabulary).pattern})")
 
 
 class LabelReader:
@@ -81,14 +81,14 @@ class LabelReader:
 
     def __init__(self, vocabulary: Sequence[str]) -> None:
         self.vocabulary = tuple(vocabulary)
-        self._label = _pattern(self.vocabulary)
+        self._label = _compile_pattern(self.vocabulary)
         one = re.sub(r"\?P<[a-z]+>", "?:", self._label.pattern)
         self._list = re.compile(rf"{one}(?:[\s,;/&|]+(?:and\s+|or\s+)?{one}){{{len(self.vocabulary) - 1},}}")
-        self._verdict, self._ticked = _verdict(self.vocabulary), _ticked(self.vocabulary)
+        self._verdict, self._ticked = _compile_verdict(self.vocabulary), _compile_ticked(self.vocabulary)
 
     def read_notation(self, text: str) -> ParsedAnswer:
         """What follows "wait" or "actually", else a list over several lines after the last "answer:"."""
-        revised = self.read_anywhere(text_after_revision(text))
+        revised = self.read_anywhere(find_text_after_revision(text))
         if revised.found:
             return revised
         text = text.lower()
@@ -96,19 +96,19 @@ class LabelReader:
         found: set[str] = set()
         lines = 0
         for line in text[starts[-1].end() :].split("\n") if starts else ():
-            named = self._named(line)
+            named = self._find_named(line)
             if line.strip() and (not named or _FILLING.sub("", self._label.sub(" ", line))):
                 break
             found |= named
             lines += bool(named)
         # One line beside the announcement is left to the rules for phrases.
-        return _reading(found, NOTHING) if lines > 1 or (starts and starts[-1]["below"]) else NOTHING
+        return _make_answer(found, NOTHING) if lines > 1 or (starts and starts[-1]["below"]) else NOTHING
 
     def read_segment(self, text: str) -> ParsedAnswer:
         """The labels in a container or after a phrase."""
-        found = self._asserted(text.lower())
+        found = self._find_asserted(text.lower())
         if found:
-            return _reading(found)
+            return _make_answer(found)
         return EMPTY if _EMPTY.match(text.lower()) else NOTHING
 
     def read_opening(self, text: str) -> ParsedAnswer:
@@ -121,25 +121,25 @@ class LabelReader:
 
     def read_anywhere(self, text: str) -> ParsedAnswer:
         """The labels that the text asserts anywhere, those of a sentence that repeats the whole list aside."""
-        parts = self._sentences(text.lower())
+        parts = self._read_sentences(text.lower())
         some = [part for part in parts if part and len(part) < len(self.vocabulary)]
-        return _reading(set[str]().union(*(some or parts)), NOTHING)
+        return _make_answer(set[str]().union(*(some or parts)), NOTHING)
 
-    def _without_echo(self, text: str) -> str:
+    def _remove_echo(self, text: str) -> str:
         """The text without a list of all labels that there are, where it names some of them elsewhere."""
         for match in self._list.finditer(text):
             rest = f"{text[: match.start()]} {text[match.end() :]}"
-            if self._named(match.group()) == set(self.vocabulary) and self._label.search(rest):
+            if self._find_named(match.group()) == set(self.vocabulary) and self._label.search(rest):
                 return rest
         return text
 
-    def _named(self, text: str) -> set[str]:
+    def _find_named(self, text: str) -> set[str]:
         return {str(match.lastgroup) for match in self._label.finditer(text)}
 
-    def _asserted(self, text: str) -> set[str]:
-        return set[str]().union(*self._sentences(text))
+    def _find_asserted(self, text: str) -> set[str]:
+        return set[str]().union(*self._read_sentences(text))
 
-    def _sentences(self, text: str) -> list[set[str]]:
+    def _read_sentences(self, text: str) -> list[set[str]]:
         """The labels that each sentence of a lower-case text asserts."""
 
         def told(match: re.Match[str]) -> str:
@@ -148,7 +148,7 @@ class LabelReader:
 
         for chinese, english in _CHINESE.items():
             text = text.replace(chinese, english)
-        text = self._without_echo(_GIVEN.sub(" ", text))
+        text = self._remove_echo(_GIVEN.sub(" ", text))
         ticked = self._ticked.search(text)
         if ticked and not self._label.search(text[: ticked.start()]):
             text = self._ticked.sub(told, text)
@@ -157,35 +157,35 @@ class LabelReader:
         return [clauses.asserted(sentence) for sentence in _SENTENCE.split(text)]
 
 
-def _reading(labels: set[str], otherwise: ParsedAnswer = EMPTY) -> ParsedAnswer:
-    return as_answer(_JOINT.join(sorted(labels))) if labels else otherwise
+def _make_answer(labels: set[str], otherwise: ParsedAnswer = EMPTY) -> ParsedAnswer:
+    return make_answer(_JOINT.join(sorted(labels))) if labels else otherwise
 
 
-def as_set(value: str | float | None) -> frozenset[str]:
+def convert_to_set(value: str | float | None) -> frozenset[str]:
     """The labels of a value as `LabelReader` gives them."""
     return frozenset(str(value).split(_JOINT)) if isinstance(value, str) and value else frozenset()
 
 
-def truth(text: str, vocabulary: Sequence[str]) -> str | None:
+def parse_truth(text: str, vocabulary: Sequence[str]) -> str | None:
     """The value that a published answer ("Color, Size") stands for; None where it holds anything but labels."""
-    named = {str(match.lastgroup) for match in _pattern(tuple(vocabulary)).finditer(text.lower())}
-    rest = _FILLING.sub("", _pattern(tuple(vocabulary)).sub(" ", text.lower()))
+    named = {str(match.lastgroup) for match in _compile_pattern(tuple(vocabulary)).finditer(text.lower())}
+    rest = _FILLING.sub("", _compile_pattern(tuple(vocabulary)).sub(" ", text.lower()))
     return None if rest or not named else _JOINT.join(sorted(named))
 
 
-def strict(line: str, vocabulary: Sequence[str]) -> ParsedAnswer:
+def score_exactly(line: str, vocabulary: Sequence[str]) -> ParsedAnswer:
     """The labels of a line that holds nothing else."""
-    value = truth(line, vocabulary)
-    return NOTHING if value is None else as_answer(value)
+    value = parse_truth(line, vocabulary)
+    return NOTHING if value is None else make_answer(value)
 
 
-def out_of_vocabulary(text: str, vocabulary: Sequence[str]) -> int:
+def find_unknown_labels(text: str, vocabulary: Sequence[str]) -> int:
     """How many labels of the other split a reply names."""
-    others = {str(match.lastgroup) for match in _pattern(O3).finditer(text.lower())}
+    others = {str(match.lastgroup) for match in _compile_pattern(O3).finditer(text.lower())}
     return len(others - set(vocabulary))
 
 
-def measures(said: frozenset[str], true: frozenset[str]) -> dict[str, float]:
+def measure_labels(said: frozenset[str], true: frozenset[str]) -> dict[str, float]:
     """Precision, recall, F1 and exact match of one reply; all 1 where both sets are empty, all 0 where one is."""
     if not said or not true:
         return dict.fromkeys(MEASURES, float(said == true))
@@ -195,7 +195,7 @@ def measures(said: frozenset[str], true: frozenset[str]) -> dict[str, float]:
     return {"precision": precision, "recall": recall, "f1": f1, "exact_match": float(said == true)}
 
 
-def released(response: str | None, true: str, vocabulary: Sequence[str]) -> OfficialScore:
+def score_as_released(response: str | None, true: str, vocabulary: Sequence[str]) -> OfficialScore:
     """What the released parser makes of a reply: per part between separators the first label found in it as a piece of
     text.
 
@@ -213,4 +213,4 @@ def released(response: str | None, true: str, vocabulary: Sequence[str]) -> Offi
         part = re.sub(r"\s*(feature|difference|differs?|aspect)s?\s*$", "", part)
         found.update([label for label in vocabulary if label in part][:1])
     value = _JOINT.join(sorted(found))
-    return OfficialScore(value, measures(frozenset(found), as_set(true))["exact_match"])
+    return OfficialScore(value, measure_labels(frozenset(found), convert_to_set(true))["exact_match"])

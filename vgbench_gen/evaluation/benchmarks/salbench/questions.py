@@ -41,7 +41,7 @@ class LabelWords(Config):
 
 
 @cache
-def words() -> LabelWords:
+def read_words() -> LabelWords:
     """The shipped words."""
     return load_toml(templates_root() / "benchmarks" / "salbench.toml", LabelWords)
 
@@ -49,7 +49,7 @@ def words() -> LabelWords:
 def open_questions(path: Path) -> ParquetSource:
     """Open the configurations under a folder, in a file, or on the Hub; see `Benchmark.open`."""
     place = parquet.place_of(path, REPOSITORY, [f"{name}/test*" for name in CONFIGS])
-    files = [path] if path.is_file() else sorted(_files(place))
+    files = [path] if path.is_file() else sorted(_list_files(place))
     if not files:
         expected = "parquet files in folders or with names like P3, P3_box, P3_box_img, O3, O3_box, O3_box_img"
         raise dataset_error(path, "no configuration of SalBench", expected, f"Download {REPOSITORY} and name it.")
@@ -58,16 +58,16 @@ def open_questions(path: Path) -> ParquetSource:
     notes = parquet.SkippedRows()
     counts: dict[str, int] = {}
     for file in files:
-        config = config_of(file, place.folder)
+        config = find_config(file, place.folder)
         start = counts.get(config, 0)
-        items += _rows(file, config, pictures, notes, start)
-        counts[config] = start + parquet.row_count(file)
+        items += _read_items(file, config, pictures, notes, start)
+        counts[config] = start + parquet.count_rows(file)
     told = [f"{config}: {counts[config]} rows, {ROWS[config]} published" for config in counts
             if config in ROWS and counts[config] != ROWS[config]]  # fmt: skip
     return ParquetSource("SalBench", place.folder, items, pictures, (*told, *notes.bad))
 
 
-def config_of(file: Path, top: Path) -> str:
+def find_config(file: Path, top: Path) -> str:
     """The configuration that a file belongs to, by its name or a folder above it.
 
     Raises:
@@ -82,7 +82,7 @@ def config_of(file: Path, top: Path) -> str:
     raise dataset_error(file, "a name that says no configuration", f"one of {', '.join(CONFIGS)}", remedy)
 
 
-def _files(place: Place) -> Iterator[Path]:
+def _list_files(place: Place) -> Iterator[Path]:
     for path in place.folder.rglob("*.parquet"):
         parts = path.relative_to(place.folder).parts
         hidden = any(part.startswith(".") for part in parts) or parts[0] in ("replies", "scores")
@@ -93,17 +93,17 @@ def _files(place: Place) -> Iterator[Path]:
 _LOWER = {config.casefold() for config in CONFIGS}
 
 
-def _rows(
+def _read_items(
     file: Path, config: str, pictures: dict[str, ImagePlace], notes: parquet.SkippedRows, start: int
 ) -> Iterator[Item]:
     for number, fields in parquet.read_rows(file, ["image", ("answer", "label", "labels")]):
         try:
-            yield _item(file, number, config, fields, pictures, start)
+            yield _make_item(file, number, config, fields, pictures, start)
         except RowError as problem:
             notes.add(file, number, problem)
 
 
-def _item(
+def _make_item(
     file: Path, number: int, config: str, fields: Mapping[str, Any], pictures: dict[str, ImagePlace], start: int
 ) -> Item:
     split, task = CONFIGS[config]
@@ -112,8 +112,10 @@ def _item(
     if isinstance(question, str) and question.strip():
         name = _name(fields, "image")
     else:
-        question = _question(fields, split, task)
-        name, where = _with_box(where, fields) if task == "visual_referring" else (_name(fields, "image"), where)
+        question = _make_question(fields, split, task)
+        name, where = (
+            _find_boxed_image(where, fields) if task == "visual_referring" else (_name(fields, "image"), where)
+        )
     image_id = str(read_optional(fields, "image_id", "sample_id") or f"{config}-{start + number}")
     item = make_item(
         f"salbench-{config}-{start + number}",
@@ -134,7 +136,7 @@ def _item(
 
 
 def _name(fields: Mapping[str, Any], key: str) -> str:
-    names = parquet.names_of(fields.get(key))
+    names = parquet.list_image_names(fields.get(key))
     if len(names) != 1:
         raise RowError(key, f"{len(names)} images", "image_missing")
     return names[0]
@@ -143,19 +145,19 @@ def _name(fields: Mapping[str, Any], key: str) -> str:
 def _answer(fields: Mapping[str, Any], split: str) -> str:
     value = read_column(fields, "answer", "label", "labels")
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    if labels.truth(text, labels.SPLITS[split]) is None:
+    if labels.parse_truth(text, labels.SPLITS[split]) is None:
         raise RowError("answer", f"{text[:60]!r}, which is no list of {', '.join(labels.SPLITS[split])}")
     return text
 
 
-def _question(fields: Mapping[str, Any], split: str, task: str) -> str:
-    slots = {"features": words().features[split]}
+def _make_question(fields: Mapping[str, Any], split: str, task: str) -> str:
+    slots = {"features": read_words().features[split]}
     if task != "detection":
         slots["num_distractors"] = str(read_column(fields, "num_distractors"))
         slots["object_category"] = str(read_column(fields, "object_category"))
     if task == "referring":
         slots |= {name: f"{value:.2f}" for name, value in zip(_BOX, _box(fields), strict=True)}
-    return _SLOT.sub(lambda match: slots[match.group(1)], words().prompts[task])
+    return _SLOT.sub(lambda match: slots[match.group(1)], read_words().prompts[task])
 
 
 def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
@@ -170,13 +172,13 @@ def _box(fields: Mapping[str, Any]) -> tuple[float, float, float, float]:
     return x1, y1, x2, y2
 
 
-def _with_box(where: ImagePlace, fields: Mapping[str, Any]) -> tuple[str, ImagePlace]:
+def _find_boxed_image(where: ImagePlace, fields: Mapping[str, Any]) -> tuple[str, ImagePlace]:
     """(name, place) of the image with the object's box: the row's own, else drawn."""
     if read_optional(fields, "image_with_box") is not None:
         return _name(fields, "image_with_box"), replace(where, column="image_with_box")
     box = _box(fields)
     if max(box) <= 1:
-        width, height = parquet.size_px(parquet.encoded(fields["image"]))
+        width, height = parquet.read_size_px(parquet.encode_image(fields["image"]))
         box = (box[0] * width, box[1] * height, box[2] * width, box[3] * height)
     told = "-".join(f"{value:.1f}" for value in box)
     return f"{_name(fields, 'image').partition('.')[0]}-{told}.png", replace(where, drawn=box)

@@ -9,12 +9,12 @@ import numpy as np
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answer_keys import AnswerKey, Case, CaseError
-from vgbench_gen.evaluation.answers.final_line import last_line
+from vgbench_gen.evaluation.answers.final_line import find_last_line
 from vgbench_gen.evaluation.answers.official import OfficialScore
 from vgbench_gen.evaluation.answers.outcomes import ParsedAnswer
 from vgbench_gen.evaluation.answers.places import extract_answer
 from vgbench_gen.evaluation.benchmarks.salbench import labels
-from vgbench_gen.evaluation.scoring import QUESTION_TYPES, ScoringRules, plain_name
+from vgbench_gen.evaluation.scoring import QUESTION_TYPES, ScoringRules, normalize_name
 
 KIND = "labels"
 MULTI_LABEL = "multi-label"
@@ -34,12 +34,12 @@ class LabelKey(AnswerKey):
 
     def read_final_line(self, response: str) -> ParsedAnswer:
         """See `AnswerKey.read_final_line`."""
-        return labels.strict(last_line(response), self.vocabulary)
+        return labels.score_exactly(find_last_line(response), self.vocabulary)
 
     def measures(self, reading: ParsedAnswer, response: str) -> dict[str, float]:
         """Return precision, recall, F1 and exact match, and how many labels of the other split the reply names."""
         return self._measures_of(reading.value) | {
-            "n_out_of_vocabulary": float(labels.out_of_vocabulary(response, self.vocabulary))
+            "n_out_of_vocabulary": float(labels.find_unknown_labels(response, self.vocabulary))
         }
 
     def official_measures(self, published: OfficialScore) -> dict[str, float]:
@@ -53,7 +53,7 @@ class LabelKey(AnswerKey):
     def _measures_of(self, value: str | float | None) -> dict[str, float]:
         if value is None:
             return dict.fromkeys(labels.MEASURES, 0.0)
-        return labels.measures(labels.as_set(value), labels.as_set(self.truth))
+        return labels.measure_labels(labels.convert_to_set(value), labels.convert_to_set(self.truth))
 
 
 class SalBenchRules(ScoringRules):
@@ -65,14 +65,14 @@ class SalBenchRules(ScoringRules):
 
     def owns(self, benchmark: str) -> bool:
         """See `ScoringRules.owns`; other splits are owned too, so that they are refused by name."""
-        return plain_name(benchmark).startswith("salbench")
+        return normalize_name(benchmark).startswith("salbench")
 
     def answer_key(self, case: Case) -> AnswerKey:
         """See `ScoringRules.answer_key`."""
         if case.question_type != MULTI_LABEL:
             return super().answer_key(case)
-        known = vocabulary(case.benchmark)
-        value = labels.truth(case.truth.strip(), known)
+        known = find_vocabulary(case.benchmark)
+        value = labels.parse_truth(case.truth.strip(), known)
         if value is None:
             raise CaseError(f"ground_truth: found {case.truth[:60]!r}; expected labels among {', '.join(known)}")
         return LabelKey(KIND, labels.LabelReader(known), value, vocabulary=known)
@@ -81,28 +81,28 @@ class SalBenchRules(ScoringRules):
         """See `ScoringRules.official`."""
         if case.question_type != MULTI_LABEL:
             return super().official(case, response)
-        known = vocabulary(case.benchmark)
-        return labels.released(response, labels.truth(case.truth, known) or "", known)
+        known = find_vocabulary(case.benchmark)
+        return labels.score_as_released(response, labels.parse_truth(case.truth, known) or "", known)
 
     def draw_answer(self, item: Item, rng: np.random.Generator, other_than: str = "") -> str | None:
         """Draw a set of labels evenly among those that are not empty and not the given one."""
         if item.question_type != MULTI_LABEL:
             return None
-        known = vocabulary(item.benchmark)
-        without = labels.as_set(labels.truth(other_than, known))
+        known = find_vocabulary(item.benchmark)
+        without = labels.convert_to_set(labels.parse_truth(other_than, known))
         sets = [[label for k, label in enumerate(known) if number >> k & 1] for number in range(1, 1 << len(known))]
         sets = [one for one in sets if frozenset(one) != without]
         return ", ".join(label.capitalize() for label in sets[int(rng.integers(len(sets)))])
 
 
-def vocabulary(benchmark: str) -> tuple[str, ...]:
+def find_vocabulary(benchmark: str) -> tuple[str, ...]:
     """Return the labels of a split of SalBench: "SalBench-P3", "SalBench-O3".
 
     Raises:
         CaseError: it is none.
     """
-    split = _SPLITS.get(plain_name(benchmark).partition("/")[0].removeprefix("salbench-"))
-    if split is None or not plain_name(benchmark).startswith("salbench-"):
+    split = _SPLITS.get(normalize_name(benchmark).partition("/")[0].removeprefix("salbench-"))
+    if split is None or not normalize_name(benchmark).startswith("salbench-"):
         raise CaseError(f"benchmark: found {benchmark[:60]!r} with labels; expected SalBench-P3 or SalBench-O3")
     known: Sequence[str] = labels.SPLITS[split]
     return tuple(known)

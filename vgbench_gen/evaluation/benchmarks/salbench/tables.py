@@ -48,39 +48,39 @@ class Sums:
         self.hits, self.said, self.true = np.split(sums[:, 5:], 3, axis=1)
 
 
-def table(board: Board, run: BoardRun, places: Sequence[int], split: str) -> FloatArray:
+def make_sums_table(board: Board, run: BoardRun, places: Sequence[int], split: str) -> FloatArray:
     """(n, 5 + 3 L), a row per question as `Sums` adds them up; a request that failed named nothing."""
     known = tuple(labels.SPLITS[split])
     rows = []
     for k in places:
-        said = labels.as_set(run.extracted[k]) if run.answered[k] else frozenset[str]()
-        true = labels.as_set(board.questions[k].truth)
-        of = labels.measures(said, true)
+        said = labels.convert_to_set(run.extracted[k]) if run.answered[k] else frozenset[str]()
+        true = labels.convert_to_set(board.questions[k].truth)
+        of = labels.measure_labels(said, true)
         counted = [[label in one for label in known] for one in (said & true, said, true)]
         rows.append([1.0, of["exact_match"], of["precision"], of["recall"], of["f1"], *(x for c in counted for x in c)])
     return np.asarray(rows, dtype=np.float64)
 
 
-def class_f1(sums: Sums) -> FloatArray:
+def compute_class_f1(sums: Sums) -> FloatArray:
     """(d, L): F1 per label, counted over all questions; 0 for one that was neither true nor named."""
-    return _f1(sums.hits, sums.said + sums.true)
+    return _compute_f1(sums.hits, sums.said + sums.true)
 
 
-def macro_f1(sums: Sums) -> FloatArray:
+def compute_macro_f1(sums: Sums) -> FloatArray:
     """Mean of the labels' F1 over all labels of the split."""
-    return np.asarray(class_f1(sums).mean(axis=1))
+    return np.asarray(compute_class_f1(sums).mean(axis=1))
 
 
-def micro_f1(sums: Sums) -> FloatArray:
+def compute_micro_f1(sums: Sums) -> FloatArray:
     """F1 of all labels counted together."""
-    return _f1(sums.hits.sum(axis=1), (sums.said + sums.true).sum(axis=1))
+    return _compute_f1(sums.hits.sum(axis=1), (sums.said + sums.true).sum(axis=1))
 
 
-def _f1(hits: FloatArray, named: FloatArray) -> FloatArray:
+def _compute_f1(hits: FloatArray, named: FloatArray) -> FloatArray:
     return np.asarray(np.divide(2 * hits, named, out=np.zeros_like(hits), where=named > 0))
 
 
-def exact_match(sums: Sums) -> FloatArray:
+def compute_exact_match(sums: Sums) -> FloatArray:
     """Share of questions with just the right labels."""
     return np.asarray(sums.exact / sums.n)
 
@@ -92,81 +92,83 @@ def sample_f1(sums: Sums) -> FloatArray:
 
 def _label_figure(split: str, label: str) -> Figure:
     place = tuple(labels.SPLITS[split]).index(label)
-    return lambda sums: class_f1(sums)[:, place]
+    return lambda sums: compute_class_f1(sums)[:, place]
 
 
-def columns(split: str) -> list[tuple[str, Figure]]:
+def list_columns(split: str) -> list[tuple[str, Figure]]:
     """(head, figure) of a leaderboard without the task: exact match, macro F1, the labels', then those of samples."""
     return [
-        ("EM", exact_match),
-        ("macro F1", macro_f1),
+        ("EM", compute_exact_match),
+        ("macro F1", compute_macro_f1),
         *((label.capitalize(), _label_figure(split, label)) for label in ORDER[split]),
-        ("micro F1", micro_f1),
+        ("micro F1", compute_micro_f1),
         ("sample P", lambda sums: sums.precision / sums.n),
         ("sample R", lambda sums: sums.recall / sums.n),
         ("sample F1", sample_f1),
     ]
 
 
-def splits(board: Board) -> list[str]:
+def list_splits(board: Board) -> list[str]:
     """The splits that a board has questions of."""
     return [split for split in ORDER if any(e.kind == KIND and e.scans == split for e in board.questions)]
 
 
-def cell(board: Board, run: BoardRun, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
+def make_cell(board: Board, run: BoardRun, mask: BoolArray, split: str, figure: Figure, seed: int = 0) -> Cell:
     """One figure with its interval over images; n counts the failed ones, too."""
     places = np.flatnonzero(mask & run.asked).tolist()
     if not places:
         return Cell(math.nan)
     scenes = [board.scenes[k] for k in places]
-    rows = table(board, run, places, split)
-    found = stats.interval_of_sums(lambda sums: figure(Sums(sums)), rows, scenes, seed)
+    rows = make_sums_table(board, run, places, split)
+    found = stats.estimate_interval_of_sums(lambda sums: figure(Sums(sums)), rows, scenes, seed)
     return Cell(found.value, found.low, found.high, len(places), len(places), found.value)
 
 
-def leaderboards(maker: TableMaker) -> list[Table]:
+def make_leaderboards(maker: TableMaker) -> list[Table]:
     """Make SalBench's leaderboards, one per split of the board; a column per figure and task."""
     found = []
-    for split in splits(maker.board):
-        masks = {task: task_mask(maker.board, split, task) for task in TASKS}
+    for split in list_splits(maker.board):
+        masks = {task: mask_task(maker.board, split, task) for task in TASKS}
         masks = {task: mask for task, mask in masks.items() if mask.any()}
-        kinds = [(f"{head} {TASKS[task]}", masks[task], figure) for head, figure in columns(split) for task in masks]
+        kinds = [
+            (f"{head} {TASKS[task]}", masks[task], figure) for head, figure in list_columns(split) for task in masks
+        ]
         caption = (
             "EM: all labels right and no other. macro F1: mean of the labels' F1 over all labels of the split. "
             "D: detection, R: referring, VR: visual referring. Failed requests count as having named nothing."
         )
         name = {"synthetic": "P3, synthetic", "natural": "O3, natural"}[split]
-        found.append(_table_of(maker, f"salbench-{split}", f"SalBench ({name})", caption, split, kinds))
-        masks = {one: difficulty_mask(maker.board, split, one) for one in difficulties(maker.board, split)}
+        found.append(_make_table(maker, f"salbench-{split}", f"SalBench ({name})", caption, split, kinds))
+        masks = {one: mask_difficulty(maker.board, split, one) for one in list_difficulties(maker.board, split)}
         if masks:
-            figures: tuple[tuple[str, Figure], ...] = (("EM", exact_match), ("macro F1", macro_f1))
+            figures: tuple[tuple[str, Figure], ...] = (("EM", compute_exact_match), ("macro F1", compute_macro_f1))
             kinds = [(f"{head} {one}", masks[one], figure) for head, figure in figures for one in masks]
             caption = (
                 "Difficulty as the rows name it, all tasks together. Failed requests count as having named nothing."
             )
             title = f"SalBench ({name}) by difficulty"
-            found.append(_table_of(maker, f"salbench-{split}-difficulty", title, caption, split, kinds))
+            found.append(_make_table(maker, f"salbench-{split}-difficulty", title, caption, split, kinds))
     return found
 
 
-def _table_of(
+def _make_table(
     maker: TableMaker, key: str, title: str, caption: str, split: str, kinds: Sequence[tuple[str, BoolArray, Figure]]
 ) -> Table:
     heads = tuple(ColumnHead(head, "%", int(mask.sum())) for head, mask, _ in kinds)
     lines = [
-        maker.line(run, [cell(maker.board, run, mask, split, figure, maker.seed) for _, mask, figure in kinds])
+        maker.line(run, [make_cell(maker.board, run, mask, split, figure, maker.seed) for _, mask, figure in kinds])
         for run in maker.runs
     ]
     return Table(key, title, caption, heads, tuple(lines))
 
 
-def summary_note(board: Board) -> str:
+def make_summary_note(board: Board) -> str:
     """Return what the caption of the summary adds, where the board has questions of SalBench."""
     told = " SalBench's own tables count a failed request as having named nothing, and so as missed."
-    return told if splits(board) else ""
+    return told if list_splits(board) else ""
 
 
-def task_mask(board: Board, split: str, task: str) -> BoolArray:
+def mask_task(board: Board, split: str, task: str) -> BoolArray:
     """Questions of one task of a split."""
     return board.mask(lambda entry: entry.kind == KIND and entry.scans == split and entry.task == task)
 
@@ -174,30 +176,34 @@ def task_mask(board: Board, split: str, task: str) -> BoolArray:
 DIFFICULTIES = ("easy", "medium", "hard")
 
 
-def difficulties(board: Board, split: str) -> list[str]:
+def list_difficulties(board: Board, split: str) -> list[str]:
     """The difficulties that a split names, known ones first; none where all its questions have the same."""
     found = {e.difficulty for e in board.questions if e.kind == KIND and e.scans == split} - {""}
     known = [name for name in DIFFICULTIES if name in found]
     return [*known, *sorted(found - set(known))] if len(found) > 1 else []
 
 
-def difficulty_mask(board: Board, split: str, difficulty: str) -> BoolArray:
+def mask_difficulty(board: Board, split: str, difficulty: str) -> BoolArray:
     """Questions of one difficulty of a split, over all tasks."""
     return board.mask(lambda e: e.kind == KIND and e.scans == split and e.difficulty == difficulty)
 
 
-def macro_csv(board: Board, runs: Sequence[BoardRun]) -> str:
+def format_macro_csv(board: Board, runs: Sequence[BoardRun]) -> str:
     """Macro F1 in per cent, a line per model and number of examples; sample F1 and exact match beside it."""
     out = io.StringIO()
-    kinds: tuple[tuple[str, Figure], ...] = (("", macro_f1), ("_sampleF1", sample_f1), ("_EM", exact_match))
+    kinds: tuple[tuple[str, Figure], ...] = (
+        ("", compute_macro_f1),
+        ("_sampleF1", sample_f1),
+        ("_EM", compute_exact_match),
+    )
     cells = [(task, split, ending, figure) for ending, figure in kinds for task in TASKS for split in _CSV_SPLITS]
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["Model", "Shot", *(f"{_CSV[task]}_{_CSV_SPLITS[split]}{end}" for task, split, end, _ in cells)])
     for run in runs:
         row = [run.model, run.stage.removesuffix(SHOTS) or "0"]
         for task, split, _, figure in cells:
-            places = np.flatnonzero(task_mask(board, split, task) & run.asked).tolist()
-            rows = table(board, run, places, split).sum(axis=0, keepdims=True) if places else None
+            places = np.flatnonzero(mask_task(board, split, task) & run.asked).tolist()
+            rows = make_sums_table(board, run, places, split).sum(axis=0, keepdims=True) if places else None
             row.append("" if rows is None else f"{100 * figure(Sums(rows))[0]:.1f}")
         writer.writerow(row)
     return out.getvalue()

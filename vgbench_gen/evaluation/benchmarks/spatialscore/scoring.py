@@ -13,7 +13,7 @@ from vgbench_gen.evaluation.answer_keys import AnswerKey, Case
 from vgbench_gen.evaluation.answers import official as released
 from vgbench_gen.evaluation.answers import official_others
 from vgbench_gen.evaluation.answers.official import OfficialScore
-from vgbench_gen.evaluation.scoring import ScoringRules, plain_name
+from vgbench_gen.evaluation.scoring import ScoringRules, normalize_name
 
 _FAMILY, _VSI, _REAL_WORLD = "SpatialScore", "VSI-Bench", "RealWorldQA"
 _FAMILY_NAMES = ("spatialscore", "spatialscore-hard")
@@ -69,10 +69,10 @@ def split_name(benchmark: str) -> tuple[str, str]:
     """
     head, _, tail = benchmark.strip().partition("/")
     if head.casefold() in _FAMILY_NAMES:
-        return _FAMILY, _source(tail)
-    family = _source(head)
+        return _FAMILY, _find_source(tail)
+    family = _find_source(head)
     return family, "" if family == _VSI else family
 
 
-def _source(name: str) -> str:
-    return _SOURCES.get(plain_name(name), name.strip())
+def _find_source(name: str) -> str:
+    return _SOURCES.get(normalize_name(name), name.strip())

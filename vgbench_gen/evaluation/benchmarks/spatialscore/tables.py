@@ -19,7 +19,7 @@ _CATEGORIES = (
 )
 
 
-def _source_table(order: int, key: str, title: str, told: str, sources: tuple[str, ...],
+def _make_source_table(order: int, key: str, title: str, told: str, sources: tuple[str, ...],
                   parts: Mapping[str, tuple[str, ...]],
                   overall: tuple[LayoutColumn, ...] = ()) -> TableLayout:  # fmt: skip
     """A source by its own parts: {head: beginnings of category_origin}."""
@@ -44,7 +44,7 @@ _VSI_TASKS = {
 }
 
 
-def vsi_task(entry: Entry) -> str:
+def find_vsi_task(entry: Entry) -> str:
     """One of VSI-Bench's eight tasks; the three difficulties of directions are one."""
     return next((head for head, begins in _VSI_TASKS.items() if entry.origin.startswith(begins)), entry.origin)
 
@@ -52,7 +52,7 @@ def vsi_task(entry: Entry) -> str:
 _is_vgbench, _is_mmvp, _is_3dsr = of_source("VGBench"), of_source("MMVP"), of_source("3DSRBench")
 
 
-def _in_category(name: str) -> Callable[[Entry], bool]:
+def _select_category(name: str) -> Callable[[Entry], bool]:
     return lambda entry: entry.category == name
 
 
@@ -62,37 +62,40 @@ SPATIALSCORE = TableLayout(
     "Overall pools all questions.",
     (
         LayoutColumn("Overall", lambda entry: True),
-        *(LayoutColumn(head, _in_category(name)) for head, name in _CATEGORIES),
+        *(LayoutColumn(head, _select_category(name)) for head, name in _CATEGORIES),
     ),
     lambda entry: any(entry.category == name for _, name in _CATEGORIES),
     order=10,
     needs=lambda entry: not _is_vgbench(entry),  # our own table says more of our own questions
 )
 SOURCES = (
-    _source_table(20, "cvbench", "CV-Bench", "Overall pools all questions.", ("cvbench", "CV-Bench"),
+    _make_source_table(20, "cvbench", "CV-Bench", "Overall pools all questions.", ("cvbench", "CV-Bench"),
                   {"2D Count": ("count",), "2D Relation": ("relation",), "3D Depth": ("depth",),
                    "3D Distance": ("distance",)}),
-    _source_table(21, "mmiu", "MMIU", "Overall pools all questions.", ("MMIU", "MMIU-Benchmark"),
+    _make_source_table(21, "mmiu", "MMIU", "Overall pools all questions.", ("MMIU", "MMIU-Benchmark"),
                   {"Point Tracking": ("point_tracking",), "3D Depth": ("threed_depth",),
                    "3D Det.": ("threed_object_det",), "3D Tracking": ("threed_object_track",),
                    "3D Pose": ("threed_pose",), "Homography": ("homography",),
                    "Transformation": ("image_spatial",), "Visual Corr.": ("visual_corr",),
                    "Grounded Reas.": ("visually_grounded",), "Multi-view": ("multiview_reasoning",
                                                                             "multi_view", "multi-view")}),
-    _source_table(22, "blink", "BLINK", "Overall pools all questions; Macro averages the tasks, as BLINK itself does.",
+    _make_source_table(22, "blink", "BLINK",
+                  "Overall pools all questions; Macro averages the tasks, as BLINK itself does.",
                   ("BLINK",),
                   {"Counting": ("counting",), "Localization": ("object_localization",),
                    "Rel. Depth": ("relative_depth",), "Spatial Rel.": ("spatial_relation",),
                    "Visual Corr.": ("visual_correspondence",), "Multi-view": ("multi-view", "multi_view")},
                   (LayoutColumn("Overall", of_source("BLINK")), LayoutColumn("Macro", of_source("BLINK"), "macro"))),
-    _source_table(23, "3dsrbench", "3DSRBench", "Overall pools all questions; Flip counts a question and its mirror "
+    _make_source_table(23, "3dsrbench", "3DSRBench",
+                  "Overall pools all questions; Flip counts a question and its mirror "
                   "image as one, right if both are.", ("3DSRBench",),
                   {"Height": ("height",), "Location": ("location",), "Orientation": ("orientation",),
                    "Multi-object": ("multi_object",)},
                   (LayoutColumn("Overall", _is_3dsr), LayoutColumn("Flip", _is_3dsr, "flips"))),
-    _source_table(24, "vsi", "VSI-Bench", "Overall averages the eight tasks (direction is one of them); questions of "
+    _make_source_table(24, "vsi", "VSI-Bench",
+                  "Overall averages the eight tasks (direction is one of them); questions of "
                   "VSI-Bench itself by mean relative accuracy, inside SpatialScore by delta = 2, inclusive.", _VSI,
-                  _VSI_TASKS, (LayoutColumn("Overall (macro)", of_source(*_VSI), "macro", vsi_task),)),
+                  _VSI_TASKS, (LayoutColumn("Overall (macro)", of_source(*_VSI), "macro", find_vsi_task),)),
     TableLayout("mmvp", "MMVP", "Pairs: both questions of a pair right, as MMVP itself counts; Samples: as inside "
            "SpatialScore.", (LayoutColumn("Pairs", _is_mmvp, "pairs"), LayoutColumn("Samples", _is_mmvp)), _is_mmvp,
            order=26),

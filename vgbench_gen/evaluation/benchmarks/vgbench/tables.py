@@ -13,7 +13,7 @@ _COLUMNS = ("Homo.", "Pose-Est.", "Camera", "3D-Recon.", "Distance", "Depth", "T
 _is_vgbench = of_source("VGBench")
 
 
-def _in_paper_column(head: str) -> Callable[[Entry], bool]:
+def _select_paper_column(head: str) -> Callable[[Entry], bool]:
     """Rows of VGBench whose kind, by `category_origin`, is one that a task of this column asks.
 
     Built and published rows share these words; the tasks of published rows have no name.
@@ -34,7 +34,7 @@ VGBENCH = TableLayout(
     "Overall pools all questions.",
     (
         LayoutColumn("Overall", _is_vgbench),
-        *(LayoutColumn(head, _in_paper_column(head)) for head in _COLUMNS),
+        *(LayoutColumn(head, _select_paper_column(head)) for head in _COLUMNS),
     ),
     _is_vgbench,
     order=0,
