@@ -115,12 +115,12 @@ def test_shift_counts_points_behind_a_camera_as_far_away() -> None:
     ahead = np.eye(3, 4)
     behind = turned(ahead, 180.0)
     points = np.array([[0.0, 0.0, 2.0]] * 3)
-    assert _poses.measure_median_shift_d(camera, ahead, behind, points) == _poses.HIDDEN_SHIFT_D
+    assert _poses.measure_median_shifts_d(camera, ahead, behind[None], points) == [_poses.HIDDEN_SHIFT_D]
     aside = ahead.copy()
     aside[0, 3] = 0.2  # 0.2 m at 2 m and f = 100 px: 10 px of a 141.4 px diagonal
-    assert _poses.measure_median_shift_d(camera, ahead, aside, points) == pytest.approx(10 / 1.41421, abs=1e-3)
+    assert _poses.measure_median_shifts_d(camera, ahead, aside[None], points) == pytest.approx([10 / 1.41421], abs=1e-3)
     far = np.array([[10.0, 0.0, 2.0]])
-    assert _poses.measure_median_shift_d(camera, ahead, aside, far, inside=True) == 0.0
+    assert _poses.measure_median_shifts_d(camera, ahead, aside[None], far, inside=True) == [0.0]
 
 
 def test_printed_pose_reads_back_and_is_a_rotation_within_print() -> None:

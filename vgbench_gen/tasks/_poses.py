@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,23 +67,12 @@ def measure_direction_between_deg(a: FloatArray, b: FloatArray) -> float:
     return math.degrees(2 * math.asin(min(math.sqrt(chord @ chord) / 2, 1.0)))
 
 
-def measure_rotations_between_deg(values: FloatArray) -> FloatArray:
-    """(n, n) `measure_rotation_between_deg` of all pairs of values (n, 3, 4)."""
-    R = values[:, :, :3].reshape(len(values), 9)
-    chords = np.linalg.norm(R[:, None] - R, axis=-1) / (2 * math.sqrt(2))
-    angles: FloatArray = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
-    return angles
-
-
-def measure_directions_between_deg(values: FloatArray) -> FloatArray:
-    """(n, n) `measure_direction_between_deg` of all pairs of values (n, 3, 4)."""
-    t = values[:, :, 3]
-    norms = np.linalg.norm(t, axis=-1)
-    has_length = norms > 0
-    unit = t / np.where(has_length, norms, 1.0)[:, None]
-    chords = np.linalg.norm(unit[:, None] - unit, axis=-1)
-    angles: FloatArray = np.degrees(2 * np.arcsin(np.minimum(chords / 2, 1.0)))
-    return np.where(has_length[:, None] & has_length, angles, 0.0)
+def compare_all(measure: Callable[[FloatArray, FloatArray], float], values: FloatArray) -> FloatArray:
+    """(n, n) a symmetric measure of all pairs of values (n, ...); the diagonal is 0."""
+    table = np.zeros((len(values), len(values)))
+    for i, j in itertools.combinations(range(len(values)), 2):
+        table[i, j] = table[j, i] = measure(values[i], values[j])
+    return table
 
 
 def move_points(value: FloatArray, points: FloatArray) -> FloatArray:
@@ -91,39 +81,14 @@ def move_points(value: FloatArray, points: FloatArray) -> FloatArray:
     return mapped
 
 
-def measure_median_shift_d(
-    camera: Mapping[str, Any], a: FloatArray, b: FloatArray, points: FloatArray, inside: bool = False
-) -> float:
-    """Median distance, D% of a stored camera, between where two poses put the points in its image.
-
-    A point behind the camera under one pose counts `HIDDEN_SHIFT_D`, which is also the most that any point counts.
-    With `inside` only points that fall into the image under at least one of the poses count. 0 where none counts.
-    """
-    K, width, height = camera["K"], camera["width"], camera["height"]
-    in_a, in_b = move_points(a, points), move_points(b, points)
-    front_a, front_b = in_a[:, 2] > 0, in_b[:, 2] > 0
-    scale, middle = np.array([K[0], K[4]]), np.array([K[2], K[5]])
-    uv_a = in_a[:, :2] / np.where(front_a, in_a[:, 2], 1.0)[:, None] * scale + middle
-    uv_b = in_b[:, :2] / np.where(front_b, in_b[:, 2], 1.0)[:, None] * scale + middle
-    apart = uv_a - uv_b
-    shift = np.sqrt((apart * apart).sum(axis=1)) * (100 / math.hypot(width, height))
-    shift[~(front_a & front_b)] = HIDDEN_SHIFT_D
-    if inside:
-        low, high = -0.5, np.array([width, height]) - 0.5
-        in_image_a = ((uv_a >= low) & (uv_a < high)).all(axis=1) & front_a
-        in_image_b = ((uv_b >= low) & (uv_b < high)).all(axis=1) & front_b
-        shift = shift[in_image_a | in_image_b]
-    count = len(shift)
-    if not count:
-        return 0.0
-    shift = np.sort(np.minimum(shift, HIDDEN_SHIFT_D))
-    return float(shift[(count - 1) // 2] + shift[count // 2]) / 2
-
-
 def measure_median_shifts_d(
     camera: Mapping[str, Any], value: FloatArray, others: FloatArray, points: FloatArray, inside: bool = False
 ) -> FloatArray:
-    """(n,) `measure_median_shift_d` between one pose and each of others (n, 3, 4)."""
+    """(n,) median distance between where one pose and each of others (n, 3, 4) put points (p, 3) in an image, D%.
+
+    A point behind the camera under one pose counts `HIDDEN_SHIFT_D`, which is also the most that any point counts. With
+    `inside` only points that fall into the image under at least one of the poses count. 0 where none counts.
+    """
     K, width, height = camera["K"], camera["width"], camera["height"]
     poses_ = np.concatenate([value[None], others])
     in_camera = points @ poses_[:, :, :3].transpose(0, 2, 1) + poses_[:, None, :, 3]

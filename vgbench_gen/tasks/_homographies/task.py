@@ -24,8 +24,9 @@ from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies.checks import check_warps
 from vgbench_gen.tasks._homographies.gates import HomographyGates
+from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
-from vgbench_gen.tasks.base import Task, add_margins, reject
+from vgbench_gen.tasks.base import add_margins, reject
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.text import lint, numbers
 
@@ -232,7 +233,7 @@ def warp_correspondences(H: FloatArray, width: int, height: int) -> tuple[FloatA
     return source[inside], target[inside].astype(np.float64)
 
 
-class HomographyTask(Task):
+class HomographyTask(PairMarginsTask):
     """Drafts, second route and answer space of both directions; values are (3, 3) matrices with H33 = 1."""
 
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
@@ -318,22 +319,14 @@ class HomographyTask(Task):
         """Four significant digits."""
         return round_as_printed(value)
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Corner error over the required share of the diagonal."""
-        return self._of_diagonal(a, b, fact) / self.limits.gap_min_d
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Corner error over the allowed share of the diagonal."""
-        return self._of_diagonal(a, b, fact) / self.limits.gap_max_d
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`."""
+        """Mean distance of the corners over the required and over the allowed share of the diagonal."""
         width, height = fact.evidence["size"]
         corners = np.stack([corners_px(candidate.value, width, height) for candidate in candidates])
         apart = corners[:, None] - corners
         error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
         error_d[~np.isfinite(error_d)] = np.inf
-        return error_d / self.limits.gap_min_d, error_d / self.gates.section(HomographyGates).gap_max_d
+        return error_d / self.limits.gap_min_d, error_d / self.limits.gap_max_d
 
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
@@ -392,9 +385,6 @@ class HomographyTask(Task):
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
         return not warp_problem(H, width, height, self.limits)[0]
-
-    def _of_diagonal(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        return 100 * self.metric(a.value, b.value, fact) / float(np.hypot(*fact.evidence["size"]))
 
 
 def warp_picture(base: str, candidate: Candidate, size: tuple[int, int]) -> Picture:

@@ -23,8 +23,9 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _poses
 from vgbench_gen.tasks._noise import perturb_poses
+from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
@@ -61,7 +62,7 @@ class _Tracked:
 
 
 @tasks.register("point_tracking")
-class PointTracking(Task):
+class PointTracking(PairMarginsTask):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
@@ -295,14 +296,8 @@ class PointTracking(Task):
         """ "(u, v)"."""
         return point(value)
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Apart in image 2 and in space, both over their margins."""
-        gates = self.limits
-        gap_m = np.linalg.norm(np.subtract(a.evidence["point_2_m"], b.evidence["point_2_m"]))
-        return min(self._gap(a.value, b.value, fact), float(gap_m) / gates.gap_min_m)
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio`; there is no ceiling between pairs."""
+        """Apart in image 2 and in space, both over their margins. There is no ceiling."""
         gates, diagonal_px = self.limits, float(fact.evidence["diagonal_px"])
         uv_px = np.stack([candidate.value for candidate in candidates])
         points_m = np.array([candidate.evidence["point_2_m"] for candidate in candidates], dtype=np.float64)
@@ -311,13 +306,10 @@ class PointTracking(Task):
         apart = np.minimum(100 * apart_px / diagonal_px / gates.gap_min_d, apart_m / gates.gap_min_m)
         return apart, np.zeros_like(apart)
 
-    def _gap(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
-        gap_d = 100 * float(np.linalg.norm(a - b)) / float(fact.evidence["diagonal_px"])
-        return gap_d / self.limits.gap_min_d
-
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Pixels apart over a fifth of the margin."""
-        return self._gap(fact.truth_candidate.value, second, fact) / SECOND_ROUTE_SHARE
+        gap_d = 100 * self.metric(fact.truth_candidate.value, second, fact) / float(fact.evidence["diagonal_px"])
+        return gap_d / self.limits.gap_min_d / SECOND_ROUTE_SHARE
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """Image 1 shows the query alone, and no other option is its point."""

@@ -20,10 +20,11 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_poses
+from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table, thin_rows
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import make_pose
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.tasks.relative_pose.checks import check_motions
@@ -40,7 +41,7 @@ _FALSE_CLAIM_MIN = 2.0  # a false claim misses the stated tolerance at least twi
 
 
 @tasks.register("relative_pose")
-class RelativePose(Task):
+class RelativePose(PairMarginsTask):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
@@ -192,42 +193,17 @@ class RelativePose(Task):
         printed = self.rounded(value)
         return np.concatenate([printed[:, :3].ravel(), printed[:, 3]])
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Clear in rotation or in direction of translation, and visible in the image, all over their margins."""
-        gates = self.limits
-        shift = self._shift_d(a, b.value) / gates.reprojection_gap_min_d
-        turn = _poses.measure_rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
-        return min(max(turn, self._direction(a.value, b.value)), shift)
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio`; there is no ceiling between pairs."""
+        """Clear in rotation or in direction of translation, and visible in the image of the first of a pair, all over
+        their margins. There is no ceiling."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
-        turns = _poses.measure_rotations_between_deg(values) / gates.rotation_gap_min_deg
+        turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
-        directions = np.where(
-            long[:, None] & long, _poses.measure_directions_between_deg(values) / gates.direction_gap_min_deg, 0.0
-        )
-        shifts = [
-            _poses.measure_median_shifts_d(
-                candidate.evidence["camera_2"],
-                candidate.value,
-                values,
-                np.array(candidate.evidence["points_m"]).reshape(-1, 3),
-            )
-            for candidate in candidates
-        ]
+        directions = _poses.compare_all(_poses.measure_direction_between_deg, values) / gates.direction_gap_min_deg
+        directions[~(long[:, None] & long)] = 0.0
+        shifts = [_measure_shifts_d(candidate, values) for candidate in candidates]
         apart = np.minimum(np.maximum(turns, directions), np.stack(shifts) / gates.reprojection_gap_min_d)
         return apart, np.zeros_like(apart)
-
-    def _direction(self, a: FloatArray, b: FloatArray) -> float:
-        gates = self.limits
-        if min(np.linalg.norm(a[:, 3]), np.linalg.norm(b[:, 3])) < gates.direction_norm_min_m:
-            return 0.0
-        return _poses.measure_direction_between_deg(a, b) / gates.direction_gap_min_deg
-
-    def _shift_d(self, a: Candidate, value: FloatArray) -> float:
-        points = np.array(a.evidence["points_m"]).reshape(-1, 3)
-        return _poses.measure_median_shift_d(a.evidence["camera_2"], a.value, value, points)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""
@@ -248,7 +224,7 @@ class RelativePose(Task):
             _poses.measure_rotation_between_deg(truth.value, second)
             / (SECOND_ROUTE_SHARE * gates.rotation_gap_min_deg),
             float(np.linalg.norm(truth.value[:, 3] - second[:, 3])) / allowed_m,
-            self._shift_d(truth, second) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
+            float(_measure_shifts_d(truth, second[None])[0]) / (SECOND_ROUTE_SHARE * gates.reprojection_gap_min_d),
         )
         return float(max(gaps))
 
@@ -383,6 +359,12 @@ class RelativePose(Task):
     def _slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
         return make_camera_slots(first) | make_camera_slots(second, "_2")
+
+
+def _measure_shifts_d(candidate: Candidate, values: FloatArray) -> FloatArray:
+    """(n,) how far motions (n, 3, 4) put the points of a candidate from where it puts them, D% of its second image."""
+    points_m = np.array(candidate.evidence["points_m"]).reshape(-1, 3)
+    return _poses.measure_median_shifts_d(candidate.evidence["camera_2"], candidate.value, values, points_m)
 
 
 def _read_stored(candidate: Candidate) -> FloatArray:

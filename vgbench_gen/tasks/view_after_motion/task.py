@@ -19,8 +19,9 @@ from vgbench_gen.geometry import mirror, poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_poses
+from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table, thin_rows
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -37,7 +38,7 @@ _ROUNDS = 3  # facts per source frame, each with another true frame
 
 
 @tasks.register("view_after_motion")
-class ViewAfterMotion(Task):
+class ViewAfterMotion(PairMarginsTask):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
@@ -199,36 +200,16 @@ class ViewAfterMotion(Task):
         """R row by row, then t; options of this task are images."""
         return _poses.print_pose(value)
 
-    def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Two views stand apart in turn or place of the camera, and in the image, all over their margins."""
-        gates = self.limits
-        turn = _poses.measure_rotation_between_deg(a.value, b.value) / gates.rotation_gap_min_deg
-        place = _poses.measure_centre_distance_m(a.value, b.value) / gates.shift_gap_min_m
-        return min(max(turn, place), self._shift_d(a, b.value, fact) / gates.image_gap_min_d)
-
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`."""
+        """Two views stand apart in turn or place of the camera, and in the image of the first of a pair, all over their
+        margins. The ceiling is on the difference in overlap with the source, so that overlap does not tell."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
-        turns = _poses.measure_rotations_between_deg(values) / gates.rotation_gap_min_deg
-        centres_m = np.einsum("nji,nj->ni", values[:, :, :3], values[:, :, 3])
-        places = np.linalg.norm(centres_m[:, None] - centres_m, axis=-1) / gates.shift_gap_min_m
-        points = np.array(fact.evidence["points_m"])
-        shifts = [
-            _poses.measure_median_shifts_d(c.evidence["camera"], c.value, values, points, inside=True)
-            for c in candidates
-        ]
+        turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
+        places = _poses.compare_all(_poses.measure_centre_distance_m, values) / gates.shift_gap_min_m
+        shifts = [_measure_shifts_d(candidate, values, fact) for candidate in candidates]
         overlaps = np.array([candidate.evidence["pair"]["overlap"] for candidate in candidates], dtype=np.float64)
         apart = np.minimum(np.maximum(turns, places), np.stack(shifts) / gates.image_gap_min_d)
         return apart, np.abs(overlaps[:, None] - overlaps) / gates.overlap_spread_max
-
-    def _shift_d(self, a: Candidate, value: FloatArray, fact: Fact) -> float:
-        points = np.array(fact.evidence["points_m"])
-        return _poses.measure_median_shift_d(a.evidence["camera"], a.value, value, points, inside=True)
-
-    def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """Difference in overlap with the source over what is allowed, so that overlap does not tell."""
-        gap = abs(a.evidence["pair"]["overlap"] - b.evidence["pair"]["overlap"])
-        return float(gap / self.limits.overlap_spread_max)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision."""
@@ -241,7 +222,7 @@ class ViewAfterMotion(Task):
             max(
                 _poses.measure_rotation_between_deg(truth.value, second) / gates.rotation_gap_min_deg,
                 _poses.measure_centre_distance_m(truth.value, second) / gates.shift_gap_min_m,
-                self._shift_d(truth, second, fact) / gates.image_gap_min_d,
+                float(_measure_shifts_d(truth, second[None], fact)[0]) / gates.image_gap_min_d,
             )
             / SECOND_ROUTE_SHARE
         )
@@ -292,6 +273,12 @@ class ViewAfterMotion(Task):
             evidence["camera"] = _mirror.mirror_camera(evidence["camera"])
             evidence["world_from_camera"] = _mirror.mirror_poses(evidence["world_from_camera"])
         return replace(member, value=self.rounded(mirror.mirror_motion(member.value)), evidence=evidence)
+
+
+def _measure_shifts_d(candidate: Candidate, values: FloatArray, fact: Fact) -> FloatArray:
+    """(n,) how far motions (n, 3, 4) put the points of the source from where a candidate puts them, D% of its image."""
+    points_m = np.array(fact.evidence["points_m"]).reshape(-1, 3)
+    return _poses.measure_median_shifts_d(candidate.evidence["camera"], candidate.value, values, points_m, inside=True)
 
 
 def _look_up_overlap(table: PairTable, i: int, j: int) -> float:
