@@ -124,7 +124,7 @@ def test_the_mirrored_matrix_warps_the_flipped_image(room: Room) -> None:
             assert np.abs(warped.astype(float) - turned).mean() < 2.5
         # The sampler's own parameters say the same: turn, shift and tilt the other way.
         exact = tasks["homography_to_image"].rounded(
-            Components(**other.truth_candidate.evidence["components"]).matrix(width, height)
+            Components(**other.truth_candidate.evidence["components"]).make_matrix(width, height)
         )
         off = cv2.perspectiveTransform(corners, exact) - cv2.perspectiveTransform(corners, other.truth_candidate.value)
         assert np.linalg.norm(off, axis=-1).mean() < 1.0

@@ -23,7 +23,7 @@ from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.trials import plan_facts
 from vgbench_gen.quality.noise import measure_item_share, measure_kept_share
 from vgbench_gen.quality.verify import verify_item
-from vgbench_gen.tasks._noise import perturb_poses
+from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import rebuild_fact
 
@@ -77,7 +77,7 @@ def test_sources_and_what_is_taken_for_one_that_is_not_known() -> None:
 def test_poses_are_off_by_their_root_mean_square() -> None:
     motion = np.column_stack([np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]]), [1.0, 2.0, 3.0]])
     noise = SILENT.model_copy(update={"turn_deg": 2.0, "shift_m": 0.05})
-    noisy = perturb_poses(motion, noise, rng_for(0, "poses"), MANY)
+    noisy = perturb_motions(motion, noise, rng_for(0, "poses"), MANY)
     turns = noisy[:, :, :3] @ motion[:, :3].T
     assert np.sqrt((rotation_angle_deg(turns) ** 2).mean()) == pytest.approx(2.0, rel=0.04)
     shifts = noisy[:, :, 3] - turns @ motion[:, 3]

@@ -101,9 +101,9 @@ def test_every_warp_of_a_pool_passes_the_gates() -> None:
         assert (back > 0).mean() >= 0.60 - 0.01
         np.testing.assert_allclose(candidate.evidence["corners_px"], cv_corners(H, width, height), atol=1e-9)
         components = Components(**candidate.evidence["components"])
-        assert len(components.parts()) >= 2
+        assert len(components.list_parts()) >= 2
         assert measure_component_moves_d(components, width, height) >= 1.0
-        assert np.abs(components.matrix(width, height) - H).max() < 0.06
+        assert np.abs(components.make_matrix(width, height) - H).max() < 0.06
 
 
 def test_components_are_absent_or_present_in_all_pairs() -> None:
@@ -171,7 +171,7 @@ def test_every_nth_pixel_of_a_warp_is_that_of_the_whole(size: tuple[int, int]) -
     u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
     rng = rng_for(0, "warp")
     for _ in range(10):
-        H = _homographies.sample_components(width, height, rng).matrix(width, height)
+        H = _homographies.sample_components(width, height, rng).make_matrix(width, height)
         whole = cv2.warpPerspective(np.stack([u, v], axis=-1), H, size, borderValue=(-1e6, -1e6))
         source, target = warp_correspondences(H, width, height)
         there = target.astype(int)

@@ -14,7 +14,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.geometry.visibility import find_co_visible, overlap_fraction
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _pairs
-from vgbench_gen.tasks._pairs import PairTable, pair_table, thin_rows
+from vgbench_gen.tasks._pairs import PairTable, get_pair_table, thin_rows
 
 PAIR = (1, 3)
 
@@ -22,7 +22,7 @@ PAIR = (1, 3)
 def test_measures_agree_with_separate_computations() -> None:
     view = room_view()
     a, b = view.frames[PAIR[0]], view.frames[PAIR[1]]
-    pair = pair_table(view).pair(*PAIR)
+    pair = get_pair_table(view).pair(*PAIR)
     assert pair is not None
 
     turn = Rotation.from_matrix(b.world_from_camera[:3, :3]).inv() * Rotation.from_matrix(a.world_from_camera[:3, :3])
@@ -45,7 +45,7 @@ def test_order_of_the_frames_does_not_matter() -> None:
     table = PairTable(room_view())
     assert table.pair(*PAIR) is table.pair(*PAIR[::-1])
     gates = PairGates()
-    assert table.problem(*PAIR, gates) == table.problem(*PAIR[::-1], gates)
+    assert table.find_problem(*PAIR, gates) == table.find_problem(*PAIR[::-1], gates)
 
 
 @pytest.mark.parametrize(
@@ -63,30 +63,30 @@ def test_order_of_the_frames_does_not_matter() -> None:
     ],
 )
 def test_each_gate_names_itself_and_the_value_it_judged(gates: dict[str, Any], reason: str, above: bool) -> None:
-    table = pair_table(room_view())
-    assert table.problem(*PAIR, PairGates(), planes=True) is None
-    problem = table.problem(*PAIR, PairGates(**gates), planes=True)
+    table = get_pair_table(room_view())
+    assert table.find_problem(*PAIR, PairGates(), planes=True) is None
+    problem = table.find_problem(*PAIR, PairGates(**gates), planes=True)
     assert problem is not None
     assert problem[0] == reason
     assert (problem[1] > problem[2]) == above
 
 
 def test_only_poses_ask_for_more_than_a_plane() -> None:
-    assert pair_table(room_view()).problem(*PAIR, PairGates(plane_share_max=0.01)) is None
+    assert get_pair_table(room_view()).find_problem(*PAIR, PairGates(plane_share_max=0.01)) is None
 
 
 def test_a_pair_counts_as_taken_in_both_directions_and_when_hardly_different() -> None:
     table = PairTable(room_view())
-    assert table.taken(3, 1, [(1, 3)])
-    assert not table.taken(1, 4, [(1, 3)])
+    assert table.is_taken(3, 1, [(1, 3)])
+    assert not table.is_taken(1, 4, [(1, 3)])
     table.near[4, 3] = table.near[3, 4] = True
-    assert table.taken(1, 4, [(1, 3)])
+    assert table.is_taken(1, 4, [(1, 3)])
 
 
 def test_proposals_leave_out_frames_that_share_nothing() -> None:
     view = room_view()
-    table = pair_table(view)
-    proposed = table.proposals(PairGates(), rng_for(0, "x"))
+    table = get_pair_table(view)
+    proposed = table.propose_pairs(PairGates(), rng_for(0, "x"))
     assert {tuple(sorted(p)) for p in proposed} == {
         (i, j)
         for i in range(len(view.frames))
@@ -97,8 +97,8 @@ def test_proposals_leave_out_frames_that_share_nothing() -> None:
 
 def test_the_table_is_shared_and_dies_with_its_view() -> None:
     view = SceneView(room(), Gates(), frame_ids=["0", "10"])
-    table = pair_table(view)
-    assert pair_table(view) is table
+    table = get_pair_table(view)
+    assert get_pair_table(view) is table
     gone = weakref.ref(view)
     del view
     gc.collect()

@@ -141,7 +141,7 @@ def test_ranks_come_out_alike_however_unlike_the_pools_are() -> None:
 
 def test_grounds_do_not_keep_the_frames_of_a_scene_that_is_done() -> None:
     view = room_view()
-    ground = track_looks.ground(view.frames[0], view)
+    ground = track_looks.get_ground(view.frames[0], view)
     assert not any(isinstance(held, ViewFrame) for held in gc.get_referents(ground))
 
 
@@ -150,9 +150,9 @@ def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
     for seed in range(3):
         for fact in facts_of(seed):
             pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
-            a, b = (track_looks.ground(view.frame(frame_id), view) for frame_id in fact.frame_ids)
+            a, b = (track_looks.get_ground(view.frame(frame_id), view) for frame_id in fact.frame_ids)
             queries = np.tile(np.array(fact.truth_candidate.show["query"], dtype=np.float64), (len(pool), 1))
-            looks = track_looks.looks(a, queries, b, np.stack([c.value for c in pool]))
+            looks = track_looks.compare_looks(a, queries, b, np.stack([c.value for c in pool]))
             off = np.stack([np.linalg.norm(looks[:, :3], axis=1), -looks[:, 6]])
             ranks.append((off[:, 1:] < off[:, :1]).mean(axis=1))
     # Places drawn by where they lie alone hardly ever come nearer to the query's look in this plain room.

@@ -29,7 +29,7 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
-from vgbench_gen.tasks._pairs import pair_table
+from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks.relative_pose import RelativePose
 from vgbench_gen.text.numbers import parse_numbers
@@ -164,14 +164,14 @@ def test_matches_pass_the_ratio_test_both_ways() -> None:
 
 def test_a_pool_holds_gated_pairs_of_like_size_only() -> None:
     view, gates = room_view(), Gates()
-    table = pair_table(view)
+    table = get_pair_table(view)
     within = gates.section(PoseMargins).matched_within
     ids = {frame.id: k for k, frame in enumerate(view.frames)}
     pools = [[[ids[i] for i in c.frame_ids] for c in fact.candidates] for fact in drawn(TASK, view)[0]]
     assert pools
     for pool in pools:
         assert len({tuple(pair) for pair in pool}) == len(pool)
-        assert all(table.problem(i, j, gates.pair, planes=True) is None for i, j in pool)
+        assert all(table.find_problem(i, j, gates.pair, planes=True) is None for i, j in pool)
         for sizes in (table.rotation_deg, table.baseline_m):
             own = sizes[tuple(pool[0])]
             assert all(abs(sizes[i, j] - own) <= within * own for i, j in pool)
@@ -182,7 +182,7 @@ def test_a_pool_holds_gated_pairs_of_like_size_only() -> None:
         for i in range(len(view.frames))
         for j in range(len(view.frames))
         if i != j
-        and table.problem(i, j, gates.pair, planes=True) is None
+        and table.find_problem(i, j, gates.pair, planes=True) is None
         and table.overlap[i, j] >= gates.pair.overlap_min / 2
         and all(
             abs(s[i, j] - s[tuple(first[0])]) <= within * s[tuple(first[0])]

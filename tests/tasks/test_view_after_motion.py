@@ -20,7 +20,7 @@ from vgbench_gen.geometry.poses import invert
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _registration
-from vgbench_gen.tasks._pairs import pair_table
+from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks.view_after_motion import ViewAfterMotion
 from vgbench_gen.tasks.view_after_motion import task as module
 from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
@@ -60,7 +60,7 @@ def test_truth_is_the_frame_that_the_printed_motion_leads_to() -> None:
 def test_every_set_keeps_margins_ceiling_and_overlap() -> None:
     view = room_view()
     facts, rejects = drawn(TASK, view)
-    table = pair_table(view)
+    table = get_pair_table(view)
     index = {frame.id: k for k, frame in enumerate(view.frames)}
     for fact in facts:
         source = index[fact.frame_ids[0]]
@@ -165,11 +165,11 @@ def test_captures_give_facts_where_their_paths_allow_it(captures: Path) -> None:
 
 def test_a_long_scan_is_not_measured_whole_for_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
     view = room_view()
-    table = pair_table(view)
-    everyone, _ = TASK._gated(table, 0, rng_for(0, "views"))
-    gated = [j for j in range(len(view.frames)) if j != 0 and TASK._problem(table, 0, j) is None]
+    table = get_pair_table(view)
+    everyone, _ = TASK._gate_frames(table, 0, rng_for(0, "views"))
+    gated = [j for j in range(len(view.frames)) if j != 0 and TASK._find_problem(table, 0, j) is None]
     assert sorted(everyone) == gated
     monkeypatch.setattr(module, "_VIEWS", 4)
-    some = [tuple(TASK._gated(table, 0, rng_for(k, "views"))[0]) for k in range(20)]
+    some = [tuple(TASK._gate_frames(table, 0, rng_for(k, "views"))[0]) for k in range(20)]
     assert {len(kept) for kept in some} == {4}
     assert set().union(*some) == set(gated)

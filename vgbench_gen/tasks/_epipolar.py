@@ -17,13 +17,13 @@ _TOLERANCE_PX = 4.0  # at the working size; t is printed to a centimetre, which 
 
 def match_rays(a: Image, b: Image, K_a: FloatArray, K_b: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """((M, 2), (M, 2)) matches as (x/z, y/z) in each camera, and the tolerance in that unit."""
-    uv_a, uv_b = a.matched(b, SIDE)
+    uv_a, uv_b = a.match_pixels(b, SIDE)
     unit_px = max(*a.size, *b.size) / SIDE
     tolerance = _TOLERANCE_PX * unit_px / np.sqrt(K_a[0, 0] * K_b[0, 0])
     return (uv_a - K_a[:2, 2]) / np.diag(K_a)[:2], (uv_b - K_b[:2, 2]) / np.diag(K_b)[:2], float(tolerance)
 
 
-def support(motion: FloatArray, x_1: FloatArray, x_2: FloatArray, tolerance: float) -> float:
+def measure_support(motion: FloatArray, x_1: FloatArray, x_2: FloatArray, tolerance: float) -> float:
     """How many matched rays (M, 2) the motion [R|t] (3, 4) explains.
 
     An exact match counts 1, falling to 0 at the tolerance (units of x/z), and 0 behind a camera.
@@ -32,7 +32,7 @@ def support(motion: FloatArray, x_1: FloatArray, x_2: FloatArray, tolerance: flo
         return 0.0
     residual = compute_sampson_distance(motion, x_1, x_2)
     weight = np.maximum(1 - (residual / tolerance) ** 2, 0.0)
-    return float((weight * in_front(motion, x_1, x_2)).sum())
+    return float((weight * find_in_front(motion, x_1, x_2)).sum())
 
 
 def compute_sampson_distance(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
@@ -46,7 +46,7 @@ def compute_sampson_distance(motion: FloatArray, x_1: FloatArray, x_2: FloatArra
     return distance
 
 
-def in_front(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
+def find_in_front(motion: FloatArray, x_1: FloatArray, x_2: FloatArray) -> FloatArray:
     """(M,) 1.0 where the rays meet in front of both cameras, else 0.0."""
     # Least squares for z_1, z_2 of z_2 h_2 = z_1 R h_1 + t.
     a, b, t = _make_homogeneous(x_1) @ motion[:, :3].T, _make_homogeneous(x_2), motion[:, 3]

@@ -22,7 +22,7 @@ from vgbench_gen.tasks.records import make_camera_record, read_camera_record
 MIRRORED = "mirrored"
 
 
-def counterpart(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
+def mirror_fact(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
     """The fact about the mirrored images, or None where its truth is no valid answer or the two routes part.
 
     Args:

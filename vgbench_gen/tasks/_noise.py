@@ -66,7 +66,7 @@ def is_nearest(gaps: FloatArray, truth: int) -> BoolArray:
     return closest
 
 
-def perturb_poses(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
+def perturb_motions(motion: FloatArray, noise: SensorNoise, rng: np.random.Generator, n: int) -> FloatArray:
     """(n, 3, 4) a motion [R|t] with errors of its second camera's pose, which turn and shift that camera's frame."""
     turns, shifts = draw_pose_errors(noise, rng, n)
     R, t = motion[:3, :3], motion[:3, 3]

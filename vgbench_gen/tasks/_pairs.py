@@ -32,22 +32,26 @@ Problem = tuple[str, float, float]  # reason, measured value, limit
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Two frames, first before second in capture order.
-
-    overlap: smaller visible fraction. parallax_deg, depth_m, shift_d: medians over co-visible points of the angle
-    between the rays, the depth in the own camera, and the move in the image in D%.
-    seen_m: world points (N, 3) of the first frame that the second sees, and of the second that the first sees.
-    """
+    """Two frames, first before second in capture order. Medians are over the points that both frames see."""
 
     first: int
+    """The index of the first frame in the view."""
     second: int
+    """The index of the second frame in the view."""
     overlap: float
+    """The smaller of the two fractions of a frame's points that the other frame sees."""
     rotation_deg: float
+    """The angle of the rotation between the cameras."""
     baseline_m: float
+    """The distance between the cameras."""
     parallax_deg: float
+    """The median angle between the rays from both cameras to a point."""
     depth_m: float
+    """The median depth of a point in its own camera."""
     shift_d: float
+    """The median move of a point in the image, D%."""
     seen_m: tuple[FloatArray, FloatArray]
+    """The world points (N, 3) of the first frame that the second sees, and of the second that the first sees."""
 
 
 class PairTable:
@@ -69,7 +73,7 @@ class PairTable:
         """The measured pair of two frame indices in either order; None where too few points are co-visible."""
         key = (min(i, j), max(i, j))
         if key not in self._pairs:
-            self._pairs[key] = self._measured(*key)
+            self._pairs[key] = self._measure(*key)
         return self._pairs[key]
 
     def plane_share(self, i: int, j: int) -> float:
@@ -86,13 +90,13 @@ class PairTable:
             self._planes[key] = largest_plane_share(points, rng, self._tolerance.of(depth_m) / 2)
         return self._planes[key]
 
-    def proposals(self, gates: PairGates, rng: np.random.Generator) -> list[tuple[int, int]]:
+    def propose_pairs(self, gates: PairGates, rng: np.random.Generator) -> list[tuple[int, int]]:
         """Unordered pairs that overlap at least half as much as they must, in random order."""
         first, second = np.nonzero(np.triu(self.overlap >= gates.overlap_min / 2, 1))
         order = rng.permutation(len(first))[:MAX_PROPOSED]
         return [(int(first[k]), int(second[k])) for k in order]
 
-    def problem(self, i: int, j: int, gates: PairGates, planes: bool = False) -> Problem | None:
+    def find_problem(self, i: int, j: int, gates: PairGates, planes: bool = False) -> Problem | None:
         """The first gate the pair fails, cheap ones first; `planes` adds the one that only poses need."""
         low = gates.overlap_min
         rotation, baseline = float(self.rotation_deg[i, j]), float(self.baseline_m[i, j])
@@ -141,7 +145,7 @@ class PairTable:
         )
         return alike
 
-    def taken(self, i: int, j: int, used: Iterable[tuple[int, int]]) -> bool:
+    def is_taken(self, i: int, j: int, used: Iterable[tuple[int, int]]) -> bool:
         """Whether an equal or hardly different unordered pair is among `used`."""
         near = self.near
         return any((near[i, k] and near[j, m]) or (near[i, m] and near[j, k]) for k, m in used)
@@ -154,9 +158,9 @@ class PairTable:
         names = ("overlap", "rotation_deg", "baseline_m", "parallax_deg", "depth_m", "shift_d")
         return {name: round(float(getattr(pair, name)), 4) for name in names}
 
-    def _measured(self, i: int, j: int) -> Pair | None:
+    def _measure(self, i: int, j: int) -> Pair | None:
         first, second = self.frames[i], self.frames[j]
-        there, back = self._one_way(first, second), self._one_way(second, first)
+        there, back = self._measure_one_way(first, second), self._measure_one_way(second, first)
         seen = (there[0], back[0])
         if min(len(seen[0]), len(seen[1])) < _MIN_SEEN:
             return None
@@ -173,7 +177,7 @@ class PairTable:
             seen,
         )
 
-    def _one_way(self, a: ViewFrame, b: ViewFrame) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+    def _measure_one_way(self, a: ViewFrame, b: ViewFrame) -> tuple[FloatArray, float, FloatArray, FloatArray]:
         """(points of a that b sees, visible fraction, their depth in a, their move in D% of a's diagonal)."""
         uv_a, points = a.samples
         z_a = a.sampled_depth_m
@@ -188,7 +192,7 @@ class PairTable:
 _TABLES: WeakKeyDictionary[SceneView, PairTable] = WeakKeyDictionary()
 
 
-def pair_table(view: SceneView) -> PairTable:
+def get_pair_table(view: SceneView) -> PairTable:
     """The view's pairs, shared by all tasks that look at it."""
     table = _TABLES.get(view)
     if table is None:

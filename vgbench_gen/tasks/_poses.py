@@ -89,6 +89,8 @@ def measure_median_shifts_d(
     A point behind the camera under one pose counts `HIDDEN_SHIFT_D`, which is also the most that any point counts. With
     `inside` only points that fall into the image under at least one of the poses count. 0 where none counts.
     """
+    if not len(points):
+        return np.zeros(len(others))
     K, width, height = camera["K"], camera["width"], camera["height"]
     poses_ = np.concatenate([value[None], others])
     in_camera = points @ poses_[:, :, :3].transpose(0, 2, 1) + poses_[:, None, :, 3]

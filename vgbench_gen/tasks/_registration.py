@@ -142,7 +142,7 @@ def _solve_step(moved: FloatArray, surface: Surface, narrowing: int, view: Scene
         GeometryError: see `register_depth`.
     """
     uv, _ = projection.project(surface.camera, moved)
-    q, n = surface.at(uv)
+    q, n = surface.measure(uv)
     residual = ((moved - q) * n).sum(axis=-1)
     limit = 2 * view.tolerance.of(moved[:, 2]) / narrowing
     with np.errstate(invalid="ignore"):
@@ -204,7 +204,7 @@ class Surface:
         self._smooth_m = np.asarray(cv2.blur(frame.depth_m, size) / np.maximum(weight, 1e-6), dtype=np.float64)
         self._firm = np.asarray(known > 0) & ~get_edges(frame, view)
 
-    def at(self, uv_px: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def measure(self, uv_px: FloatArray) -> tuple[FloatArray, FloatArray]:
         """((N, 3) points, (N, 3) unit normals) nearest to depth pixels (N, 2); a normal is 0 where it means nothing."""
         radius, (width, height) = self._radius, self.camera.size
         u, v = np.nan_to_num(np.floor(uv_px + 0.5), nan=-1.0).T
@@ -212,15 +212,15 @@ class Surface:
         good = (u >= radius) & (u < width - radius) & (v >= radius) & (v < height - radius)
         column, row = (np.where(good, x, radius).astype(np.int64) for x in (u, v))
         good &= self._firm[row, column]
-        along_u = self._point(row, column + radius) - self._point(row, column - radius)
-        along_v = self._point(row + radius, column) - self._point(row - radius, column)
+        along_u = self._locate(row, column + radius) - self._locate(row, column - radius)
+        along_v = self._locate(row + radius, column) - self._locate(row - radius, column)
         normals = np.cross(along_u, along_v)
         length = np.linalg.norm(normals, axis=-1)
         good &= length > 0
         normals = np.where(good[:, None], normals / np.where(length > 0, length, 1.0)[:, None], 0.0)
-        return self._point(row, column), normals
+        return self._locate(row, column), normals
 
-    def _point(self, row: IntArray, column: IntArray) -> FloatArray:
+    def _locate(self, row: IntArray, column: IntArray) -> FloatArray:
         z_m = self._smooth_m[row, column]
         x = (column - self.camera.cx) / self.camera.fx * z_m
         y = (row - self.camera.cy) / self.camera.fy * z_m

@@ -14,7 +14,13 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _mirror, _overlays
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_images
-from vgbench_gen.tasks._homographies.task import Components, HomographyTask, corners_px, round_as_printed, warp_problem
+from vgbench_gen.tasks._homographies.task import (
+    Components,
+    HomographyTask,
+    find_warp_problem,
+    move_corners,
+    round_as_printed,
+)
 from vgbench_gen.tasks.base import add_margins, tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
@@ -61,14 +67,14 @@ class HomographyToImage(HomographyTask):
             second = mirror.mirror_homography(fact.second_value, width, width)
         except GeometryError:
             return None
-        mirrored = _mirror.counterpart(self, fact, lambda member: self._mirrored(member, width, height), second)
+        mirrored = _mirror.mirror_fact(self, fact, lambda member: self._mirror_candidate(member, width, height), second)
         if mirrored is None:
             return None
         # Denominators count from the top-left pixel, which is another one now.
         margins = {**fact.evidence.get("margins", {}), **mirrored.truth_candidate.evidence.get("margins", {})}
         return add_margins(mirrored, fact.key, margins)
 
-    def _mirrored(self, member: Candidate, width: int, height: int) -> Candidate:
+    def _mirror_candidate(self, member: Candidate, width: int, height: int) -> Candidate:
         # Rounded each time, so the way back is remembered rather than computed.
         source = member.show.get("mirror_of")
         if source is None:
@@ -78,10 +84,10 @@ class HomographyToImage(HomographyTask):
             H, show = np.array(source, dtype=np.float64).reshape(3, 3), {"H": list(source)}
         evidence = dict(member.evidence)
         if evidence:
-            evidence["components"] = Components(**evidence["components"]).mirrored().to_json()
-            evidence["corners_px"] = corners_px(H, width, height).tolist()
+            evidence["components"] = Components(**evidence["components"]).mirror().to_json()
+            evidence["corners_px"] = move_corners(H, width, height).tolist()
             evidence["margins"] = {
                 **evidence["margins"],
-                **warp_problem(H, width, height, self.limits)[1],
+                **find_warp_problem(H, width, height, self.limits)[1],
             }
         return replace(member, value=H, show=show, evidence=evidence)

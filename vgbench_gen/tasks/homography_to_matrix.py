@@ -22,10 +22,10 @@ from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homogr
 from vgbench_gen.tasks._homographies.task import (
     AGREEMENT_PX,
     HomographyTask,
-    corners_px,
+    find_warp_problem,
+    move_corners,
     round_as_printed,
     warp_picture,
-    warp_problem,
 )
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
@@ -81,8 +81,8 @@ class HomographyToMatrix(HomographyTask):
             return False
         sampled = np.array(candidate.show["source_H"], dtype=np.float64).reshape(3, 3)
         return (
-            warp_problem(H, width, height, gates)[0] in ("", "kept")
-            and not warp_problem(sampled, width, height, gates)[0]
+            find_warp_problem(H, width, height, gates)[0] in ("", "kept")
+            and not find_warp_problem(sampled, width, height, gates)[0]
             and _measure_rounding_px(H, sampled, width, height) <= AGREEMENT_PX
         )
 
@@ -106,7 +106,7 @@ class HomographyToMatrix(HomographyTask):
 
 def _measure_rounding_px(H: FloatArray, sampled: FloatArray, width: int, height: int) -> float:
     """How far the rounding of a printed inverse puts a corner from its place, there or back, pixels."""
-    home, away = homography.image_corners(width, height), corners_px(sampled, width, height)
+    home, away = homography.image_corners(width, height), move_corners(sampled, width, height)
     off = np.concatenate([homography.apply(H, away) - home, homography.apply(np.linalg.inv(H), home) - away])
     furthest = float(np.hypot(off[:, 0], off[:, 1]).max())
     return furthest if np.isfinite(furthest) else float("inf")

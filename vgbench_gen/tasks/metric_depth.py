@@ -283,7 +283,7 @@ class MetricDepth(ScalarTask):
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.counterpart(self, fact, lambda member: mirror_region(member, width), fact.second_value)
+        return _mirror.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which

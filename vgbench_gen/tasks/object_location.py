@@ -342,7 +342,7 @@ class ObjectLocation(Task):
         """The mirrored image: corners reflected, and listed so that the box is no mirrored one."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
         second = mirror.mirror_corners(fact.second_value)
-        return _mirror.counterpart(self, fact, lambda member: self._mirrored(member, width), second)
+        return _mirror.mirror_fact(self, fact, lambda member: self._mirrored(member, width), second)
 
     def _mirrored(self, member: Candidate, width: int) -> Candidate:
         evidence = dict(member.evidence)

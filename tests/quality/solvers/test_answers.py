@@ -104,10 +104,10 @@ def test_only_one_direction_lies_in_front() -> None:
     mirrored = motion * [1, 1, 1, -1]
     for stated in (motion, mirrored):
         assert _epipolar.compute_sampson_distance(stated, x_1, x_2).max() < 1e-9
-    assert _epipolar.in_front(motion, x_1, x_2).all()
-    assert not _epipolar.in_front(mirrored, x_1, x_2).any()
-    assert _epipolar.support(motion, x_1, x_2, 0.01) == pytest.approx(50)
-    assert _epipolar.support(mirrored, x_1, x_2, 0.01) == 0
+    assert _epipolar.find_in_front(motion, x_1, x_2).all()
+    assert not _epipolar.find_in_front(mirrored, x_1, x_2).any()
+    assert _epipolar.measure_support(motion, x_1, x_2, 0.01) == pytest.approx(50)
+    assert _epipolar.measure_support(mirrored, x_1, x_2, 0.01) == 0
     off = _epipolar.compute_sampson_distance(motion, x_1, x_2 + [0.0, 0.004])
     assert (off > 1e-4).all()
     assert (off <= 0.004).all()

@@ -50,7 +50,7 @@ def make_homography_solvers(pairs: Pairs) -> tuple[Solver, ...]:
         fits = {id(image): _fit(seen.images[0], image) for _, image in stated}
         return np.array(
             [
-                -np.inf if H is None else -_corner_error(S, H, seen.images[0])
+                -np.inf if H is None else -_measure_corner_error(S, H, seen.images[0])
                 for S, H in ((S, fits[id(image)]) for S, image in stated)
             ]
         )
@@ -79,7 +79,7 @@ def _read_one(text: str) -> FloatArray:
 
 
 def _fit(source: Image, target: Image) -> FloatArray | None:
-    a, b = source.matched(target, SIDE)
+    a, b = source.match_pixels(target, SIDE)
     if len(a) < _MATCHES_MIN:
         return None
     tolerance_px = _INLIER_PX * max(target.size) / SIDE
@@ -89,7 +89,7 @@ def _fit(source: Image, target: Image) -> FloatArray | None:
     return np.asarray(H, dtype=np.float64)
 
 
-def _corner_error(a: FloatArray, b: FloatArray, image: Image) -> float:
+def _measure_corner_error(a: FloatArray, b: FloatArray, image: Image) -> float:
     width, height = image.size
     corners = np.array([[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]], dtype=np.float64)
     with np.errstate(all="ignore"):
@@ -104,7 +104,7 @@ def _warp_points(H: FloatArray, uv: FloatArray) -> FloatArray:
 
 def _correlate_warped(source: Image, H: FloatArray, target: Image) -> float:
     """Correlation (-1 to 1) of the warped source with the target, where the source has content."""
-    small, shown = source.shrunk(_WARP_SIDE), target.shrunk(_WARP_SIDE)
+    small, shown = source.shrink(_WARP_SIDE), target.shrink(_WARP_SIDE)
     if shown.shape != small.shape:
         return -1.0
     at_size = _rescale_homography(H, source, small.shape)

@@ -56,13 +56,13 @@ class Components:
     px: float = 0.0
     py: float = 0.0
 
-    def matrix(self, width: int, height: int) -> FloatArray:
+    def make_matrix(self, width: int, height: int) -> FloatArray:
         """(3, 3) before rounding."""
         return homography.make_similarity_perspective(
             width, height, self.angle_deg, self.scale, self.tx_px, self.ty_px, self.px, self.py
         )
 
-    def parts(self) -> list[Components]:
+    def list_parts(self) -> list[Components]:
         """The components that are present, each alone: rotation, scale, translation, perspective."""
         alone = [
             Components(angle_deg=self.angle_deg),
@@ -72,7 +72,7 @@ class Components:
         ]
         return [part for part in alone if part != Components()]
 
-    def mirrored(self) -> Components:
+    def mirror(self) -> Components:
         """Those of the same warp between the mirrored images."""
         return replace(self, angle_deg=0.0 - self.angle_deg, tx_px=0.0 - self.tx_px, px=0.0 - self.px)
 
@@ -109,20 +109,22 @@ def sample_components(width: int, height: int, rng: np.random.Generator) -> Comp
 
 def measure_component_moves_d(components: Components, width: int, height: int) -> float:
     """How far the weakest present component alone moves the corners, per cent of the diagonal."""
-    alone = np.stack([part.matrix(width, height) for part in components.parts()])
+    alone = np.stack([part.make_matrix(width, height) for part in components.list_parts()])
     return 100 * float(homography.corner_moves_px(alone, width, height).min()) / float(np.hypot(width, height))
 
 
-def warp_problem(H: FloatArray, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
+def find_warp_problem(
+    H: FloatArray, width: int, height: int, gates: HomographyGates
+) -> tuple[str, Mapping[str, float]]:
     """(which gate a warp fails, "" for none; value over limit of those looked at).
 
     Remembered: every pair of a pool asks again whether its members are valid.
     """
-    return _warp_problem(_make_key(H), width, height, gates)
+    return _find_warp_problem(_make_key(H), width, height, gates)
 
 
 @lru_cache(maxsize=4096)
-def _warp_problem(H: bytes, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
+def _find_warp_problem(H: bytes, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
     matrix, margins = _read_matrix(H), Margins()
     try:
         denominators = homography.denominators(matrix, width, height)
@@ -155,8 +157,8 @@ def sample_pool(
         margins = Margins()
         moves_d = measure_component_moves_d(components, width, height)
         if margins.at_least("component", moves_d, gates.component_min_d):
-            H = round_as_printed(components.matrix(width, height))
-            problem, ratios = warp_problem(H, width, height, gates)
+            H = round_as_printed(components.make_matrix(width, height))
+            problem, ratios = find_warp_problem(H, width, height, gates)
             margins.ratios.update(ratios)
         else:
             problem = "component"
@@ -171,7 +173,7 @@ def sample_pool(
                 show={"H": entries},
                 evidence={
                     "components": components.to_json(),
-                    "corners_px": corners_px(H, width, height).tolist(),
+                    "corners_px": move_corners(H, width, height).tolist(),
                     "margins": margins.ratios,
                 },
             )
@@ -179,13 +181,13 @@ def sample_pool(
     return pool, dropped
 
 
-def corners_px(H: FloatArray, width: int, height: int) -> FloatArray:
+def move_corners(H: FloatArray, width: int, height: int) -> FloatArray:
     """(4, 2) images of the corner pixels; remembered, since every pair of a pool asks for them."""
-    return _corners_px(_make_key(H), width, height)
+    return _move_corners(_make_key(H), width, height)
 
 
 @lru_cache(maxsize=4096)
-def _corners_px(H: bytes, width: int, height: int) -> FloatArray:
+def _move_corners(H: bytes, width: int, height: int) -> FloatArray:
     try:
         corners = homography.apply(_read_matrix(H), homography.image_corners(width, height))
     except GeometryError:
@@ -267,13 +269,13 @@ class HomographyTask(PairMarginsTask):
                 continue
             used: list[Candidate] = []
             for turn in range(min(PER_FRAME, limit - made)):
-                draft = self._draft(frame, view, f"{frame.id}/{turn}", used, rng)
+                draft = self._make_draft(frame, view, f"{frame.id}/{turn}", used, rng)
                 if isinstance(draft, Fact):
                     used.append(draft.truth_candidate)
                     made += 1
                 yield draft
 
-    def _draft(
+    def _make_draft(
         self, frame: ViewFrame, view: SceneView, key: str, used: list[Candidate], rng: np.random.Generator
     ) -> Fact | Rejected:
         width, height = frame.camera.size
@@ -311,7 +313,7 @@ class HomographyTask(PairMarginsTask):
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance of the corners under both, pixels."""
         width, height = fact.evidence["size"]
-        apart = corners_px(a, width, height) - corners_px(b, width, height)
+        apart = move_corners(a, width, height) - move_corners(b, width, height)
         error = float(np.hypot(apart[:, 0], apart[:, 1]).mean())
         return error if np.isfinite(error) else float("inf")
 
@@ -322,7 +324,7 @@ class HomographyTask(PairMarginsTask):
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Mean distance of the corners over the required and over the allowed share of the diagonal."""
         width, height = fact.evidence["size"]
-        corners = np.stack([corners_px(candidate.value, width, height) for candidate in candidates])
+        corners = np.stack([move_corners(candidate.value, width, height) for candidate in candidates])
         apart = corners[:, None] - corners
         error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
         error_d[~np.isfinite(error_d)] = np.inf
@@ -345,7 +347,7 @@ class HomographyTask(PairMarginsTask):
         corners = np.concatenate([homography.image_corners(width, height), np.ones((4, 1))], axis=1)
         moved = corners @ np.swapaxes(values, 1, 2)
         moved_px = moved[..., :2] / moved[..., 2:]
-        told_px = np.stack([corners_px(option.value, width, height) for option in options])
+        told_px = np.stack([move_corners(option.value, width, height) for option in options])
         apart = moved_px - told_px[:, None]
         apart *= apart
         return np.asarray(np.sqrt(apart[..., 0] + apart[..., 1]).mean(axis=2))
@@ -369,7 +371,7 @@ class HomographyTask(PairMarginsTask):
         values = [x if x in (0.0, 1.0) else near for x, near in zip(numbers, move_numbers(numbers, rng), strict=True)]
         components, (width, height) = Components(*values), fact.evidence["size"]
         try:
-            H = round_as_printed(components.matrix(width, height))
+            H = round_as_printed(components.make_matrix(width, height))
         except GeometryError:
             return None
         return Candidate("", H, show={"H": H.ravel().tolist()})
@@ -384,7 +386,7 @@ class HomographyTask(PairMarginsTask):
         H = candidate.value
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
-        return not warp_problem(H, width, height, self.limits)[0]
+        return not find_warp_problem(H, width, height, self.limits)[0]
 
 
 def warp_picture(base: str, candidate: Candidate, size: tuple[int, int]) -> Picture:

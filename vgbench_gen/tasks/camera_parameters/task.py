@@ -366,7 +366,7 @@ class CameraParameters(ScalarTask):
         base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(fact.evidence["size"][0])
         second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
         turn = partial(_mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
-        return _mirror.counterpart(self, fact, turn, second)
+        return _mirror.mirror_fact(self, fact, turn, second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)

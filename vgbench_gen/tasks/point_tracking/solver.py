@@ -57,7 +57,7 @@ def _clean_matches(
     first: Image, second: Image, query: FloatArray, marks: list[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Matches away from the drawn marks, which look alike wherever they are."""
-    a, b = first.matched(second, SIDE)
+    a, b = first.match_pixels(second, SIDE)
     reach_1, reach_2 = StrokeSizes.of(*first.size).reach, StrokeSizes.of(*second.size).reach
     away = np.linalg.norm(a - query, axis=1) > reach_1
     for mark in marks:

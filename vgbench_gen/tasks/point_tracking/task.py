@@ -22,9 +22,9 @@ from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _poses
-from vgbench_gen.tasks._noise import perturb_poses
+from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table
+from vgbench_gen.tasks._pairs import PairTable, Problem, get_pair_table, make_pose_evidence
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
@@ -50,15 +50,20 @@ _FEWEST_PAIRS = 12  # tracked for their motions even where fewer facts are wante
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tracked:
-    """A gated pair. number: of it in `track_decoys.Motions`. tried: rows of `found` that the second route was tried
-    on. rows: those of them that pass."""
+    """A gated pair of frames with its tracked points."""
 
     i: int
+    """The index of the first frame in the view."""
     j: int
+    """The index of the second frame in the view."""
     number: int
+    """The number of the pair in `track_decoys.Motions`."""
     found: tracked.Tracks
+    """The points that passed every gate."""
     tried: list[int]
+    """The rows of `found` on which the second route was tried."""
     rows: list[int]
+    """Those of the rows tried on which the second route agrees."""
 
 
 @tasks.register("point_tracking")
@@ -87,8 +92,8 @@ class PointTracking(PairMarginsTask):
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair, its direction drawn."""
-        table, motions = pair_table(view), track_decoys.Motions()
-        source = self._tracked_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
+        table, motions = get_pair_table(view), track_decoys.Motions()
+        source = self._track_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
         made, known = 0, 0
         unlike: list[_Tracked] = []
         while made < limit:
@@ -107,7 +112,7 @@ class PointTracking(PairMarginsTask):
             if not waiting:
                 break
             for pair in waiting[: limit - made]:
-                draft = self._draft(table, view, pair, motions, rng, 1.0)
+                draft = self._make_draft(table, view, pair, motions, rng, 1.0)
                 if isinstance(draft, Fact):
                     made += 1
                     yield draft
@@ -116,28 +121,28 @@ class PointTracking(PairMarginsTask):
         for pair in unlike:
             draft = "decoys_few", 0.0, 3.0
             for loose in (loose for fewest, loose in _LOOSER if made < min(limit, fewest)):
-                draft = self._draft(table, view, pair, motions, rng, loose)
+                draft = self._make_draft(table, view, pair, motions, rng, loose)
                 if isinstance(draft, Fact):
                     break
             made += isinstance(draft, Fact)
             where = f"{pair.found.first.id}-{pair.found.second.id}"
             yield draft if isinstance(draft, Fact) else reject(self, view, where, *draft)
 
-    def _tracked_pairs(
+    def _track_pairs(
         self, table: PairTable, view: SceneView, rng: np.random.Generator, most: int
     ) -> Iterator[_Tracked | Rejected]:
         """Pairs with points that could be asked about, none hardly different from an earlier one."""
         used: list[tuple[int, int]] = []
-        for first, second in table.proposals(view.gates.pair, rng)[: 6 * most]:
+        for first, second in table.propose_pairs(view.gates.pair, rng)[: 6 * most]:
             i, j = (first, second) if rng.random() < 0.5 else (second, first)
             a, b = view.frames[i], view.frames[j]
-            problem = table.problem(i, j, view.gates.pair)
-            if problem is None and table.taken(i, j, used):
+            problem = table.find_problem(i, j, view.gates.pair)
+            if problem is None and table.is_taken(i, j, used):
                 problem = ("pair_alike", float("nan"), float("nan"))
             if problem is None:
                 found = tracked.find_tracks(a, b, view, self.limits)
                 drawn = rng.permutation(len(found.uv_a))[:_DRAWN].tolist()
-                rows = [k for k in drawn if self._confirmed(found, k, a, view)]
+                rows = [k for k in drawn if self._is_confirmed(found, k, a, view)]
                 if len(rows) >= _CONFIRMED_MIN:
                     used.append((i, j))
                     yield _Tracked(i, j, len(used), found, drawn, rows)
@@ -146,7 +151,7 @@ class PointTracking(PairMarginsTask):
                 problem = f"points_{found.scarce}" if scarce else "points_unconfirmed", float(len(rows)), _CONFIRMED_MIN
             yield reject(self, view, f"{a.id}-{b.id}", *problem)
 
-    def _draft(
+    def _make_draft(
         self,
         table: PairTable,
         view: SceneView,
@@ -173,7 +178,7 @@ class PointTracking(PairMarginsTask):
         k, there = most
         back_places = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
         decoys = track_decoys.make_decoys(there, back_places)
-        truth = self._candidate(found, k)
+        truth = self._make_candidate(found, k)
         fact = self.new_fact(
             view, (truth, *decoys), frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px}
         )
@@ -183,7 +188,7 @@ class PointTracking(PairMarginsTask):
         if rng.random() < SAME_PIXEL_ODDS:
             same = track_decoys.make_same_pixel_decoy(truth, found, view)
             candidates = (*candidates, same) if same is not None else candidates
-        back = self._led_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
+        back = self._lead_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
@@ -196,7 +201,7 @@ class PointTracking(PairMarginsTask):
         whole = replace(fact, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
         return add_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
-    def _candidate(self, tracks: tracked.Tracks, k: int) -> Candidate:
+    def _make_candidate(self, tracks: tracked.Tracks, k: int) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
         evidence = {
             "z_1_m": float(tracks.z_a[k]),
@@ -207,12 +212,12 @@ class PointTracking(PairMarginsTask):
         }
         return Candidate(f"point:{u},{v}", self.rounded(tracks.uv_b[k]), (), {"query": [u, v]}, evidence)
 
-    def _led_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
+    def _lead_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
         """What `recheck` gives for the partner, or None where it would refuse it."""
         motion = _poses.compute_from_stored(b.world_from_camera.ravel().tolist(), a.world_from_camera.ravel().tolist())
         target = track_back.make_turned_candidate(truth, b.camera, a.camera, motion).value
         try:
-            back = self._second(b, a, truth.value, target, view)
+            back = self._take_second_route(b, a, truth.value, target, view)
         except GeometryError:
             return None
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
@@ -225,11 +230,11 @@ class PointTracking(PairMarginsTask):
 
     def learn(self, facts: Iterable[Fact]) -> track_odds.Odds | None:
         """See `Task.learn`."""
-        return track_odds.learn(facts, self._sets)
+        return track_odds.learn(facts, self._list_sets)
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """Where the fact has a same-pixel decoy the set holds it; the others are drawn by `track_odds`."""
-        sets = self._sets(fact, count)
+        sets = self._list_sets(fact, count)
         if not len(sets):
             return None
         drawn = track_odds.drawn_set(fact, sets, self.known, rng, self.is_redraw)
@@ -238,7 +243,7 @@ class PointTracking(PairMarginsTask):
         members = sets[drawn].tolist()
         return [fact.candidates[k] for k in members], members.index(fact.truth)
 
-    def _sets(self, fact: Fact, count: int) -> IntArray:
+    def _list_sets(self, fact: Fact, count: int) -> IntArray:
         """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of
         two it would give the other away."""
         same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
@@ -251,9 +256,11 @@ class PointTracking(PairMarginsTask):
         """Where the pixels themselves put the query in image 2, after the second frame's depth has led back to it."""
         a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
         truth = fact.truth_candidate
-        return self._second(a, b, np.array(truth.show["query"], dtype=np.float64), truth.value, view)
+        return self._take_second_route(a, b, np.array(truth.show["query"], dtype=np.float64), truth.value, view)
 
-    def _second(self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView) -> FloatArray:
+    def _take_second_route(
+        self, a: ViewFrame, b: ViewFrame, query: FloatArray, target: FloatArray, view: SceneView
+    ) -> FloatArray:
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * a.camera.diagonal_px
         seen = tracked.carry_into(b, a, target)
         where = f"{a.id}-{b.id}: pixel {target.tolist()}"
@@ -264,10 +271,10 @@ class PointTracking(PairMarginsTask):
             raise GeometryError(f"{where}: the first image shows another surface there")
         return tracked.match_pixel(a, b, query, target, seen)
 
-    def _confirmed(self, tracks: tracked.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
+    def _is_confirmed(self, tracks: tracked.Tracks, k: int, a: ViewFrame, view: SceneView) -> bool:
         target = self.rounded(tracks.uv_b[k])
         try:
-            second = self._second(a, tracks.second, tracks.uv_a[k], target, view)
+            second = self._take_second_route(a, tracks.second, tracks.uv_a[k], target, view)
         except GeometryError:
             return False
         allowed_px = SECOND_ROUTE_SHARE * self.limits.gap_min_d / 100 * tracks.second.camera.diagonal_px
@@ -324,7 +331,7 @@ class PointTracking(PairMarginsTask):
         z_m = float(about.evidence["z_1_m"])
         depth_m = np.maximum(z_m + noise.depth_sigma_m(z_m) * rng.standard_normal(n), 0.0)
         points = projection.back_project(first, np.broadcast_to(about.show["query"], (n, 2)), depth_m)
-        motions = perturb_poses(poses.relative_pose(a, b), noise, rng, n)
+        motions = perturb_motions(poses.relative_pose(a, b), noise, rng, n)
         return projection.project(second, (motions[:, :, :3] @ points[..., None])[..., 0] + motions[:, :, 3])[0]
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
@@ -345,29 +352,29 @@ class PointTracking(PairMarginsTask):
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Numbers in image 2 are shuffled on their own, so that no number goes with a letter."""
-        shown, numbers = self._numbered(options.options, rng)
+        shown, numbers = self._number_places(options.options, rng)
         texts = tuple(word("option.point", n=str(n)) for n in numbers)
-        return Presentation(self._pictures(fact, shown), self._slots(fact, shown), texts)
+        return Presentation(self._make_pictures(fact, shown), self._make_slots(fact, shown), texts)
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """Two numbered points; the true claim names the target's number, the false one the other's."""
-        sets = self._sets(fact, 2)
+        sets = self._list_sets(fact, 2)
         drawn = track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
         if drawn is None:
             return None
         truth = fact.truth_candidate
         decoy = next(fact.candidates[k] for k in sets[drawn].tolist() if k != fact.truth)
-        shown, numbers = self._numbered((truth, decoy), rng)
+        shown, numbers = self._number_places((truth, decoy), rng)
         true, false = (
             Claim({"number": str(n)}, member.value, separation, member.key)
             for member, n, separation in zip(
                 (truth, decoy), numbers, (0.0, self.margin_ratio(truth, decoy, fact)), strict=True
             )
         )
-        return ClaimPair(self._pictures(fact, shown), self._slots(fact, shown), true, false, 0.0)
+        return ClaimPair(self._make_pictures(fact, shown), self._make_slots(fact, shown), true, false, 0.0)
 
     @staticmethod
-    def _numbered(
+    def _number_places(
         members: tuple[Candidate, ...], rng: np.random.Generator
     ) -> tuple[list[tuple[int, FloatArray]], list[int]]:
         """([(number, pixel)] in the order of numbers, the number of each member)."""
@@ -375,19 +382,19 @@ class PointTracking(PairMarginsTask):
         places = [member.value for member in members]
         return sorted(zip(numbers, places, strict=True), key=lambda shown: shown[0]), numbers
 
-    def _pictures(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> tuple[Picture, ...]:
+    def _make_pictures(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> tuple[Picture, ...]:
         query = list(fact.truth_candidate.show["query"])
-        first = ({"op": "point", "uv": query, "color": self._color(fact), "label": ""},)
+        first = ({"op": "point", "uv": query, "color": self._choose_color(fact), "label": ""},)
         second = tuple(
             {"op": "point", "uv": [int(x) for x in uv], "color": TARGET_COLOR, "label": str(n)} for n, uv in shown
         )
         return Picture(fact.pictures[fact.frame_ids[0]], first), Picture(fact.pictures[fact.frame_ids[1]], second)
 
-    def _slots(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> dict[str, str]:
+    def _make_slots(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> dict[str, str]:
         places = word("list.separator").join(word("list.point", n=str(n), point=point(uv)) for n, uv in shown)
         first, second = (fact.cameras[frame_id] for frame_id in fact.frame_ids)
         return {
-            "color": word(f"color.{self._color(fact)}"),
+            "color": word(f"color.{self._choose_color(fact)}"),
             "point": point(fact.truth_candidate.show["query"]),
             "points": places,
             **make_camera_slots(first, intrinsics=False),
@@ -395,6 +402,6 @@ class PointTracking(PairMarginsTask):
         }
 
     @staticmethod
-    def _color(fact: Fact) -> str:
+    def _choose_color(fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same first picture.
         return QUERY_COLORS[sum(fact.truth_candidate.show["query"]) % len(QUERY_COLORS)]

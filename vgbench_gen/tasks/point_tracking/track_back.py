@@ -66,7 +66,7 @@ def make_turned_candidate(member: Candidate, first: Camera, second: Camera, moti
     return replace(member, value=value, show={"query": [int(x) for x in query]}, evidence=evidence)
 
 
-def place(camera: Camera, uv_px: FloatArray, z_m: float) -> list[float]:
+def locate_pixel(camera: Camera, uv_px: FloatArray, z_m: float) -> list[float]:
     """A pixel's point in the camera's frame, metres, as it is stored."""
     point: list[float] = np.round(projection.back_project(camera, uv_px, np.array(z_m)), 4).tolist()
     return point

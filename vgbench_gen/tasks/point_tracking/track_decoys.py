@@ -39,34 +39,34 @@ _NONE = (np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0, dtype=np.int64))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Looked:
-    """How the confirmed points of a pair look in the second image. rows: of its tracks. looks: one (7,) per row."""
+    """How the confirmed points of a pair look in the second image."""
 
     rows: IntArray
+    """(n,) the rows of the points in the pair's tracks."""
     looks: FloatArray
+    """(n, 7) their looks (see `track_looks`)."""
 
     @classmethod
     def at(cls, tracks: Tracks, rows: Sequence[int], view: SceneView) -> Looked:
         """Of these rows."""
-        first, second = (track_looks.ground(frame, view) for frame in (tracks.first, tracks.second))
+        first, second = (track_looks.get_ground(frame, view) for frame in (tracks.first, tracks.second))
         uv_b = np.floor(tracks.uv_b[rows] + 0.5) + 0.0
-        return cls(np.array(rows), track_looks.looks(first, tracks.uv_a[rows], second, uv_b))
+        return cls(np.array(rows), track_looks.compare_looks(first, tracks.uv_a[rows], second, uv_b))
 
     def split(self, k: int, to: int) -> tuple[FloatArray, FloatArray]:
         """((7,) look of row `k`, (n - 1, 7) looks of the others), seen in image 1 + `to`."""
-        looks = self.looks if to == 1 else track_looks.turned(self.looks)
+        looks = self.looks if to == 1 else track_looks.turn_looks(self.looks)
         return looks[self.rows == k][0], looks[self.rows != k]
 
 
 @dataclass(slots=True)
 class Motions:
-    """How the tracked points of a scene moved, in both directions of each pair.
-
-    found: by the sizes of the two images, the start (n, 2) and the end (n, 2) in them, pixels, and the number of the
-    pair (n,). looked: by the number of the pair.
-    """
+    """How the tracked points of a scene moved, in both directions of each pair."""
 
     found: dict[_Sizes, tuple[FloatArray, FloatArray, IntArray]] = field(default_factory=dict)
+    """Sizes of the two images -> start (n, 2) and end (n, 2) in them, pixels, and the number of the pair (n,)."""
     looked: dict[int, Looked] = field(default_factory=dict)
+    """Number of a pair -> how its points look."""
 
     def add(self, number: int, tracks: Tracks, tried: Sequence[int], held: Sequence[int]) -> None:
         """Tracked points of pair `number`, there and back.
@@ -90,9 +90,9 @@ class Motions:
         """(n, 7) looks of confirmed points of the other pairs, seen in image 1 + `to`."""
         found = [looked.looks for number, looked in self.looked.items() if number != own]
         looks = np.concatenate(found) if found else np.zeros((0, 7))
-        return looks if to == 1 else track_looks.turned(looks)
+        return looks if to == 1 else track_looks.turn_looks(looks)
 
-    def targets(
+    def list_targets(
         self, own: int, query_px: FloatArray, frames: Sequence[ViewFrame], rng: np.random.Generator
     ) -> FloatArray:
         """(n, 2) pixels of the second frame that a target may have, those that start nearest, in random order but for
@@ -105,7 +105,7 @@ class Motions:
             rng: source of order.
         """
         first, second = frames
-        move, ring, pair = self._starts(own, query_px, first, second)
+        move, ring, pair = self._list_starts(own, query_px, first, second)
         rank = ring + rng.random(len(pair))
         first_rows = np.argpartition(rank, _LOOKED_AT)[:_LOOKED_AT] if len(rank) > _LOOKED_AT else np.arange(len(rank))
         order = first_rows[np.argsort(rank[first_rows])]
@@ -114,7 +114,7 @@ class Motions:
         later[leads] = False
         return np.asarray(query_px + move[np.concatenate([order[np.sort(leads)], order[later]])])
 
-    def _starts(
+    def _list_starts(
         self, own: int, query_px: FloatArray, first: ViewFrame, second: ViewFrame
     ) -> tuple[FloatArray, IntArray, IntArray]:
         """Move, ring and pair of all motions between images of these sizes, then of their mirror images."""
@@ -123,27 +123,27 @@ class Motions:
         others = pair != own
         start, end, pair = start[others], end[others], pair[others]
         flipped = [points * (-1, 1) + (size[0] - 1, 0) for points, size in zip((start, end), sizes, strict=True)]
-        ring = np.concatenate([self._ring(starts, query_px, first) for starts in (start, flipped[0])])
+        ring = np.concatenate([self._find_ring(starts, query_px, first) for starts in (start, flipped[0])])
         ring[len(pair) :] += _MIRRORED_RINGS
         move = np.concatenate([end - start, flipped[1] - flipped[0]])
         return move, ring, np.concatenate([pair, -1 - pair])
 
     @staticmethod
-    def _ring(start_px: FloatArray, query_px: FloatArray, frame: ViewFrame) -> IntArray:
+    def _find_ring(start_px: FloatArray, query_px: FloatArray, frame: ViewFrame) -> IntArray:
         away_d = 100 * np.linalg.norm(start_px - query_px, axis=1) / frame.camera.diagonal_px
         return np.asarray(np.floor(away_d / _RING_D), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wrong:
-    """Places of one image for wrong options beside one point. uv_px: (n, 2). points_m: (n, 3) in that camera's frame.
-
-    fits: whether the first three places drawn may stand beside the point in one set.
-    """
+    """Places of one image for wrong options beside one point."""
 
     uv_px: FloatArray
+    """(n, 2) whole pixels."""
     points_m: FloatArray
+    """(n, 3) their points in the camera's frame."""
     fits: bool
+    """Whether the first three places drawn may stand beside the point in one set."""
 
 
 _NOWHERE = Wrong(np.zeros((0, 2)), np.zeros((0, 3)), False)
@@ -178,9 +178,9 @@ def find_wrong_places(
     frames = tracks.first, tracks.second
     ends = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
     frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
-    here = track_looks.ground(frames[1 - to], view)
-    there = track_looks.ground(frame, view)
-    targets = motions.targets(number, start, (frames[1 - to], frame), rng)
+    here = track_looks.get_ground(frames[1 - to], view)
+    there = track_looks.get_ground(frame, view)
+    targets = motions.list_targets(number, start, (frames[1 - to], frame), rng)
     rank = _find_nearest(there, targets)
     truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
     diagonal_px = frame.camera.diagonal_px
@@ -191,17 +191,30 @@ def find_wrong_places(
     elsewhere = motions.looks(number, to)
     # The point is held to what its rivals are: its look must be one that other places can have.
     away = 100 * np.linalg.norm(there.uv_px[rows] - ends[to], axis=1) >= gates.gap_min_d * diagonal_px
-    if not away[seen.alike(own, loose)[0]].any():
+    if not away[seen.find_alike(own, loose)[0]].any():
         return _NOWHERE
     wanted = np.concatenate([rng.permutation(others), rng.permutation(elsewhere)[:_ELSEWHERE]])
     picked = [int(rows[n]) for n in _pick_rows(seen, wanted, rank, loose)]
     if not picked:
         return _NOWHERE
-    uv = np.concatenate([ends[to][None], there.uv_px[picked]])
+    uv_px = np.concatenate([ends[to][None], there.uv_px[picked]])
     points_m = np.concatenate([truth_m[None], there.points_m[picked]])
-    may_stand = _compare_places(uv, points_m, diagonal_px, gates)
-    moved_d = 100 * np.linalg.norm(uv - start, axis=1) / diagonal_px
+    moved_d = 100 * np.linalg.norm(uv_px - start, axis=1) / diagonal_px
+    may_stand = _compare_places(uv_px, points_m, diagonal_px, gates)
     may_stand[:, moved_d < gates.motion_min_d] = False
+    return _keep_places(uv_px, points_m, moved_d, may_stand, to)
+
+
+def _keep_places(uv_px: FloatArray, points_m: FloatArray, moved_d: FloatArray, may_stand: BoolArray, to: int) -> Wrong:
+    """Those places that may stand beside the first one, which is the point's own; see `find_wrong_places` for `to`.
+
+    Args:
+        uv_px: (n, 2) pixels.
+        points_m: (n, 3) their points.
+        moved_d: (n,) how far each is from the query's pixel, D%.
+        may_stand: (n, n) which may stand beside which.
+        to: 1 for image 2, 0 for image 1.
+    """
     good = 1 + np.flatnonzero(may_stand[0, 1:])
     if to == 1:
         nearer = moved_d[good] < moved_d[0]
@@ -210,8 +223,8 @@ def find_wrong_places(
         good = _select_compatible(good, may_stand)
     good = good[:_DECOYS]
     # Not the first three that may stand beside the point, but the first three: where places crowd, right answers do.
-    fits = len(uv) >= _ENOUGH and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
-    return Wrong(uv[good], points_m[good], fits)
+    fits = len(uv_px) >= _ENOUGH and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
+    return Wrong(uv_px[good], points_m[good], fits)
 
 
 def _pick_rows(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
@@ -225,7 +238,7 @@ def _pick_rows(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loo
     while waiting and len(picked) < 2 * _DECOYS:
         found = []
         for look in waiting:
-            fitting, off = seen.alike(look, loose)
+            fitting, off = seen.find_alike(look, loose)
             free = ~taken[rank[fitting]]
             fitting, off = fitting[free], off[free]
             if not len(fitting):
@@ -274,10 +287,10 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
     z_m = float(second.depth_at(uv))
     if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
         return None
-    evidence = {"point_2_m": track_back.place(second.camera, uv, z_m)}
+    evidence = {"point_2_m": track_back.locate_pixel(second.camera, uv, z_m)}
     z_1_m = float(first.depth_at(truth.value))
     if view.near_m <= z_1_m <= view.far_m:
-        evidence["point_1_m"] = track_back.place(first.camera, truth.value, z_1_m)
+        evidence["point_1_m"] = track_back.locate_pixel(first.camera, truth.value, z_1_m)
     return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, evidence)
 
 

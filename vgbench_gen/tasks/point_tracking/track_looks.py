@@ -34,17 +34,18 @@ _ALIKE = 6
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How far two looks may be apart and still count as equal.
-
-    strength, off: of the colour inside the marker, by the length of its change and as a vector. around: of the colour
-    around it, likewise by length; relative: share of the change itself that is allowed besides. patch: correlation.
-    """
+    """How far two looks may be apart and still count as equal. Colours are of 255."""
 
     strength: float = 1.0
+    """Between the lengths of both changes of the colour inside the marker."""
     off: float = 6.0
+    """Between both changes of the colour inside the marker, as vectors."""
     around: float = 4.0
+    """Between the lengths of both changes of the colour around the marker."""
     relative: float = 0.15
+    """The share of the change itself that is allowed on top of each of the three."""
     patch: float = 0.06
+    """Between both correlations of the surroundings."""
 
 
 _WITHIN = Likeness()
@@ -52,21 +53,23 @@ _WITHIN = Likeness()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """Places of a frame that could carry a point, a grid of two pixels at 640, and what their looks are made of.
-
-    uv_px: (n, 2) integer pixels. cells: (n, 2) column and row of `grey`. points_m: (n, 3) in the camera's frame.
-    close, around: mean colours times `_STEPS`, one per pixel of the image at 640 and at 320. grey: at 320, continued by
-    reflection for `_PATCH` pixels on every side. place_colors: (n, 6) `colors` of `uv_px`.
-    """
+    """Places of a frame that could carry a point, a grid of two pixels at 640, and what their looks are made of."""
 
     camera: Camera
     uv_px: FloatArray
+    """(n, 2) whole pixels."""
     cells: IntArray
+    """(n, 2) column and row of each place in the image at 320."""
     points_m: FloatArray
+    """(n, 3) their points in the camera's frame."""
     close: npt.NDArray[np.uint16]
+    """Mean colours inside a marker times `_STEPS`, one for each pixel of the image at 640."""
     around: npt.NDArray[np.uint16]
+    """Mean colours around a marker times `_STEPS`, one for each pixel of the image at 320."""
     grey: ColorArray
+    """The grey image at 320, continued by reflection for `_PATCH` pixels on every side."""
     place_colors: npt.NDArray[np.float32]
+    """(n, 6) what `sample_colors` gives for `uv_px`."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -74,13 +77,13 @@ class Ground:
         rows, columns = self.around.shape[:2]
         return columns, rows
 
-    def colors(self, uv_px: FloatArray) -> FloatArray:
+    def sample_colors(self, uv_px: FloatArray) -> FloatArray:
         """(N, 6) colours inside a marker and around it, at pixels (N, 2)."""
-        return np.concatenate([self._between(image, uv_px) for image in (self.close, self.around)], axis=1)
+        return np.concatenate([self._interpolate(image, uv_px) for image in (self.close, self.around)], axis=1)
 
-    def patches(self, uv_px: FloatArray) -> npt.NDArray[np.float32]:
+    def sample_patches(self, uv_px: FloatArray) -> npt.NDArray[np.float32]:
         """(N, p, p) grey surroundings of pixels (N, 2)."""
-        center = self._in(uv_px, self.size[0]) + _PATCH
+        center = self._scale_pixels(uv_px, self.size[0]) + _PATCH
         step = np.arange(-_PATCH, _PATCH + 1)
         x, y = center[:, 0, None] + step, center[:, 1, None] + step
         side = len(step)
@@ -89,8 +92,8 @@ class Ground:
         found = cv2.remap(self.grey, flat_x, flat_y, cv2.INTER_LINEAR)
         return np.asarray(found, dtype=np.float32).reshape(-1, side, side)
 
-    def _between(self, image: npt.NDArray[np.uint16], uv_px: FloatArray) -> FloatArray:
-        at = self._in(uv_px, image.shape[1]).astype(np.float32)
+    def _interpolate(self, image: npt.NDArray[np.uint16], uv_px: FloatArray) -> FloatArray:
+        at = self._scale_pixels(uv_px, image.shape[1]).astype(np.float32)
         parts = [np.zeros((0, 3))]
         for k in range(0, len(at), _MOST_ROWS):
             some = at[k : k + _MOST_ROWS]
@@ -98,7 +101,7 @@ class Ground:
             parts.append(np.asarray(found, dtype=np.float64).reshape(-1, 3) / _STEPS)
         return np.concatenate(parts)
 
-    def _in(self, uv_px: FloatArray, columns: int) -> FloatArray:
+    def _scale_pixels(self, uv_px: FloatArray, columns: int) -> FloatArray:
         return (uv_px + 0.5) * (columns / self.camera.width) - 0.5
 
 
@@ -106,22 +109,22 @@ class Ground:
 _GROUNDS: WeakKeyDictionary[ViewFrame, Ground] = WeakKeyDictionary()
 
 
-def ground(frame: ViewFrame, view: SceneView) -> Ground:
+def get_ground(frame: ViewFrame, view: SceneView) -> Ground:
     """The frame's ground; made where it is not kept."""
     if frame not in _GROUNDS:
         while len(_GROUNDS) >= _GROUNDS_KEPT:
             _GROUNDS.pop(next(iter(_GROUNDS)))
-        _GROUNDS[frame] = _made(frame, view)
+        _GROUNDS[frame] = _make_ground(frame, view)
     return _GROUNDS[frame]
 
 
-def looks(first: Ground, uv_1: FloatArray, second: Ground, uv_2: FloatArray) -> FloatArray:
+def compare_looks(first: Ground, uv_1: FloatArray, second: Ground, uv_2: FloatArray) -> FloatArray:
     """(N, 7) looks of pixels uv_2 (N, 2) beside uv_1 (N, 2)."""
-    a, b = (where.patches(uv).reshape(len(uv), -1) for where, uv in ((first, uv_1), (second, uv_2)))
+    a, b = (where.sample_patches(uv).reshape(len(uv), -1) for where, uv in ((first, uv_1), (second, uv_2)))
     a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
     strength = np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
     like = (a * b).sum(axis=1) / np.maximum(strength, 1e-6)
-    change = second.colors(uv_2) - first.colors(uv_1)
+    change = second.sample_colors(uv_2) - first.sample_colors(uv_1)
     return np.concatenate([change, like[:, None]], axis=1, dtype=np.float64)
 
 
@@ -136,14 +139,14 @@ class Around:
     """
 
     def __init__(self, first: Ground, uv_px: FloatArray, second: Ground, rows: IntArray) -> None:
-        template = np.floor(first.patches(uv_px[None])[0] + 0.5).astype(np.uint8)
+        template = np.floor(first.sample_patches(uv_px[None])[0] + 0.5).astype(np.uint8)
         like = np.asarray(cv2.matchTemplate(second.grey, template, cv2.TM_CCOEFF_NORMED))
         self._like = like[second.cells[rows, 1], second.cells[rows, 0]]
-        self._change = (second.place_colors[rows] - first.colors(uv_px[None])).astype(np.float32)
+        self._change = (second.place_colors[rows] - first.sample_colors(uv_px[None])).astype(np.float32)
         squares = self._change**2
         self._close, self._around = (np.sqrt(squares[:, part].sum(axis=1)) for part in _COLOR)
 
-    def alike(self, wanted: FloatArray, loose: float = 1.0) -> tuple[IntArray, FloatArray]:
+    def find_alike(self, wanted: FloatArray, loose: float = 1.0) -> tuple[IntArray, FloatArray]:
         """(m,) which rows look as `wanted` (7,) does, all tolerances `loose` times as wide, and (m,) how far they
         are from that.
         """
@@ -158,15 +161,15 @@ class Around:
         return rows, np.asarray(np.hypot(patch_off[rows], close_off[rows]), dtype=np.float64)
 
 
-def turned(look: FloatArray) -> FloatArray:
+def turn_looks(look: FloatArray) -> FloatArray:
     """The same looks (N, 7) from the other image's side."""
     back: FloatArray = look * np.array([-1.0] * 6 + [1.0])
     return back
 
 
-def _made(frame: ViewFrame, view: SceneView) -> Ground:
+def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
     color = decode(frame.base_image()[0], frame.id)
-    at_color, at_grey = (_shrunk(color, side) for side in (_COLOR_SIDE, _GREY_SIDE))
+    at_color, at_grey = (_shrink_image(color, side) for side in (_COLOR_SIDE, _GREY_SIDE))
     rows, columns = at_grey.shape[:2]
     x, y = np.meshgrid(np.arange(columns), np.arange(rows))
     cells = np.stack([x.ravel(), y.ravel()], axis=1)
@@ -182,10 +185,10 @@ def _made(frame: ViewFrame, view: SceneView) -> Ground:
     points_m = projection.back_project(frame.camera, uv_px, frame.depth_at(uv_px))
     kept_grey, none = np.asarray(grey, dtype=np.uint8), np.zeros((0, 6), np.float32)
     made = Ground(frame.camera, uv_px, cells, points_m, close, around, kept_grey, none)
-    return replace(made, place_colors=made.colors(uv_px).astype(np.float32)) if len(uv_px) else made
+    return replace(made, place_colors=made.sample_colors(uv_px).astype(np.float32)) if len(uv_px) else made
 
 
-def _shrunk(color: ColorArray, side: int) -> ColorArray:
+def _shrink_image(color: ColorArray, side: int) -> ColorArray:
     height, width = color.shape[:2]
     scale = min(1.0, side / max(width, height))
     size = max(1, round(width * scale)), max(1, round(height * scale))

@@ -30,20 +30,22 @@ _TEXTURED: WeakKeyDictionary[ViewFrame, BoolArray] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
-    """N points that passed every gate of one ordered pair.
-
-    uv_a: (N, 2) integer pixels of the first frame. z_a: (N,) its depth there. uv_b: (N, 2) exact pixels of the second.
-    points_b_m: (N, 3) in the second camera's frame. motion_d: (N,) move in the image in D%. cycle_px_at_640: (N,).
-    scarce: the gate that the most points failed. first, second: the frames.
-    """
+    """N points that passed every gate of one ordered pair of frames."""
 
     uv_a: FloatArray
+    """(N, 2) whole pixels of the first frame."""
     z_a: FloatArray
+    """(N,) depth of the first frame there, metres."""
     uv_b: FloatArray
+    """(N, 2) exact pixels of the second frame."""
     points_b_m: FloatArray
+    """(N, 3) points in the frame of the second camera."""
     motion_d: FloatArray
+    """(N,) how far each point moves in the image, D%."""
     cycle_px_at_640: FloatArray
+    """(N,) how far from its start a point ends when both depth images lead it there and back, pixels at 640 wide."""
     scarce: str
+    """The gate that the most points failed."""
     first: ViewFrame
     second: ViewFrame
 
@@ -112,14 +114,14 @@ def gate_pixels(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenBack:
-    """How the surface at a pixel of one frame lies in another.
-
-    uv_back: (2,) pixel of the other frame. z_back_m: depth there. jacobian: (2, 2) d(uv_back) / d(uv).
-    """
+    """How the surface at a pixel of one frame lies in another."""
 
     uv_back: FloatArray
+    """(2,) the pixel of the other frame."""
     z_back_m: float
+    """The depth there, in the other camera."""
     jacobian: FloatArray
+    """(2, 2) the derivative of `uv_back` by the pixel of the first."""
 
 
 def carry_into(frame: ViewFrame, other: ViewFrame, uv: FloatArray) -> SeenBack:

@@ -292,7 +292,7 @@ class RelativeDepth(Task):
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths and sets."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.counterpart(self, fact, lambda member: mirror_region(member, width), fact.second_value)
+        return _mirror.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
 
 def _measure_apart_m(a: Region, b: Region) -> float:

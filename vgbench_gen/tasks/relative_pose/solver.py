@@ -7,7 +7,7 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
-from vgbench_gen.tasks._epipolar import match_rays, support
+from vgbench_gen.tasks._epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving import Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import read_cameras, read_motions
 
@@ -33,7 +33,7 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
     stated = [read_motions(option) for option in seen.options]
     if any(len(one) != 1 for one in stated):
         raise Unread("an option without one motion")
-    return np.array([support(one[0], x_1, x_2, tolerance) for one in stated])
+    return np.array([measure_support(one[0], x_1, x_2, tolerance) for one in stated])
 
 
 def _score_claim(claims: list[FloatArray], x_1: FloatArray, x_2: FloatArray, tolerance: float) -> FloatArray:

@@ -19,9 +19,9 @@ from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
-from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_poses
+from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table, thin_rows
+from vgbench_gen.tasks._pairs import PairTable, Problem, get_pair_table, make_pose_evidence, thin_rows
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import make_pose
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
@@ -69,8 +69,8 @@ class RelativePose(PairMarginsTask):
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per unordered pair; every proposed pair is a fact or a reject."""
-        table = pair_table(view)
-        proposed = table.proposals(view.gates.pair, rng)
+        table = get_pair_table(view)
+        proposed = table.propose_pairs(view.gates.pair, rng)
         either_way = np.array([pair for i, j in proposed for pair in ((i, j), (j, i))], dtype=np.int64).reshape(-1, 2)
         used: list[tuple[int, int]] = []
         made: dict[tuple[int, int], Candidate] = {}
@@ -80,15 +80,17 @@ class RelativePose(PairMarginsTask):
                 return
             attempts += 1
             key = f"{view.frames[first].id}-{view.frames[second].id}"
-            problem = self._problem(table, first, second, view)
+            problem = self._find_problem(table, first, second, view)
             if problem is not None:
                 yield reject(self, view, key, *problem)
                 continue
             seed = (first, second) if rng.random() < 0.5 else (second, first)
-            draft = self._draft(table, view, self._pool(table, either_way, seed, view, rng), used, made, rng)
+            draft = self._make_draft(
+                table, view, self._choose_pool(table, either_way, seed, view, rng), used, made, rng
+            )
             yield reject(self, view, key, *draft) if isinstance(draft, tuple) else draft
 
-    def _problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
+    def _find_problem(self, table: PairTable, i: int, j: int, view: SceneView) -> Problem | None:
         margins, turn, shift = (
             self.limits,
             float(table.rotation_deg[i, j]),
@@ -98,9 +100,9 @@ class RelativePose(PairMarginsTask):
             return "translation_long", shift, margins.norm_max_m
         if turn > margins.rotation_max_deg:
             return "rotation_large", turn, margins.rotation_max_deg
-        return table.problem(i, j, view.gates.pair, planes=True)
+        return table.find_problem(i, j, view.gates.pair, planes=True)
 
-    def _pool(
+    def _choose_pool(
         self, table: PairTable, either_way: IntArray, seed: tuple[int, int], view: SceneView, rng: np.random.Generator
     ) -> list[tuple[int, int]]:
         """The seed and gated pairs (of `either_way`, (N, 2)) that turn and move about as much; one direction and its
@@ -114,11 +116,11 @@ class RelativePose(PairMarginsTask):
         for i, j in rng.permutation(either_way[alike]).tolist():
             if len(pool) >= self.pool_size:
                 break
-            if self._problem(table, i, j, view) is None:
+            if self._find_problem(table, i, j, view) is None:
                 pool.append((i, j))
         return pool
 
-    def _draft(
+    def _make_draft(
         self,
         table: PairTable,
         view: SceneView,
@@ -129,12 +131,12 @@ class RelativePose(PairMarginsTask):
     ) -> Fact | Problem:
         if len(pool) < 4:
             return "few_alike", float(len(pool)), 4.0
-        eligible = np.array([not table.taken(i, j, used) for i, j in pool])
+        eligible = np.array([not table.is_taken(i, j, used) for i, j in pool])
         if not eligible.any():
             return "pair_alike", float(len(used)), float("nan")
         for i, j in pool:
             if (i, j) not in made:
-                made[i, j] = self._candidate(table, i, j)
+                made[i, j] = self._make_candidate(table, i, j)
         fact = self.new_fact(view, tuple(made[pair] for pair in pool))
         drawn = self.with_drawn_truth(fact, rng, eligible)
         if drawn is None:
@@ -151,7 +153,7 @@ class RelativePose(PairMarginsTask):
         checked = replace(drawn, evidence={"essential_inliers": found[1] if found else 0})
         return add_margins(checked, drawn.truth_candidate.key, margins.ratios)
 
-    def _candidate(self, table: PairTable, i: int, j: int) -> Candidate:
+    def _make_candidate(self, table: PairTable, i: int, j: int) -> Candidate:
         pair = table.pair(i, j)
         seen = pair.seen_m[0 if i < j else 1] if pair else np.zeros((0, 3))
         first, second = table.frames[i], table.frames[j]
@@ -252,7 +254,7 @@ class RelativePose(PairMarginsTask):
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
         """See `NoiseTest`; of the stored motion, not of the printed one."""
-        return perturb_poses(_read_stored(about), noise, rng, n)
+        return perturb_motions(_read_stored(about), noise, rng, n)
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest` and `metric`, by the points that the frames of `about` share."""
@@ -276,7 +278,7 @@ class RelativePose(PairMarginsTask):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""
         texts = tuple(self.printed(option.value) for option in options.options)
-        return Presentation(self._pictures(fact), self._slots(fact), texts)
+        return Presentation(self._make_pictures(fact), self._make_slots(fact), texts)
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """True: the pose with noise inside half the tolerance. False: a compatible member of the pool, with noise of
@@ -306,11 +308,11 @@ class RelativePose(PairMarginsTask):
             Claim(_poses.make_slots(value), value, self.margin_ratio(truth, replace(truth, value=value), fact), one.key)
             for one, value in zip(chosen, values, strict=True)
         ]
-        slots = self._slots(fact) | {
+        slots = self._make_slots(fact) | {
             "tolerance_deg": fixed(CLAIM_ROTATION_DEG, 0),
             "tolerance_m": fixed(CLAIM_TRANSLATION_M, 2),
         }
-        return ClaimPair(self._pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
+        return ClaimPair(self._make_pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
 
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """The rotation's and the translation's."""
@@ -329,14 +331,14 @@ class RelativePose(PairMarginsTask):
 
         None where the camera of a candidate's first image is not known.
         """
-        candidates = [self._exchanged(candidate, fact) for candidate in fact.candidates]
+        candidates = [self._exchange_frames(candidate, fact) for candidate in fact.candidates]
         known = tuple(candidate for candidate in candidates if candidate is not None)
         if len(known) < len(candidates):
             return None
         R, t = fact.second_value[:, :3], fact.second_value[:, 3]
         return replace(fact, candidates=known, second_value=np.concatenate([R.T, -(R.T @ t)[:, None]], axis=1))
 
-    def _exchanged(self, candidate: Candidate, fact: Fact) -> Candidate | None:
+    def _exchange_frames(self, candidate: Candidate, fact: Fact) -> Candidate | None:
         if len(candidate.frame_ids) != 2:
             return None  # a motion that was named, not measured: it has no cameras to exchange
         evidence, (first, second) = candidate.evidence, candidate.frame_ids
@@ -353,10 +355,10 @@ class RelativePose(PairMarginsTask):
         value = self.rounded(poses.relative_pose(of_second, of_first)[:3])
         return Candidate(f"frames:{second}-{first}", value, (second, first), candidate.show, {**evidence, **turned})
 
-    def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
+    def _make_pictures(self, fact: Fact) -> tuple[Picture, ...]:
         return tuple(Picture(fact.pictures[frame_id]) for frame_id in fact.truth_candidate.frame_ids)
 
-    def _slots(self, fact: Fact) -> dict[str, str]:
+    def _make_slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
         return make_camera_slots(first) | make_camera_slots(second, "_2")
 

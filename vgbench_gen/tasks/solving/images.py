@@ -79,7 +79,7 @@ class Image:
         """Length of the diagonal in pixels."""
         return float(np.hypot(*self.size))
 
-    def shrunk(self, side: int) -> ColorArray:
+    def shrink(self, side: int) -> ColorArray:
         """(h, w) uint8 with the long side at most `side` pixels."""
         scale = min(side / max(self.size), 1.0)
         if scale == 1.0:
@@ -87,10 +87,10 @@ class Image:
         width, height = (max(round(x * scale), 1) for x in self.size)
         return np.asarray(cv2.resize(self.gray, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
-    def features(self, side: int) -> Features:
+    def find_features(self, side: int) -> Features:
         """SIFT features found with the long side at `side` pixels."""
         if side not in self._features:
-            small = self.shrunk(side)
+            small = self.shrink(side)
             sift = cv2.SIFT.create(nfeatures=_FEATURES_MAX, contrastThreshold=_CONTRAST_MIN)
             points, descriptors = sift.detectAndCompute(small, None)
             uv = np.array([point.pt for point in points], dtype=np.float64).reshape(-1, 2)
@@ -100,18 +100,18 @@ class Image:
             self._features[side] = Features((uv + 0.5) * scale - 0.5, d)
         return self._features[side]
 
-    def matches(self, other: Image, side: int) -> IntArray:
+    def match(self, other: Image, side: int) -> IntArray:
         """(M, 2) indices of features of this and the other image: mutual nearest neighbours that pass the ratio."""
         if (other, side) not in self._matches:
             self._matches[other, side] = _match_one_way(
-                self.features(side).descriptors, other.features(side).descriptors
+                self.find_features(side).descriptors, other.find_features(side).descriptors
             )
         return self._matches[other, side]
 
-    def matched(self, other: Image, side: int) -> tuple[FloatArray, FloatArray]:
+    def match_pixels(self, other: Image, side: int) -> tuple[FloatArray, FloatArray]:
         """((M, 2), (M, 2)) matched pixels of this and of the other image, as delivered."""
-        pairs = self.matches(other, side)
-        return self.features(side).uv[pairs[:, 0]], other.features(side).uv[pairs[:, 1]]
+        pairs = self.match(other, side)
+        return self.find_features(side).uv[pairs[:, 0]], other.find_features(side).uv[pairs[:, 1]]
 
 
 def _match_one_way(a: FloatArray, b: FloatArray) -> IntArray:

@@ -27,19 +27,22 @@ _NUMBERED_RECT = re.compile(rf"\bregion {_INT} \[{_INT}, {_INT}, {_INT}, {_INT}\
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisibleQuestion:
-    """A question as a reader with eyes has it. Never add what the text and the images do not show.
-
-    task, form, ask: what kind of question it is, which its wording says. question, context, options: printed text;
-    options are ("Yes", "No") for judgments and empty for open-ended questions. images: in the order shown.
-    """
+    """A question as a reader with eyes has it. Never add what the text and the images do not show."""
 
     task: str
+    """The name of the task, which the wording gives away, as it does `form` and `ask`."""
     form: str
+    """The question type."""
     ask: str
+    """The sub-kind of the task."""
     question: str
+    """The printed question."""
     context: str
+    """The printed context."""
     options: tuple[str, ...]
+    """The printed options; ("Yes", "No") for judgments and none for open-ended questions."""
     images: tuple[Image, ...]
+    """The images in the order shown."""
 
 
 class Unread(ValueError):

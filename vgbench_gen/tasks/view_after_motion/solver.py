@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from vgbench_gen.core.types import FloatArray
-from vgbench_gen.tasks._epipolar import match_rays, support
+from vgbench_gen.tasks._epipolar import match_rays, measure_support
 from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
 from vgbench_gen.tasks.solving.seen import list_candidate_images, read_cameras, read_motions
 
@@ -28,7 +28,7 @@ def score_by_matches(seen: VisibleQuestion) -> FloatArray:
     scores = []
     for image in list_candidate_images(seen):
         x_1, x_2, tolerance = match_rays(source, image, K[0], _get_camera(K[0], source, image))
-        scores.append(support(motion[0], x_1, x_2, tolerance) / (len(x_1) + _ADDED_MATCHES))
+        scores.append(measure_support(motion[0], x_1, x_2, tolerance) / (len(x_1) + _ADDED_MATCHES))
     return np.array(scores)
 
 

@@ -18,9 +18,9 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror, poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
-from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_poses
+from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, make_pose_evidence, pair_table, thin_rows
+from vgbench_gen.tasks._pairs import PairTable, Problem, get_pair_table, make_pose_evidence, thin_rows
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
@@ -67,7 +67,7 @@ class ViewAfterMotion(PairMarginsTask):
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """Sources in random order, at most `_ROUNDS` times each; the pool of one is a window of similar overlap."""
-        table = pair_table(view)
+        table = get_pair_table(view)
         sources = rng.permutation(len(view.frames))
         gated: dict[int, tuple[list[int], Problem]] = {}
         used: list[tuple[int, int]] = []
@@ -78,20 +78,22 @@ class ViewAfterMotion(PairMarginsTask):
                     return
                 attempts += 1
                 if source not in gated:
-                    gated[source] = self._gated(table, source, rng)
+                    gated[source] = self._gate_frames(table, source, rng)
                 frames, most = gated[source]
                 draft: Fact | Problem
                 if len(frames) < 4:
                     draft = (f"views_{most[0]}", float(len(frames)), 4.0)
                 else:
-                    draft = self._draft(table, view, source, self._pool(table, source, frames, rng), used, rng)
+                    draft = self._make_draft(
+                        table, view, source, self._choose_pool(table, source, frames, rng), used, rng
+                    )
                 if isinstance(draft, Fact):
                     yield draft
                 else:
                     done.add(source)
                     yield reject(self, view, f"{view.frames[source].id}/{turn}", *draft)
 
-    def _gated(self, table: PairTable, source: int, rng: np.random.Generator) -> tuple[list[int], Problem]:
+    def _gate_frames(self, table: PairTable, source: int, rng: np.random.Generator) -> tuple[list[int], Problem]:
         """Frames that may stand beside the source, and what most others failed."""
         kept: list[int] = []
         failed: list[Problem] = []
@@ -99,7 +101,7 @@ class ViewAfterMotion(PairMarginsTask):
             if len(kept) >= _VIEWS:
                 break
             if j != source:
-                problem = self._problem(table, source, j)
+                problem = self._find_problem(table, source, j)
                 if problem is None:
                     kept.append(j)
                 elif table.overlap[source, j] > 0:
@@ -108,7 +110,7 @@ class ViewAfterMotion(PairMarginsTask):
         most = max(failed, key=lambda problem: (names.count(problem[0]), problem[0]), default=("overlap_low", 0.0, 0.0))
         return kept, most
 
-    def _problem(self, table: PairTable, source: int, j: int) -> Problem | None:
+    def _find_problem(self, table: PairTable, source: int, j: int) -> Problem | None:
         gates = self.limits
         turn, shift = float(table.rotation_deg[source, j]), float(table.baseline_m[source, j])
         if turn < gates.motion_min_deg and shift < gates.motion_min_m:
@@ -120,7 +122,7 @@ class ViewAfterMotion(PairMarginsTask):
             return "overlap_low", pair.overlap if pair else 0.0, gates.overlap_min
         return None
 
-    def _pool(self, table: PairTable, source: int, frames: list[int], rng: np.random.Generator) -> list[int]:
+    def _choose_pool(self, table: PairTable, source: int, frames: list[int], rng: np.random.Generator) -> list[int]:
         """A random frame and others whose overlap with the source is alike."""
         overlap = np.array([_look_up_overlap(table, source, j) for j in frames])
         seed = int(rng.integers(len(frames)))
@@ -128,7 +130,7 @@ class ViewAfterMotion(PairMarginsTask):
         others = rng.permutation(alike[alike != seed])[: self.pool_size - 1]
         return [frames[seed], *(frames[int(k)] for k in others)]
 
-    def _draft(
+    def _make_draft(
         self,
         table: PairTable,
         view: SceneView,
@@ -144,7 +146,7 @@ class ViewAfterMotion(PairMarginsTask):
         z_m = frame.depth_at(uv_px)
         points = thin_rows(seen_m[(z_m >= view.near_m) & (z_m <= view.far_m)], _POINTS)
         camera_points = poses.transform(poses.invert(frame.world_from_camera), points)
-        candidates = tuple(self._candidate(table, source, j) for j in pool)
+        candidates = tuple(self._make_candidate(table, source, j) for j in pool)
         fact = self.new_fact(
             view,
             candidates,
@@ -154,7 +156,7 @@ class ViewAfterMotion(PairMarginsTask):
                 "world_from_camera": make_pose_evidence(frame),
             },
         )
-        eligible = np.array([not table.taken(source, j, used) for j in pool])
+        eligible = np.array([not table.is_taken(source, j, used) for j in pool])
         drawn = self.with_drawn_truth(fact, rng, eligible)
         if drawn is None:
             return "no_option_set", float(len(pool)), 4.0
@@ -167,7 +169,7 @@ class ViewAfterMotion(PairMarginsTask):
         margins.at_least("motion", max(turn, shift), 1.0)
         return add_margins(drawn, f"{frame.id}/{drawn.truth_candidate.key}", margins.ratios)
 
-    def _candidate(self, table: PairTable, source: int, j: int) -> Candidate:
+    def _make_candidate(self, table: PairTable, source: int, j: int) -> Candidate:
         frame = table.frames[j]
         evidence = {
             "camera": make_camera_record(frame.camera),
@@ -241,7 +243,7 @@ class ViewAfterMotion(PairMarginsTask):
         source = np.array(fact.evidence["world_from_camera"][fact.frame_ids[0]]).reshape(4, 4)
         stored = [option.evidence["world_from_camera"][option.frame_ids[0]] for option in options]
         motions = poses.relative_pose(source, np.array(stored).reshape(-1, 4, 4))
-        noisy = np.concatenate([perturb_poses(motion, noise, rng, count) for motion in motions])
+        noisy = np.concatenate([perturb_motions(motion, noise, rng, count) for motion in motions])
         points = thin_rows(np.array(fact.evidence["points_m"]).reshape(-1, 3), _NOISE_POINTS)
         gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
         return is_nearest(gaps_m.reshape(len(options), count), truth)
@@ -265,9 +267,9 @@ class ViewAfterMotion(PairMarginsTask):
         """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
         points = mirror.mirror_points(np.array(fact.evidence["points_m"]).reshape(-1, 3)).tolist()
         turned = replace(fact, evidence={**fact.evidence, "points_m": points})
-        return _mirror.counterpart(self, turned, self._mirrored, mirror.mirror_motion(fact.second_value))
+        return _mirror.mirror_fact(self, turned, self._mirror_candidate, mirror.mirror_motion(fact.second_value))
 
-    def _mirrored(self, member: Candidate) -> Candidate:
+    def _mirror_candidate(self, member: Candidate) -> Candidate:
         evidence = dict(member.evidence)
         if evidence:
             evidence["camera"] = _mirror.mirror_camera(evidence["camera"])
