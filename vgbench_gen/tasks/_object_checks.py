@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from vgbench_gen.core.gates import Gates
-from vgbench_gen.core.types import Camera, Fact
+from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.geometry import boxes
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.records import read_camera_record
@@ -16,17 +13,16 @@ RESIDUAL_M = 1e-3  # of stored corners, before they are rounded
 DRAWN_IOU = 0.9
 
 
-def compare_with_rect(name: str, corners_m: Sequence[Sequence[float]], rect: Sequence[int], camera: Camera) -> Problems:
+def compare_with_rect(name: str, corners_m: FloatArray, rect: Sequence[int], camera: Camera) -> Problems:
     """What is wrong with stored corners (8, 3), metres, beside the drawn rectangle [x1, y1, x2, y2].
 
     The rectangle drawn is that of the full projection, cut at the image border, not that of the visible part: it is
     the frame by which a reader relates a whole box to the picture.
     """
-    corners = np.array(corners_m, dtype=np.float64)
-    residual_m = boxes.cuboid_residual_m(corners)
+    residual_m = boxes.cuboid_residual_m(corners_m)
     if not residual_m <= RESIDUAL_M:
         return [("cuboid", f"{name}: stored corners are {residual_m:.4f} m from a cuboid")]
-    projected = boxes.project_rect(camera, boxes.fit_to_corners(corners, "camera"))
+    projected = boxes.project_rect(camera, boxes.fit_to_corners(corners_m, "camera"))
     x1, y1, x2, y2 = rect
     fit = 0.0
     if projected is not None:
@@ -37,19 +33,3 @@ def compare_with_rect(name: str, corners_m: Sequence[Sequence[float]], rect: Seq
 def get_camera(fact: Fact) -> Camera:
     """The camera of the frame that the fact is about."""
     return read_camera_record(fact.cameras[fact.frame_ids[0]])
-
-
-def check_box(fact: Fact, gates: Gates) -> Problems:
-    """Stored corners are a cuboid and project onto the drawn rectangle."""
-    truth, camera = fact.truth_candidate, get_camera(fact)
-    return compare_with_rect(truth.key, truth.evidence["corners_m"], truth.show["rect"], camera)
-
-
-def check_boxes(fact: Fact, gates: Gates) -> Problems:
-    """The stored corners of both objects are cuboids and project onto the drawn rectangles."""
-    truth, camera = fact.truth_candidate, get_camera(fact)
-    found: Problems = []
-    for side in "ab":
-        corners_m = truth.evidence[side]["corners_m"]
-        found += compare_with_rect(f"{truth.key} {side}", corners_m, truth.show[f"rect_{side}"], camera)
-    return found

@@ -151,7 +151,7 @@ class PosesEvidence(Evidence):
 class FactEvidence(PosesEvidence):
     """What every fact has; a task that keeps more of a fact adds fields in a class of its own."""
 
-    margins: dict[str, float] | None = None
+    margins: dict[str, float] = {}
     """Gate -> value over limit, at least 1, of every gate that the fact passed."""
     mirrored: bool | None = None
     """True where images, cameras, poses and pixels are those of images mirrored left to right."""

@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
@@ -29,12 +30,13 @@ from vgbench_gen.tasks._distance_clue import DistanceClue, distance_clue
 from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
-from vgbench_gen.tasks._object_checks import check_boxes
+from vgbench_gen.tasks._object_checks import compare_with_rect, get_camera
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects
+from vgbench_gen.tasks._objects import GatedObject, ObjectEvidence, gate_objects
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -49,7 +51,37 @@ PART_OF_MIN = 0.5  # of the smaller box inside the larger one
 _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
 _POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
 _REJECTS_FACTOR = 5
-_OTHER_SIDE = {"a": "b", "b": "a", "rect_a": "rect_b", "rect_b": "rect_a", "a_": "b_", "b_": "a_"}
+_OTHER_SIDE = {"rect_a": "rect_b", "rect_b": "rect_a", "a_": "b_", "b_": "a_"}
+
+
+class SidesEvidence(FactEvidence):
+    """What is kept of a fact besides its objects."""
+
+    swapped: bool | None = None
+    """True where the objects are named in the other order than the one in which they were drawn."""
+
+
+class PairEvidence(Evidence):
+    """What is kept of two objects whose distance may be asked."""
+
+    a: ObjectEvidence
+    """The object that is named first."""
+    b: ObjectEvidence
+    """The other object."""
+
+    @property
+    def centres_m(self) -> tuple[FloatArray, FloatArray]:
+        """(3,) centres of both boxes in the camera's frame, metres: the means of their corners."""
+        return self.a.corners_m.mean(axis=0), self.b.corners_m.mean(axis=0)
+
+
+def check_boxes(fact: Fact, gates: Gates) -> Problems:
+    """The stored corners of both objects are cuboids and project onto the drawn rectangles."""
+    truth, camera = fact.truth_candidate, get_camera(fact)
+    found: Problems = []
+    for side, seen in dict(PairEvidence.of(truth)).items():
+        found += compare_with_rect(f"{truth.key} {side}", seen.corners_m, truth.show[f"rect_{side}"], camera)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +122,8 @@ class ObjectDistance(ScalarTask):
     needs_objects = True
     learns = "truths"
     counterpart_kind = "swap"
+    fact_evidence = SidesEvidence
+    candidate_evidence = PairEvidence
     checks = (check_boxes,)
     solvers = NoSolver("Classical vision has no metric distance from one image without learning; cues are reported.")
     paper_column = "Distance"
@@ -153,13 +187,13 @@ class ObjectDistance(ScalarTask):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Distance of the centres of corners that the second route finds in the camera frame."""
         frame = view.frame(fact.frame_ids[0])
-        evidence = fact.truth_candidate.evidence
-        a, b = (measure_second_corners(frame, view, evidence[side]["instance_id"]).mean(axis=0) for side in "ab")
+        pair = PairEvidence.of(fact.truth_candidate)
+        a, b = (measure_second_corners(frame, view, seen.instance_id).mean(axis=0) for seen in (pair.a, pair.b))
         return np.array([np.linalg.norm(a - b)])
 
     def recompute(self, fact: Fact) -> FloatArray:
         """From the means of the stored camera-frame corners."""
-        a, b = (np.array(fact.truth_candidate.evidence[side]["corners_m"]).mean(axis=0) for side in "ab")
+        a, b = PairEvidence.of(fact.truth_candidate).centres_m
         return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
 
     def learn(self, facts: Iterable[Fact]) -> Known | None:
@@ -213,9 +247,10 @@ class ObjectDistance(ScalarTask):
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """See `ScalarTask`."""
-        if "a" not in about.evidence:
+        pair = PairEvidence.given(about)
+        if pair is None:
             return super().exact_value(about, fact)
-        a, b = (np.array(about.evidence[side]["corners_m"]).mean(axis=0) for side in "ab")
+        a, b = pair.centres_m
         return float(np.linalg.norm(a - b))
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
@@ -236,7 +271,7 @@ class ObjectDistance(ScalarTask):
         show = fact.truth_candidate.show
         ops = tuple(
             {"op": "region", "rect": list(show[f"rect_{side}"]), "color": _choose_colors(fact)[side], "label": ""}
-            for side in ("ba" if fact.evidence.get("swapped") else "ab")
+            for side in ("ba" if SidesEvidence.of(fact).swapped else "ab")
         )
         return (Picture(fact.pictures[fact.frame_ids[0]], ops),)
 
@@ -251,15 +286,11 @@ class ObjectDistance(ScalarTask):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Both boxes and the line between their centres."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
-        corners = [np.array(truth.evidence[side]["corners_m"]) for side in ("a", "b")]
-        labels = [truth.evidence[side]["label"] for side in ("a", "b")]
-        centres = np.stack([box.mean(axis=0) for box in corners])
+        pair = PairEvidence.of(truth)
         drawn = [
-            mark
-            for box, label in zip(corners, labels, strict=True)
-            for mark in _overlays.draw_wireframe(box, camera, label)
+            mark for seen in (pair.a, pair.b) for mark in _overlays.draw_wireframe(seen.corners_m, camera, seen.label)
         ]
-        uv_px, _ = projection.project(read_camera_record(camera), centres)
+        uv_px, _ = projection.project(read_camera_record(camera), np.stack(pair.centres_m))
         return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth.value[0]:.2f} m")]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
@@ -279,14 +310,10 @@ class ObjectDistance(ScalarTask):
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """From the second object to the first: the same picture, the objects named in the other order."""
-        evidence = dict(fact.evidence) | {
-            "margins": {
-                _OTHER_SIDE.get(name[:2], name[:2]) + name[2:]: v for name, v in fact.evidence["margins"].items()
-            }
-        }
-        if not evidence.pop("swapped", False):
-            evidence["swapped"] = True
-        return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=evidence)
+        kept = SidesEvidence.of(fact)
+        margins = {_OTHER_SIDE.get(name[:2], name[:2]) + name[2:]: ratio for name, ratio in kept.margins.items()}
+        turned = kept.with_fields(margins=margins, swapped=None if kept.swapped else True)
+        return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=turned.write())
 
     def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
@@ -321,15 +348,7 @@ class ObjectDistance(ScalarTask):
             f"objects:{pair.key}",
             self.rounded(np.array([pair.distance_m])),
             show={f"rect_{side}": list(found.rect_px) for side, found in sides.items()},
-            evidence={
-                side: {
-                    "instance_id": found.instance_id,
-                    "label": found.label,
-                    "corners_m": boxes.corners(found.box).tolist(),
-                    "visible": round(found.visible, 4),
-                }
-                for side, found in sides.items()
-            },
+            evidence=PairEvidence(a=pair.a.evidence(), b=pair.b.evidence()).write(),
         )
 
     def _fact(self, pair: _Pair, others: Sequence[_Pair], view: SceneView, rng: np.random.Generator) -> Fact:
@@ -344,7 +363,7 @@ class ObjectDistance(ScalarTask):
             view,
             (truth, *(self._candidate(other) for other in rest)),
             frame_ids=(pair.frame.id,),
-            evidence={"world_from_camera": {pair.frame.id: pair.frame.world_from_camera.ravel().tolist()}},
+            evidence=SidesEvidence(world_from_camera={pair.frame.id: pair.frame.world_from_camera}),
         )
         return add_margins(fact, f"{pair.frame.id}/{truth.key}", ratios)
 
@@ -353,15 +372,14 @@ def _choose_colors(fact: Fact) -> dict[str, str]:
     """Side -> colour; an object keeps its colour when both are exchanged."""
     # By hash, so that every format and seed of this fact shows the same picture and no colour means "nearer".
     swapped = int(hash_stably(fact.dataset, fact.scene_id, fact.key), 16) % 2 == 1
-    if fact.evidence.get("swapped"):
+    if SidesEvidence.of(fact).swapped:
         swapped = not swapped
     return dict(zip("ab", COLORS[::-1] if swapped else COLORS, strict=True))
 
 
 def _exchange_objects(candidate: Candidate) -> Candidate:
     """Objects a and b exchanged; a rung of a ladder is a number alone and stays."""
-    show, evidence = (
-        {_OTHER_SIDE.get(name, name): value for name, value in table.items()}
-        for table in (candidate.show, candidate.evidence)
-    )
+    show = {_OTHER_SIDE.get(name, name): value for name, value in candidate.show.items()}
+    pair = PairEvidence.given(candidate)
+    evidence = {} if pair is None else pair.with_fields(a=pair.b, b=pair.a).write()
     return replace(candidate, show=show, evidence=evidence)

@@ -11,11 +11,12 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
@@ -30,12 +31,13 @@ from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import draw_pose_errors
-from vgbench_gen.tasks._object_checks import check_box
+from vgbench_gen.tasks._object_checks import compare_with_rect, get_camera
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects, is_askable
+from vgbench_gen.tasks._objects import Corners, GatedObject, ObjectEvidence, gate_objects, is_askable
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -54,6 +56,26 @@ _ODDS = 1.1  # of members of a ladder; more would buy facts with text-only accur
 _PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
+
+
+class BoxEvidence(ObjectEvidence):
+    """What is kept of an object whose box is asked."""
+
+    world_corners_m: Corners
+    """Corners of its box in the world of the scan, metres, in the same order."""
+    needed_ratio: float
+    """Ratio of depths from which two such boxes, seen under the same rays, overlap little enough to be told apart."""
+
+    def mirrored(self) -> Self:
+        """The object in the mirrored image."""
+        corners_m, world_corners_m = map(mirror.mirror_corners, (self.corners_m, self.world_corners_m))
+        return self.with_fields(corners_m=corners_m, world_corners_m=world_corners_m)
+
+
+def check_box(fact: Fact, gates: Gates) -> Problems:
+    """Stored corners are a cuboid and project onto the drawn rectangle."""
+    truth = fact.truth_candidate
+    return compare_with_rect(truth.key, BoxEvidence.of(truth).corners_m, truth.show["rect"], get_camera(fact))
 
 
 @tasks.register("object_location")
@@ -79,6 +101,8 @@ class ObjectLocation(Task):
     needs_objects = True
     learns = "truths"
     counterpart_kind = "mirror"
+    fact_evidence = FactEvidence
+    candidate_evidence = BoxEvidence
     checks = (check_box,)
     solvers = NoSolver("Classical vision has no metric box from one image without learning; cues are reported.")
     paper_column = "Obj-Pos."
@@ -155,7 +179,7 @@ class ObjectLocation(Task):
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Corners by the second route, in the truth's order, once the box is seen to project onto what was drawn."""
         frame, truth = view.frame(fact.frame_ids[0]), fact.truth_candidate
-        name = truth.evidence["instance_id"]
+        name = BoxEvidence.of(truth).instance_id
         corners = measure_second_corners(frame, view, name)
         item = next(item for item in view.objects if item.instance_id == name)
         x1, y1, x2, y2 = read_evidence_rect(truth.show)
@@ -167,8 +191,8 @@ class ObjectLocation(Task):
 
     def recompute(self, fact: Fact) -> FloatArray:
         """Stored world corners solved into the camera frame."""
-        pose = np.array(fact.evidence["world_from_camera"][fact.frame_ids[0]]).reshape(4, 4)
-        return self.rounded(solve_into_camera(pose, np.array(fact.truth_candidate.evidence["world_corners_m"])))
+        pose = FactEvidence.of(fact).poses()[fact.frame_ids[0]]
+        return self.rounded(solve_into_camera(pose, BoxEvidence.of(fact.truth_candidate).world_corners_m))
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Mean distance of corners over a fifth of the smallest step between rungs."""
@@ -238,8 +262,8 @@ class ObjectLocation(Task):
             TooFewOptionsError: at this depth too few sets are possible in which the truth would not stand out.
         """
         truth = fact.truth_candidate
-        exact = np.array(truth.evidence["corners_m"])
-        low = max(truth.evidence["needed_ratio"], self.limits.ladder_ratio_min)
+        measured = BoxEvidence.of(truth)
+        exact, low = measured.corners_m, max(measured.needed_ratio, self.limits.ladder_ratio_min)
         drawn = self._drawn_rungs(fact, low, self.ratio_max, count, rng)
         if drawn is None:
             raise TooFewOptionsError("unbalanced", f"{fact.key} at {exact[:, 2].mean():.2f} m: the depth would tell")
@@ -257,7 +281,7 @@ class ObjectLocation(Task):
         return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, odds=odds)
 
     def _clue(self, fact: Fact) -> BoxClue:
-        corners = np.array(fact.truth_candidate.evidence["corners_m"])
+        corners = BoxEvidence.of(fact.truth_candidate).corners_m
         return box_clue(corners, self.gates, f"{fact.dataset}/{fact.scene_id}", fact.key)
 
     def proposal(self, fact: Fact) -> Proposal:
@@ -269,7 +293,7 @@ class ObjectLocation(Task):
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """The box with its centre at that depth, seen under the same rays."""
-        exact = np.array(fact.truth_candidate.evidence["corners_m"])
+        exact = BoxEvidence.of(fact.truth_candidate).corners_m
         (depth_m,) = move_numbers(numbers, rng)
         return Candidate("", self.rounded(exact * (depth_m / float(exact[:, 2].mean())))) if depth_m > 0 else None
 
@@ -279,7 +303,7 @@ class ObjectLocation(Task):
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's slight noise on the true box: moved up to 10 cm along each axis, sides changed up to 10 %."""
-        box = boxes.fit_to_corners(np.array(fact.truth_candidate.evidence["corners_m"]), "camera")
+        box = boxes.fit_to_corners(BoxEvidence.of(fact.truth_candidate).corners_m, "camera")
         center, size = box.center_m + rng.uniform(-0.1, 0.1, 3), box.size_m * rng.uniform(0.9, 1.1, 3)
         noisy = OrientedBox(center, size, box.rotation, box.frame)
         return Candidate("perturbed", self.rounded(boxes.corners(noisy)))
@@ -288,7 +312,8 @@ class ObjectLocation(Task):
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
         """The box with another centre and other sides, seen from a camera that is elsewhere; rungs of a ladder too."""
-        exact = np.array(about.evidence["corners_m"]) if "corners_m" in about.evidence else about.value
+        measured = BoxEvidence.given(about)
+        exact = about.value if measured is None else measured.corners_m
         axes = boxes.fit_to_corners(exact, "camera").rotation
         centres, sides = noise.box_m * rng.standard_normal((2, n, 1, 3))
         turns, shifts = draw_pose_errors(noise, rng, n)
@@ -304,7 +329,7 @@ class ObjectLocation(Task):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The box with its label and depth; decoys project onto the same edges."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
-        label = f"{truth.evidence['label']} {truth.value[:, 2].mean():.2f} m"
+        label = f"{BoxEvidence.of(truth).label} {truth.value[:, 2].mean():.2f} m"
         return [_overlays.draw_wireframe(truth.value, camera, label)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
@@ -316,12 +341,13 @@ class ObjectLocation(Task):
         """The true claim is the box with slight noise, the false one that same box nearer or farther, as on a ladder of
         two."""
         truth = fact.truth_candidate
-        box = boxes.fit_to_corners(np.array(truth.evidence["corners_m"]), "camera")
+        measured = BoxEvidence.of(truth)
+        box = boxes.fit_to_corners(measured.corners_m, "camera")
         shift, grow = rng.uniform(-_TRUE_NOISE, _TRUE_NOISE, (2, 3))
         noisy = boxes.corners(
             OrientedBox(box.center_m + box.rotation @ (shift * box.size_m), box.size_m * (1 + grow), box.rotation)
         )
-        low, high = truth.evidence["needed_ratio"], self.limits.depth_ratio_max * _PRINT_SLACK
+        low, high = measured.needed_ratio, self.limits.depth_ratio_max * _PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
         drawn = self._drawn_rungs(fact, 1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high, 2, rng)
         if drawn is None:
@@ -345,12 +371,9 @@ class ObjectLocation(Task):
         return _mirror.mirror_fact(self, fact, lambda member: self._mirrored(member, width), second)
 
     def _mirrored(self, member: Candidate, width: int) -> Candidate:
-        evidence = dict(member.evidence)
-        for name in ("corners_m", "world_corners_m"):
-            if name in evidence:
-                evidence[name] = mirror.mirror_corners(evidence[name]).tolist()
-        value = self.rounded(mirror.mirror_corners(member.value))
-        return replace(member, value=value, show=_mirror.mirror_rect(member.show, width), evidence=evidence)
+        value, measured = self.rounded(mirror.mirror_corners(member.value)), BoxEvidence.given(member)
+        mirrored = replace(member, value=value, show=_mirror.mirror_rect(member.show, width))
+        return mirrored if measured is None else replace(mirrored, evidence=measured.mirrored().write())
 
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = read_evidence_rect(fact.truth_candidate.show)
@@ -370,26 +393,22 @@ class ObjectLocation(Task):
     def _fact(
         self, frame: ViewFrame, found: GatedObject, needed: float, view: SceneView, rng: np.random.Generator
     ) -> Fact:
-        corners = boxes.corners(found.box)
         truth = Candidate(
             f"object:{found.instance_id}",
-            self.rounded(corners),
+            self.rounded(boxes.corners(found.box)),
             show={"rect": list(found.rect_px)},
-            evidence={
-                "instance_id": found.instance_id,
-                "label": found.label,
-                "corners_m": corners.tolist(),
-                "world_corners_m": boxes.corners(found.world_box).tolist(),
-                "needed_ratio": round(needed, 6),
-                "visible": round(found.visible, 4),
-            },
+            evidence=BoxEvidence(
+                **dict(found.evidence()),
+                world_corners_m=boxes.corners(found.world_box),
+                needed_ratio=round(needed, 6),
+            ).write(),
         )
         ratios = dict(found.margins) | {"ladder": round((self.ratio_max - 1) / (needed - 1), 4)}
         fact = self.new_fact(
             view,
             (truth, *self._others(frame, found, view, rng)),
             frame_ids=(frame.id,),
-            evidence={"world_from_camera": {frame.id: frame.world_from_camera.ravel().tolist()}},
+            evidence=FactEvidence(world_from_camera={frame.id: frame.world_from_camera}),
         )
         return add_margins(fact, f"{frame.id}/{truth.key}", ratios)
 

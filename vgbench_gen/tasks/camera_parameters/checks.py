@@ -9,6 +9,7 @@ from vgbench_gen.core.types import Fact
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ASK_AXIS,
+    CropEvidence,
     compute_parameter_by_rays,
     get_decimals,
     read_shown_crop,
@@ -26,10 +27,11 @@ def check_crops(fact: Fact, gates: Gates) -> Problems:
             continue  # a computed value, which no crop has
         rect, size = read_shown_crop(option.show)
         by_rays = {name: compute_parameter_by_rays(name, K, rect, size) for name in ASK_AXIS}
+        stored = CropEvidence.of(option).parameters
         found += [
-            ("crop", f"{option.key}: {name} {option.evidence[name]:.3f} stored, {value:.3f} by the crop")
+            ("crop", f"{option.key}: {name} {stored[name]:.3f} stored, {value:.3f} by the crop")
             for name, value in by_rays.items()
-            if not abs(option.evidence[name] - value) <= STORED
+            if not abs(stored[name] - value) <= STORED
         ]
         printed, digit = float(option.value[0]), 10.0 ** -get_decimals(fact.ask)
         if not abs(printed - by_rays[fact.ask]) <= digit / 2 + STORED:

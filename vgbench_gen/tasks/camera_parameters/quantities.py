@@ -9,10 +9,39 @@ import numpy as np
 
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import cameras
+from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
 from vgbench_gen.text.numbers import fixed
 
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
 CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
+
+
+class SizeEvidence(FactEvidence):
+    """What is kept of a fact besides its crops."""
+
+    size: Size
+    """Of the image that is shown."""
+
+
+class CropEvidence(Evidence):
+    """What is kept of a crop that may be asked about. Of a computed option there is `fx` alone, or nothing."""
+
+    fx: float
+    """Focal lengths along x and y, pixels of the shown image."""
+    fy: float | None = None
+    cx: float | None = None
+    """Principal point, pixels of the shown image."""
+    cy: float | None = None
+    hfov: float | None = None
+    """Fields of view from left to right and from top to bottom, degrees."""
+    vfov: float | None = None
+    zoom: float | None = None
+    """Width of the frame over that of the crop."""
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The six quantities by name, without those that are not known."""
+        return {name: value for name in ASK_AXIS if (value := getattr(self, name)) is not None}
 
 
 def compute_parameter(camera: Camera, ask: str) -> float:

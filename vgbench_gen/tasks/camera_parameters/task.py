@@ -36,6 +36,8 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
     CENTRES,
+    CropEvidence,
+    SizeEvidence,
     compute_parameter,
     compute_parameter_by_rays,
     get_decimals,
@@ -73,6 +75,8 @@ class CameraParameters(ScalarTask):
         "size": "as delivered",
     }
     counterpart_kind = "mirror"
+    fact_evidence = SizeEvidence
+    candidate_evidence = CropEvidence
     checks = (check_crops,)
     solvers = NoSolver("Classical vision finds a camera from vanishing points only in some images; none is shipped.")
     paper_column = "Camera"
@@ -109,7 +113,7 @@ class CameraParameters(ScalarTask):
             return reject(self, view, key, f"crops_{most}", len(crops), 4, str(dropped))
         size = compute_output_size(frame.camera)
         pool = tuple(_make_candidate(crop, ask, size) for crop in crops)
-        fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence={"size": list(size)})
+        fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=SizeEvidence(size=size))
         drawn = self.with_drawn_truth(fact, rng)
         if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
@@ -177,7 +181,7 @@ class CameraParameters(ScalarTask):
         gates = self.limits
         x, y = float(a.value[0]), float(b.value[0])
         if fact.ask in CENTRES:
-            return float(abs(x - y) / (gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]))
+            return float(abs(x - y) / (gates.principal_gap_min * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]))
         if fact.ask in ANGLES:
             return abs(x - y) / gates.fov_gap_min_deg
         return float(abs(np.log(x / y)) / np.log(self.ratio_min(fact))) if min(x, y) > 0 else 0.0
@@ -190,12 +194,13 @@ class CameraParameters(ScalarTask):
         )
         apart = np.abs(values[:, None] - values)
         if fact.ask in CENTRES:
-            apart /= gates.principal_gap_min * fact.evidence["size"][ASK_AXIS[fact.ask]]
+            apart /= gates.principal_gap_min * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]
         elif fact.ask in ANGLES:
             apart /= gates.fov_gap_min_deg
         else:
             apart = np.abs(np.log(values[:, None] / values)) / np.log(self.ratio_min(fact))
-        focal = np.log([float(candidate.evidence.get("fx", np.nan)) for candidate in candidates])
+        cameras = [CropEvidence.given(candidate) for candidate in candidates]
+        focal = np.log([np.nan if camera is None else camera.fx for camera in cameras])
         spread = np.abs(focal[:, None] - focal) / np.log(self.ratio_max(fact))
         return apart, np.where(np.isnan(spread), 0.0, spread)
 
@@ -209,10 +214,10 @@ class CameraParameters(ScalarTask):
 
     def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of focal lengths over the ceiling, whatever is asked; 0 for values without a camera."""
-        if "fx" not in a.evidence or "fx" not in b.evidence:
+        first, second = CropEvidence.given(a), CropEvidence.given(b)
+        if first is None or second is None:
             return 0.0
-        ratio = float(a.evidence["fx"]) / float(b.evidence["fx"])
-        return float(abs(np.log(ratio)) / np.log(self.ratio_max(fact)))
+        return float(abs(np.log(first.fx / second.fx)) / np.log(self.ratio_max(fact)))
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """The paper's rule: the truth times 1 + u, 5 to 15 % either way."""
@@ -222,7 +227,7 @@ class CameraParameters(ScalarTask):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any that a crop of a wide or a long lens has."""
-        width, height = fact.evidence["size"]
+        width, height = SizeEvidence.of(fact).size
         side, size = (width, height)[ASK_AXIS[fact.ask]], {"width": str(width), "height": str(height)}
         if fact.ask in ANGLES:
             return make_range("angle", NAMED_DEG[0], NAMED_DEG[1], 1, **size)
@@ -236,23 +241,25 @@ class CameraParameters(ScalarTask):
         (value,) = move_numbers(numbers, rng)
         if not value > 0 or (fact.ask in ANGLES and value >= 180):
             return None
-        printed, evidence = round_as_printed(value, fact.ask), {}
+        printed = round_as_printed(value, fact.ask)
+        if fact.ask in CENTRES:
+            return Candidate("", printed)
+        fx = float(printed[0])
         if fact.ask in ANGLES:
-            side = fact.evidence["size"][ASK_AXIS[fact.ask]]
-            evidence = {"fx": side / 2 / float(np.tan(np.radians(printed[0] / 2)))}
-        elif fact.ask not in CENTRES:
-            evidence = {"fx": float(printed[0])}
-        return Candidate("", printed, evidence=evidence)
+            fx = SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]] / 2 / float(np.tan(np.radians(fx / 2)))
+        return Candidate("", printed, evidence=CropEvidence(fx=fx).write())
 
     def exact_value(self, about: Candidate, fact: Fact) -> float:
         """See `ScalarTask`."""
-        return float(about.evidence.get(fact.ask, about.value[0]))
+        camera = CropEvidence.given(about)
+        exact = None if camera is None else camera.parameters.get(fact.ask)
+        return float(about.value[0]) if exact is None else exact
 
     def sigma(self, value: float, fact: Fact, noise: SensorNoise) -> float:
         """By the error of the focal length alone: a principal point is off by as many pixels, and a centred field of
         view a by sin(a) times the relative error; no crop's by more."""
         if fact.ask in CENTRES:
-            return noise.focal * float(fact.truth_candidate.evidence["fx" if fact.ask == "cx" else "fy"])
+            return noise.focal * CropEvidence.of(fact.truth_candidate).parameters["fx" if fact.ask == "cx" else "fy"]
         return noise.focal * (float(np.degrees(np.sin(np.radians(value)))) if fact.ask in ANGLES else value)
 
     def on_scale(self, values: FloatArray, fact: Fact) -> FloatArray:
@@ -268,7 +275,7 @@ class CameraParameters(ScalarTask):
 
     def centre_tolerance_px(self, fact: Fact) -> float:
         """What claims about principal points state as their tolerance, whole pixels."""
-        return float(fixed(CENTRE_TOLERANCE * fact.evidence["size"][ASK_AXIS[fact.ask]], 0))
+        return float(fixed(CENTRE_TOLERANCE * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]], 0))
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -280,7 +287,7 @@ class CameraParameters(ScalarTask):
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Quantity, unit, definition and the size of the image as shown."""
-        width, height = fact.evidence["size"]
+        width, height = SizeEvidence.of(fact).size
         return {
             "quantity": word(f"quantity.{fact.ask}"),
             "unit": word(f"unit.{self.unit_key(fact)}"),
@@ -291,10 +298,9 @@ class CameraParameters(ScalarTask):
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The principal point, with all parameters of the image as shown."""
-        numbers = fact.truth_candidate.evidence
-        names = [name for name in ASK_AXIS if name in numbers]
-        label = ", ".join(f"{name} {numbers[name]:.1f}" for name in names)
-        return [[Mark("point", ((numbers["cx"], numbers["cy"]),), label)]] if {"cx", "cy"} <= set(names) else [[]]
+        found = CropEvidence.of(fact.truth_candidate).parameters
+        label = ", ".join(f"{name} {value:.1f}" for name, value in found.items())
+        return [[Mark("point", ((found["cx"], found["cy"]),), label)]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""
@@ -363,7 +369,7 @@ class CameraParameters(ScalarTask):
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: the same camera but for cx, which is counted from the other side."""
-        base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(fact.evidence["size"][0])
+        base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(SizeEvidence.of(fact).size[0])
         second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
         turn = partial(_mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
         return _mirror.mirror_fact(self, fact, turn, second)
@@ -378,21 +384,24 @@ def _make_candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
         "crop:" + ",".join(map(str, crop.rect)),
         round_as_printed(compute_parameter(crop.camera, ask), ask),
         show={"rect": list(crop.rect), "size": list(size)},
-        evidence={"zoom": crop.zoom, **{name: compute_parameter(crop.camera, name) for name in ASK_AXIS}},
+        evidence=CropEvidence(
+            zoom=crop.zoom, **{name: compute_parameter(crop.camera, name) for name in ASK_AXIS}
+        ).write(),
     )
 
 
 def _mirror_candidate(member: Candidate, ask: str, base_width: int, out_width: int) -> Candidate:
-    value, show, evidence = member.value, dict(member.show), dict(member.evidence)
-    if "cx" in evidence:
-        evidence["cx"] = out_width - 1 - float(evidence["cx"])
+    value, show, camera = member.value, dict(member.show), CropEvidence.given(member)
+    if camera is not None and camera.cx is not None:
+        camera = camera.with_fields(cx=out_width - 1 - camera.cx)
     if ask == "cx":
         # A computed decoy has no camera, and its whole pixels stay whole.
-        value = round_as_printed(evidence.get("cx", out_width - 1 - float(value[0])), ask)
+        exact = None if camera is None else camera.cx
+        value = round_as_printed(out_width - 1 - float(value[0]) if exact is None else exact, ask)
     if "rect" in show:
         (x0, y0, width, height), _ = read_shown_crop(show)
         show["rect"] = [base_width - x0 - width, y0, width, height]
-    return replace(member, value=value, show=show, evidence=evidence)
+    return replace(member, value=value, show=show, evidence={} if camera is None else camera.write())
 
 
 def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:

@@ -33,6 +33,7 @@ from vgbench_gen.tasks._regions import (
     mirror_region,
 )
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
+from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots, number_texts
 from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
@@ -59,6 +60,13 @@ class _Sets:
     weight: FloatArray
 
 
+class SetsEvidence(FactEvidence):
+    """What is kept of a fact besides its regions."""
+
+    sets: list[list[int]]
+    """Sets of wrong options of which one is asked: places of the candidates."""
+
+
 @tasks.register("relative_depth")
 class RelativeDepth(Task):
     """See the module."""
@@ -73,6 +81,8 @@ class RelativeDepth(Task):
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
     counterpart_kind = "mirror"
     checks = (check_regions,)
+    fact_evidence = SetsEvidence
+    candidate_evidence = RegionEvidence
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
 
@@ -179,7 +189,7 @@ class RelativeDepth(Task):
             )
             for region in members
         ]
-        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence={"sets": told})
+        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence=SetsEvidence(sets=told))
         fact = add_margins(fact, f"{frame.id}/{ask}/{_make_key(truth)}", {"order": min(margins)})
         return fact, truth
 
@@ -247,7 +257,8 @@ class RelativeDepth(Task):
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """One of the fact's sets."""
-        decoys = fact.evidence["sets"][int(rng.integers(len(fact.evidence["sets"])))]
+        sets = SetsEvidence.of(fact).sets
+        decoys = sets[int(rng.integers(len(sets)))]
         return [fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
