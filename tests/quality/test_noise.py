@@ -161,7 +161,8 @@ def test_neighbours_in_depth_change_places(room: Room) -> None:
 def test_claims_and_open_answers_are_judged_by_their_tolerance(room: Room) -> None:
     task = tasks["metric_depth"].with_gates(gates(depth_m=0.02, draws=MANY))
     fact = room.facts["metric_depth"][0]
-    fact = replace(fact, candidates=(Candidate("truth", np.array([1.0]), evidence={"mean_m": 1.0}),), truth=0)
+    measured = {"mean_m": 1.0, "quantiles_m": [1.0] * 7, "valid": 1.0, "blocks": [[1.0, 9]] * 16}
+    fact = replace(fact, candidates=(Candidate("truth", np.array([1.0]), evidence=measured),), truth=0)
 
     def claims(true: float, false: float) -> float:
         return measure_kept_share(fact, "group", "judgment", task, claims=(np.array([true]), np.array([false])))

@@ -17,13 +17,8 @@ from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.report import gallery_plots, site
 from vgbench_gen.report.gallery import CHUNK, make_gallery
-from vgbench_gen.report.gallery_scenes import (
-    DrawnObject,
-    SceneNotes,
-    draw_from_above,
-    find_up_direction,
-    make_natural_key,
-)
+from vgbench_gen.report.gallery_scenes import SceneNotes, draw_from_above, find_up_direction, make_natural_key
+from vgbench_gen.tasks.presentation import WorldBox
 
 _ENTRY = re.compile(r"\(self\.VGBENCH_GALLERY=self\.VGBENCH_GALLERY\|\|\[\]\)\.push\((\[.*\])\);\n")
 
@@ -234,7 +229,7 @@ def test_the_plan_is_not_mirrored() -> None:
     notes = SceneNotes("s", "a")
     notes.poses = {"1": looking(0, 10, (0, 0, 1)), "2": looking(90, 10, (2, 0, 1)), "10": looking(180, 10, (2, 1, 1))}
     box = np.array([[x, y, z] for x in (3, 4) for y in (0, 1) for z in (0, 2)], dtype=np.float64)
-    notes.objects = {"o": DrawnObject("chair", box)}
+    notes.objects = {"o": WorldBox("o", "chair", box)}
     plan = draw_from_above(notes)
     assert plan is not None
     assert [c["frame"] for c in plan["cameras"]] == ["1", "2", "10"]

@@ -25,6 +25,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
+from vgbench_gen.tasks.row_evidence import RowEvidence, read_side
 
 Where = Literal["pool", "release", "set", "solvers"]
 # What is asked of the questions of one task and form, with a seed; and of the whole set, with other sets.
@@ -244,9 +245,9 @@ def check_rows(job: ItemJob) -> ItemChecks:
         if item.id in job.drawn:
             found.problems += _find_pixel_problems(item, images, MediaStore(Path(job.media)))
         try:
-            if not item.evidence.get("side"):  # its other half speaks for both; poses may be mirrored
+            if not read_side(item):  # its other half speaks for both; poses may be mirrored
                 found.sights.append(describe_appearance(item, images))
-        except (LookupError, TypeError, ValueError, AttributeError):
+        except (VGBenchError, LookupError, TypeError, ValueError, AttributeError):
             continue  # a row that cannot be read back is a problem that `verify_item` named
     return found
 
@@ -254,7 +255,10 @@ def check_rows(job: ItemJob) -> ItemChecks:
 def _find_pixel_problems(item: Item, images: Sequence[bytes], media: MediaStore) -> list[Problem]:
     """Pictures that do not show what the evidence says they show."""
     found = []
-    for k, (record, data) in enumerate(zip(item.evidence["pictures"], images, strict=False)):
+    row = RowEvidence.found(item)
+    if row is None:
+        return []  # what `verify_item` named
+    for k, (record, data) in enumerate(zip(row.pictures, images, strict=False)):
         try:
             drawn = pictures.render(Picture.from_json(record), media)
             if drawn == data:

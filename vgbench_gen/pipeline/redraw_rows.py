@@ -39,7 +39,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import Row, item_row, read_item
 from vgbench_gen.store.shards import read_columns
 from vgbench_gen.tasks.base import Task, tasks
-from vgbench_gen.tasks.row_evidence import rebuild_fact
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 from vgbench_gen.text.render import phrasings
 
 CHOICE: QuestionType = "multi-choice"
@@ -141,7 +141,7 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
 
 def fact_key(item: Item) -> str:
     """Key of the fact behind a row."""
-    return str(item.evidence.get("key"))
+    return RowEvidence.of(item).key
 
 
 def find_facts(shard: Path, keys: frozenset[tuple[str, str]]) -> Mapping[tuple[str, str], Fact]:
@@ -240,7 +240,7 @@ def plan_of_row(item: Item, letter: int, options: PackedOptions | None = None) -
         options=options,
         difficulty=item.difficulty,
         letter=letter,
-        side=str(item.evidence["side"]),
+        side=RowEvidence.of(item).side,
         paired=bool(item.pair_id),
     )
 
@@ -269,10 +269,7 @@ class _KeptPictures:
 
 def _picture_names(item: Item) -> dict[str, str]:
     """The pictures that a row shows, by what they show, with the names of their files."""
-    return {
-        Picture.from_json(record).key(): name
-        for record, name in zip(item.evidence["pictures"], item.images, strict=True)
-    }
+    return {picture.key(): name for picture, name in zip(RowEvidence.of(item).shown(), item.images, strict=True)}
 
 
 def _keep_words(item: Item, task: Task, recipe: Recipe) -> FillWords:

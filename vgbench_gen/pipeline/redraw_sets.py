@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
@@ -25,6 +22,7 @@ from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, redraw_o
 from vgbench_gen.pipeline.redraw_words import REWORDED
 from vgbench_gen.store.schema import Row
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import RowEvidence
 
 REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answered
 ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
@@ -187,7 +185,7 @@ def deal_row_letters(rows: Sequence[Row], seed: int, only: Container[str] | None
     for k in places:
         row = rows[k]
         # A question that is asked from one side alone has none, and reading all evidence takes seconds.
-        side = str(json.loads(row["evidence"]).get("side", "")) if row["pair_id"] else ""
+        side = RowEvidence.of_row(row).side if row["pair_id"] else ""
         plans.append(
             QuestionPlan(
                 row["task"], row["source"], row["split"], row["scene_id"], row["group_id"], CHOICE, side=side
@@ -211,8 +209,8 @@ def _give_way(asked: Sequence[Redraw], rows: Sequence[Row], found: dict[str, Red
 
 def _digest_rows(question: Redraw, rows: Sequence[Row]) -> list[str]:
     task = tasks[question.task]
-    options = (json.loads(rows[k]["evidence"])["options"] for k in question.places)
-    return [digest_values([np.asarray(o["value"], dtype=np.float64) for o in members], task) for members in options]
+    options = (RowEvidence.of_row(rows[k]).options for k in question.places)
+    return [digest_values([option.value for option in members], task) for members in options]
 
 
 def list_redraws(rows: Sequence[Row], facts: Path, settings: RedrawSettings) -> list[Redraw]:
@@ -232,7 +230,7 @@ def list_redraws(rows: Sequence[Row], facts: Path, settings: RedrawSettings) -> 
             strategy=strategy[name],
             shard=shard_path(facts.parent, facts.name, first["source"], first["scene_id"]),
             places=tuple(members),
-            key=str(json.loads(first["evidence"]).get("key")) if strategy[name] == "llm" else "",
+            key=RowEvidence.of_row(first).key if strategy[name] == "llm" else "",
         )
         for first, (name, members) in zip(firsts, places.items(), strict=True)
     ]

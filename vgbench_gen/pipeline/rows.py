@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, Question
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import SCHEMA_VERSION
 from vgbench_gen.tasks.presentation import Claim
+from vgbench_gen.tasks.row_evidence import CandidateRecord, ClaimRecord, NoiseRecord, RowEvidence
 from vgbench_gen.text.bank import ITEM_MARK
 
 BENCHMARK = "VGBench"
@@ -42,7 +43,7 @@ def question_rows(
     # Neither half always comes first: a reader of rows in order would learn the rule.
     if len(texts) > 1 and rng_for(settings.words_seed, "twin_order", made.plan.group_id).random() < 0.5:
         texts.reverse()
-    noise = {"noise": _noise_record(made)} if with_noise else {}
+    noise = _make_noise_record(made) if with_noise else None
     return [_row(made, text, settings, pictures, noise) for text in texts]
 
 
@@ -51,7 +52,7 @@ def _row(
     text: AnswerableText,
     settings: QuestionSettings,
     pictures: PictureNamer,
-    noise: Mapping[str, Any],
+    noise: NoiseRecord | None,
 ) -> Item:
     plan, fact, task, words = made.plan, made.fact, made.task, text.wording
     form, truth = plan.question_type, fact.truth_candidate
@@ -90,7 +91,7 @@ def _row(
         images=images,
         convention=task.convention,
         distractors=_distractors(made.options) if made.options is not None else (),
-        evidence={**_row_evidence(made, text, frame_ids), **noise},
+        evidence=_make_evidence(made, text, frame_ids).with_fields(noise=noise).write(),
         template_id=words.template_id,
         paraphrase=words.paraphrase,
         strategy=strategy,
@@ -101,26 +102,25 @@ def _row(
     )
 
 
-def _row_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence[str]) -> dict[str, Any]:
+def _make_evidence(made: MadeQuestion, text: AnswerableText, frame_ids: Sequence[str]) -> RowEvidence:
     """What a reader needs to reach the answer again, from the row alone."""
-    fact, truth = made.fact, made.fact.truth_candidate
-    evidence = {
-        "ask": fact.ask,
-        "side": made.plan.side,
-        "key": fact.key,
-        "frame_ids": list(fact.frame_ids),
-        "fact": fact.evidence,
-        "truth": candidate_record(truth),
-        "second_value": np.asarray(fact.second_value).tolist(),
-        "margin": fact.margin,
-        "options": [candidate_record(truth)],
-        **_shown_evidence(made, frame_ids),
-    }
-    if text.claim is not None and text.other_claim is not None:
-        # The noise test weighs both claims, and each row must be able to repeat it.
-        evidence["claim"] = claim_record(text.claim, text is made.texts[0], fact)
-        evidence["twin_value"] = text.other_claim.value.tolist()
-    return evidence
+    fact, truth = made.fact, CandidateRecord.make(made.fact.truth_candidate)
+    evidence = RowEvidence(
+        ask=fact.ask,
+        side=made.plan.side,
+        key=fact.key,
+        frame_ids=list(fact.frame_ids),
+        fact=dict(fact.evidence),
+        truth=truth,
+        second_value=np.asarray(fact.second_value),
+        margin=fact.margin,
+        **({"options": [truth]} | _show_evidence(made, frame_ids)),
+    )
+    if text.claim is None or text.other_claim is None:
+        return evidence
+    # The noise test weighs both claims, and each row must be able to repeat it.
+    claim = _make_claim_record(text.claim, text is made.texts[0], fact)
+    return evidence.with_fields(claim=claim, twin_value=text.other_claim.value)
 
 
 def row_with_options(
@@ -151,7 +151,9 @@ def row_with_options(
         images=tuple(pictures.name(picture) for picture in made.pictures),
         frame_ids=frame_ids,
         distractors=_distractors(options),
-        evidence={**item.evidence, **_shown_evidence(made, frame_ids), "noise": _noise_record(made)},
+        evidence=RowEvidence.of(item)
+        .with_fields(**_show_evidence(made, frame_ids), noise=_make_noise_record(made))
+        .write(),
         strategy=strategy,
         distractor_seed=seed,
         difficulty=difficulty,
@@ -179,8 +181,8 @@ def row_with_words(item: Item, question: str, context: str, model: str, language
     )
 
 
-def _shown_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, Any]:
-    """The part of a row's evidence that depends on its options."""
+def _show_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, Any]:
+    """The fields of a row's evidence that depend on its options."""
     fact = made.fact
     found: dict[str, Any] = {
         "pictures": [picture.to_json() for picture in made.pictures],
@@ -188,12 +190,12 @@ def _shown_evidence(made: MadeQuestion, frame_ids: Sequence[str]) -> dict[str, A
         "bases": {frame_id: fact.pictures[frame_id] for frame_id in frame_ids},
     }
     if made.options is not None:
-        found["options"] = [candidate_record(option) for option in made.options.options]
+        found["options"] = [CandidateRecord.make(option) for option in made.options.options]
     return found
 
 
-def _noise_record(made: MadeQuestion) -> dict[str, Any]:
-    return {"kept": made.measure_noise(), "draws": made.task.gates.noise.draws}
+def _make_noise_record(made: MadeQuestion) -> NoiseRecord:
+    return NoiseRecord(kept=made.measure_noise(), draws=made.task.gates.noise.draws)
 
 
 def _identity(made: MadeQuestion, text: AnswerableText, strategy: str, seed: int) -> tuple[str, ...]:
@@ -226,19 +228,6 @@ def frames_shown(fact: Fact, pictures: Sequence[Picture]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(frame_of[picture.base] for picture in pictures))
 
 
-def candidate_record(candidate: Candidate) -> dict[str, Any]:
-    """A candidate as evidence; `candidate_from_record` in `quality.verify` is its inverse."""
-    return {
-        "key": candidate.key,
-        "value": candidate.value.tolist(),
-        "frame_ids": list(candidate.frame_ids),
-        "show": dict(candidate.show),
-        "evidence": dict(candidate.evidence),
-    }
-
-
-def claim_record(claim: Claim, holds: bool, fact: Fact) -> dict[str, Any]:
-    """A claim as evidence: a candidate of the pool with the claimed value, where it is about one."""
+def _make_claim_record(claim: Claim, holds: bool, fact: Fact) -> ClaimRecord:
     about = next((c for c in fact.candidates if c.key == claim.key), Candidate(claim.key, claim.value))
-    record = candidate_record(replace(about, value=claim.value))
-    return record | {"holds": holds, "separation": claim.separation}
+    return ClaimRecord.make(replace(about, value=claim.value), holds=holds, separation=claim.separation)

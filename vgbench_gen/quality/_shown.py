@@ -12,6 +12,7 @@ from vgbench_gen.core.types import Candidate, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import lint, numbers
 from vgbench_gen.text.bank import find_origin
 from vgbench_gen.text.render import phrasings, word
@@ -42,8 +43,8 @@ def mark_problems(item: Item) -> list[str]:
     """Drawn regions and points whose coordinates do not stand in the text."""
     text = f"{item.question}\n{item.context}"
     problems = []
-    for picture in item.evidence["pictures"]:
-        for op in picture["ops"]:
+    for picture in RowEvidence.of(item).shown():
+        for op in picture.ops:
             if op["op"] not in ("region", "point"):
                 continue
             where = numbers.rect(op["rect"]) if op["op"] == "region" else numbers.point(op["uv"])
@@ -54,16 +55,15 @@ def mark_problems(item: Item) -> list[str]:
 
 def find_image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
     """Images that are not those that the evidence describes."""
-    shown = [Picture.from_json(record) for record in item.evidence["pictures"]]
+    row = RowEvidence.of(item)
+    shown = row.shown()
     if len(images) != len(item.images) or len(shown) != len(item.images):
         return [f"{len(item.images)} named, {len(images)} stored, {len(shown)} in the evidence"]
     problems = []
-    frame_of = {name: frame_id for frame_id, name in item.evidence["bases"].items()}
     for name, data, picture in zip(item.images, images, shown, strict=True):
         if digest_bytes(data) != name.partition(".")[0]:
             problems.append(f"{name} holds other bytes")
-        camera = item.evidence["cameras"][frame_of[picture.base]]
-        expected = pictures.size(picture, (camera["width"], camera["height"]))
+        expected = pictures.size(picture, row.base_size(picture.base))
         if pictures.image_size(data, name) != expected:
             problems.append(f"{name} is {pictures.image_size(data, name)}, the evidence says {expected}")
     return problems
@@ -71,9 +71,8 @@ def find_image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
 
 def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
     """Why the text is not about the claimed value, or ""."""
-    marks = [
-        op for picture in item.evidence["pictures"] for op in picture["ops"] if op["op"] == "point" and op["label"]
-    ]
+    shown = RowEvidence.of(item).shown()
+    marks = [op for picture in shown for op in picture.ops if op["op"] == "point" and op["label"]]
     if marks:
         # Points are claimed by number: the number that the question names must mark the claimed pixel.
         right = {op["label"] for op in marks if _place(op) == claimed.value.ravel().tolist()}
@@ -107,7 +106,7 @@ def is_shown(thing: tuple[str, int], option: Candidate, item: Item, pictures: Se
         return False
     picture = pictures[n - 1]
     if option.frame_ids:
-        return bool(picture.base == item.evidence["bases"].get(option.frame_ids[0]))
+        return bool(picture.base == RowEvidence.of(item).bases.get(option.frame_ids[0]))
     return any(op.get("H") == option.show.get("H") for op in picture.ops if op["op"] == "warp")
 
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from vgbench_gen.core.types import Fact, Item
 from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Problems, Task
+from vgbench_gen.tasks.row_evidence import RowEvidence
 
 
 def find_consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
@@ -42,13 +41,12 @@ def find_consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
 
 def _place_problems(item: Item) -> Problems:
     """Regions and points that are drawn lie inside the image as it is at that step, crops inside the one before."""
-    frame_of = {name: frame_id for frame_id, name in item.evidence["bases"].items()}
+    row = RowEvidence.of(item)
     found: Problems = []
-    for record in item.evidence["pictures"]:
-        picture = Picture.from_json(record)
-        camera = item.evidence["cameras"][frame_of[picture.base]]
+    for picture in row.shown():
+        base_size = row.base_size(picture.base)
         for k, op in enumerate(picture.ops):
-            width, height = pictures.size(Picture(picture.base, picture.ops[:k]), (camera["width"], camera["height"]))
+            width, height = pictures.size(Picture(picture.base, picture.ops[:k]), base_size)
             corners = _find_extent(op)
             if corners is None:
                 continue
@@ -80,8 +78,10 @@ def _find_tolerance_problems(item: Item, fact: Fact, task: Task) -> Problems:
         for words in task.tolerance_words(item.ask, item.tolerance)
         if words not in text
     ]
-    claim = item.evidence["claim"]
-    errors = task.claim_errors(fact.truth_candidate.value[None], np.array(claim["value"], dtype=np.float64), fact)
-    if errors is not None and (float(errors[0]) <= 1) != claim["holds"]:
-        found.append(("tolerance", f"the claim is off by {float(errors[0]):.2f} of it, marked holds={claim['holds']}"))
+    claim = RowEvidence.of(item).claim
+    if claim is None:
+        return found
+    errors = task.claim_errors(fact.truth_candidate.value[None], claim.value, fact)
+    if errors is not None and (float(errors[0]) <= 1) != claim.holds:
+        found.append(("tolerance", f"the claim is off by {float(errors[0]):.2f} of it, marked holds={claim.holds}"))
     return found

@@ -122,18 +122,19 @@ def _list_words(item: Item) -> list[str]:
 
 
 def _list_numbers(item: Item) -> list[str]:
+    row = RowEvidence.of(item)
     lines = [
-        f"first route:  {_format_numbers(item.evidence['truth']['value'])} {item.unit}",
-        f"second route: {_format_numbers(item.evidence['second_value'])} {item.unit}",
+        f"first route:  {_format_numbers(row.truth.value)} {item.unit}",
+        f"second route: {_format_numbers(row.second_value)} {item.unit}",
     ]
-    if "claim" in item.evidence:
-        claim = item.evidence["claim"]
-        lines.append(f"claim: {_format_numbers(claim['value'])}, {claim['separation']:.2f} margins from the truth")
+    if row.claim is not None:
+        told = f"{row.claim.separation:.2f} margins from the truth"
+        lines.append(f"claim: {_format_numbers(row.claim.value)}, {told}")
     for distractor in item.distractors:
         lines.append(f"decoy {distractor.key or '(computed)'}: {distractor.separation:.2f} margins from the truth")
-    margins = item.evidence["fact"].get("margins", {})
-    lines.append("margins over required: " + ", ".join(f"{name} {value:g}" for name, value in sorted(margins.items())))
-    paired = f" · pair {item.pair_id} {item.evidence['side']}".rstrip() if item.pair_id else ""
+    margins = sorted(row.margins.items())
+    lines.append("margins over required: " + ", ".join(f"{name} {value:g}" for name, value in margins))
+    paired = f" · pair {item.pair_id} {row.side}".rstrip() if item.pair_id else ""
     lines.append(
         f"{item.source} {item.scene_id} frames {', '.join(item.frame_ids)} · {item.task} {item.ask} · "
         f"{item.difficulty} · {item.id}{paired}"

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Item, QuestionType
 from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.row_evidence import RowEvidence
 
 
 def measure_kept_share(
@@ -79,13 +78,12 @@ def measure_item_share(item: Item, fact: Fact, task: Task) -> float | None:
     if item.question_type != "judgment":
         options = fact.candidates if item.question_type == "multi-choice" else ()
         return measure_kept_share(fact, item.group_id, item.question_type, task, options, fact.truth)
-    claim = item.evidence["claim"]
+    row = RowEvidence.of(item)
     # Rows from before the test: a false claim is then compared with the truth as printed, a true one with nothing.
-    if "twin_value" not in item.evidence and claim["holds"]:
+    if row.claim is None or (row.twin_value is None and row.claim.holds):
         return None
-    other = item.evidence.get("twin_value", fact.truth_candidate.value)
-    both = np.asarray(claim["value"], dtype=np.float64), np.asarray(other, dtype=np.float64)
-    return measure_kept_share(fact, item.group_id, "judgment", task, claims=both if claim["holds"] else both[::-1])
+    both = row.claim.value, fact.truth_candidate.value if row.twin_value is None else row.twin_value
+    return measure_kept_share(fact, item.group_id, "judgment", task, claims=both if row.claim.holds else both[::-1])
 
 
 def find_noise_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]]:
@@ -95,10 +93,10 @@ def find_noise_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, s
     if share is None:
         return []
     found = []
-    stored = item.evidence.get("noise")
+    stored = RowEvidence.of(item).noise
     # A draw on the edge may fall otherwise on another machine.
-    if stored is not None and (stored["draws"] != gates.draws or abs(stored["kept"] - share) > 1.5 / gates.draws):
-        found.append(("noise", f"the row says {stored['kept']} of {stored['draws']} draws, {share} of {gates.draws}"))
+    if stored is not None and (stored.draws != gates.draws or abs(stored.kept - share) > 1.5 / gates.draws):
+        found.append(("noise", f"the row says {stored.kept} of {stored.draws} draws, {share} of {gates.draws}"))
     if share < gates.kept_min and item.difficulty != "stress":
         found.append(("noise", f"the answer stays in {share} of the draws; {gates.kept_min} are needed"))
     return found

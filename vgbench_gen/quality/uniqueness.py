@@ -16,7 +16,7 @@ from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.verify import read_stored_poses
-from vgbench_gen.tasks.row_evidence import rebuild_fact
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
 PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner
@@ -76,15 +76,13 @@ def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:
     """How an item looks to `find_near_duplicates`.
 
     Raises:
-        KeyError, TypeError, ValueError: its evidence is damaged.
+        DatasetError, KeyError: its evidence is damaged.
     """
-    evidence = item.evidence
-    truth = evidence["truth"]
-    frames = tuple(sorted({*evidence["frame_ids"], *truth["frame_ids"]}))
-    frame_of = {name: frame_id for frame_id, name in evidence["bases"].items()}
+    row = RowEvidence.of(item)
+    frames = tuple(sorted({*row.frame_ids, *row.truth.frame_ids}))
     hashes: dict[str, int] = {}
-    for picture, data in zip(evidence["pictures"], images, strict=False):
-        frame_id = frame_of[picture["base"]]
+    for picture, data in zip(row.shown(), images, strict=False):
+        frame_id = row.frame_of(picture.base)
         if frame_id in frames and frame_id not in hashes:
             found = hash_picture(data)
             if found is not None:
@@ -99,9 +97,9 @@ def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:
         frames,
         read_stored_poses(rebuild_fact(item)),
         hashes,
-        str(truth["key"]),
+        row.truth.key,
         item.answer_value,
-        bool(truth["frame_ids"]),
+        bool(row.truth.frame_ids),
     )
 
 

@@ -26,7 +26,7 @@ from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
-from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
+from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import word
 
@@ -115,7 +115,7 @@ def verify_set(items: Iterable[Item], chosen: bool = False) -> list[Problem]:
         seen.add(item.id)
         if item.question_type == "judgment":
             twins[item.twin_id].append(item)
-        if item.pair_id or item.evidence.get("side"):
+        if item.pair_id or read_side(item):
             pairs[item.pair_id].append(item)
     yes, no = word("answer.yes"), word("answer.no")
     if chosen:
@@ -137,11 +137,11 @@ def verify_set(items: Iterable[Item], chosen: bool = False) -> list[Problem]:
 
 def _pair_problem(pair_id: str, members: Sequence[Item]) -> str:
     """Why these items are not one truth from two sides, or ""."""
-    sides = sorted(str(member.evidence.get("side", "")) for member in members)
+    sides = sorted(read_side(member) for member in members)
     shared = {(member.task, member.group_id, member.question_type) for member in members}
     if not pair_id or len(shared) != 1 or sides != ["", tasks[members[0].task].counterpart_kind]:
         return f"pair {pair_id!r} has sides {sides}, {len(shared)} groups or forms"
-    first, second = sorted(members, key=lambda member: str(member.evidence.get("side", "")))
+    first, second = sorted(members, key=lambda member: read_side(member))
     try:
         back, fact = tasks[second.task].counterpart(rebuild_fact(second)), rebuild_fact(first)
         if back is None:
@@ -194,7 +194,7 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> li
     try:
         task, asked = tasks[item.task].with_gates(view.gates), rebuild_fact(item)
         # The way back is measured between the same pixels, by the second route in its own direction.
-        fact = task.counterpart(asked) if item.evidence.get("side", "") not in ("", "back") else asked
+        fact = task.counterpart(asked) if read_side(item) not in ("", "back") else asked
         if fact is None:
             raise ValueError("the item cannot be turned back to what the scan shows")
         poses = read_stored_poses(fact)

@@ -12,6 +12,7 @@ import numpy as np
 
 from vgbench_gen.core.types import LETTERS, QUESTION_TYPES, FloatArray, Item
 from vgbench_gen.report.gallery_rows import UNREADABLE
+from vgbench_gen.tasks.row_evidence import RowEvidence
 
 BINS = 14
 _RANK_ASKED = ("deepest", "nearest")  # these ask for the rank itself
@@ -48,8 +49,8 @@ class Tallies:
             self.values[item.task, item.ask, what, unit or item.unit].append(value)
             if item.question_type == "multi-choice" and item.ask not in _RANK_ASKED:
                 options = [
-                    read_single_number(np.ravel(o["value"]).tolist(), item.answer_shape)[2]
-                    for o in item.evidence["options"]
+                    read_single_number(option.value.ravel().tolist(), item.answer_shape)[2]
+                    for option in RowEvidence.of(item).options
                 ]
                 truth = LETTERS.index(item.answer)
                 if len(options) == len(LETTERS) and len(set(options)) == len(options):

@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.report.site import replace_non_finite
-from vgbench_gen.store.pictures import Picture, size
+from vgbench_gen.store.pictures import size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
@@ -63,11 +63,9 @@ def read_sizes(item: Item) -> list[list[int] | None]:
     """[width, height] of every image in pixels as far as the evidence tells."""
     found: list[list[int] | None] = [None] * len(item.images)
     try:
-        frames = {base: frame for frame, base in item.evidence["bases"].items()}
-        for k, record in enumerate(item.evidence["pictures"][: len(found)]):
-            picture = Picture.from_json(record)
-            camera = item.evidence["cameras"][frames[picture.base]]
-            width, height = size(picture, (int(camera["width"]), int(camera["height"])))
+        row = RowEvidence.of(item)
+        for k, picture in enumerate(row.shown()[: len(found)]):
+            width, height = size(picture, row.base_size(picture.base))
             if 0 < width < 32768 and 0 < height < 32768:
                 found[k] = [width, height]
     except UNREADABLE:
@@ -100,26 +98,26 @@ def _is_drawable(mark: Mark) -> bool:
 
 
 def _list_numbers(item: Item) -> list[tuple[str, str]]:
-    evidence = _read_mapping(item.evidence)
+    row = RowEvidence.found(item)
     unit = f" {item.unit}" if item.unit else ""
     found = [
         ("Answer value", spelled(_reshape_answer(item)) + unit),
-        ("Second route", spelled(evidence["second_value"]) + unit if "second_value" in evidence else ""),
+        ("Second route", "" if row is None else spelled(row.second_value.tolist()) + unit),
         ("Tolerance", f"{item.tolerance:g}" if item.tolerance else ""),
-        ("Smallest margin", f"{evidence['margin']:g}" if isinstance(evidence.get("margin"), int | float) else ""),
+        ("Smallest margin", "" if row is None else f"{row.margin:g}"),
     ]
-    claim = evidence.get("claim")
-    if isinstance(claim, Mapping):
-        found.append(("Claimed value", spelled(claim.get("value", [])) + unit))
-        found.append(("Claim holds", "yes" if claim.get("holds") else "no"))
-        found.append(("Claim's separation over margin", _format_plain(claim.get("separation", ""))))
-    behind = _read_mapping(_read_mapping(evidence.get("truth")).get("evidence"))
-    found += [(f"Truth: {key}", _format_plain(value)) for key, value in behind.items() if not _is_heavy(value)]
-    for place in (evidence, _read_mapping(evidence.get("fact"))):
-        noise = [(key, value) for key, value in place.items() if "noise" in str(key)]
-        found += [(str(key).replace("_", " ").capitalize(), _format_plain(value)) for key, value in noise]
-    for frame, camera in _read_mapping(evidence.get("cameras")).items():
-        found.append((f"K of frame {frame}", _describe_camera(camera)))
+    if row is None:
+        return found
+    if row.claim is not None:
+        found.append(("Claimed value", spelled(row.claim.value.tolist()) + unit))
+        found.append(("Claim holds", "yes" if row.claim.holds else "no"))
+        found.append(("Claim's separation over margin", _format_plain(row.claim.separation)))
+    found += [
+        (f"Truth: {key}", _format_plain(value)) for key, value in row.truth.evidence.items() if not _is_heavy(value)
+    ]
+    if row.noise is not None:
+        found.append(("Noise", _format_plain(row.noise.write())))
+    found += [(f"K of frame {frame}", _describe_camera(camera)) for frame, camera in row.cameras.items()]
     return found
 
 
@@ -148,9 +146,8 @@ def _list_provenance(item: Item) -> list[tuple[str, str]]:
 
 
 def _list_margins(item: Item) -> list[list[Any]]:
-    fact = _read_mapping(_read_mapping(item.evidence).get("fact"))
-    found = _read_mapping(fact.get("margins"))
-    return [[str(name), float(value)] for name, value in sorted(found.items()) if isinstance(value, int | float)]
+    row = RowEvidence.found(item)
+    return [] if row is None else [[name, value] for name, value in sorted(row.margins.items())]
 
 
 def _list_decoys(item: Item) -> list[list[Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,11 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
-from vgbench_gen.geometry.poses import transform
 from vgbench_gen.quality.verify import read_stored_poses
 from vgbench_gen.report.gallery_rows import UNREADABLE
-from vgbench_gen.tasks.row_evidence import rebuild_fact
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.presentation import WorldBox
+from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 SNAP_DEG = 15.0  # an axis of the world within this of what the cameras say is taken for up
 TURNED = 0.2  # views turn enough where the second spread of their x axes (unit vectors) is above this
@@ -24,14 +25,6 @@ FAR_M = 1e5  # nothing that was scanned lies farther out; NaN fails the comparis
 WIDTH = 640.0
 _NUMBER = re.compile(r"([0-9]{1,18})")
 _MARGIN = 40.0
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnObject:
-    """An object that a question is about. corners_m: (8, 3) world frame, metres."""
-
-    label: str
-    corners_m: FloatArray
 
 
 @dataclass
@@ -48,45 +41,30 @@ class SceneNotes:
     items: list[tuple[int, str, str, str]] = field(default_factory=list)
     frames: dict[str, tuple[str, str, int]] = field(default_factory=dict)
     poses: dict[str, FloatArray] = field(default_factory=dict)
-    objects: dict[str, DrawnObject] = field(default_factory=dict)
+    objects: dict[str, WorldBox] = field(default_factory=dict)
 
     def add(self, row: int, item: Item, addresses: Sequence[str]) -> None:
         """Note what one more item shows; a damaged row adds only itself."""
         self.items.append((row, item.id, item.task, item.question_type))
         self.licence = self.licence or item.licence
         try:
-            pictures = item.evidence["pictures"]
-            frames = {base: str(frame) for frame, base in item.evidence["bases"].items()}
+            told = RowEvidence.of(item)
+            pictures, fact = told.shown(), rebuild_fact(item)
             for address, picture in zip(addresses, pictures, strict=True):
-                drawn = len(picture["ops"])
-                frame = frames[picture["base"]]
+                drawn = len(picture.ops)
+                frame = told.frame_of(picture.base)
                 if address and (frame not in self.frames or drawn < self.frames[frame][2]):
                     self.frames[frame] = (address, item.id, drawn)
-            if any(op["op"] == "mirror" for picture in pictures for op in picture["ops"]):
+            if any(op["op"] == "mirror" for picture in pictures for op in picture.ops):
                 return  # poses and boxes of a mirrored question are those of a mirrored room
-            for frame, pose in read_stored_poses(rebuild_fact(item)).items():
+            for frame, pose in read_stored_poses(fact).items():
                 if np.abs(pose).max() < FAR_M:
                     self.poses.setdefault(frame, pose)
-            self._add_objects(item)
+            for box in tasks[item.task].world_boxes(fact):
+                if np.abs(box.corners_m).max() < FAR_M:
+                    self.objects.setdefault(box.instance_id, box)
         except UNREADABLE:
             return
-
-    def _add_objects(self, item: Item) -> None:
-        poses = item.evidence["fact"].get("world_from_camera", {})
-        behind = item.evidence["truth"]["evidence"]
-        for record in (behind, behind.get("a"), behind.get("b")):
-            if not isinstance(record, Mapping) or "instance_id" not in record:
-                continue
-            if "world_corners_m" in record:
-                corners = np.asarray(record["world_corners_m"], dtype=np.float64)
-            elif len(poses) == 1:
-                pose = np.asarray(next(iter(poses.values())), dtype=np.float64).reshape(4, 4)
-                corners = transform(pose, np.asarray(record["corners_m"], dtype=np.float64))
-            else:
-                continue
-            if corners.shape == (8, 3) and np.abs(corners).max() < FAR_M:
-                found = DrawnObject(str(record.get("label", "")), corners)
-                self.objects.setdefault(str(record["instance_id"]), found)
 
     def list_tasks(self) -> list[tuple[str, int]]:
         """(task, items), most first."""

@@ -24,7 +24,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
-from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving import ImageRule, NoSolver, Solver
 from vgbench_gen.text.render import bring_task_file
@@ -274,6 +274,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
             row: what the row keeps besides: pictures and claim.
         """
         return [[] for _ in row.pictures]
+
+    def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
+        """Boxes of the objects that a fact, as read back from a row, is about; none where it is about none."""
+        return ()
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The same truth asked from the other side, or None where there is no such question.

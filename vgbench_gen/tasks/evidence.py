@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, Str
 from pydantic_core import CoreSchema, core_schema
 
 from vgbench_gen.core.config import describe_problem
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, Item
 from vgbench_gen.geometry import mirror
-from vgbench_gen.store.files import dataset_error
 from vgbench_gen.tasks.records import make_camera_record, read_camera_record
 
 
@@ -100,21 +100,23 @@ class Evidence(BaseModel):
         """
         record = _RECORDS.get(owner)
         if type(record) is not cls:
-            record = _RECORDS[owner] = cls._read(owner)
+            name = owner.id if isinstance(owner, Item) else owner.key
+            record = _RECORDS[owner] = cls.read(owner.evidence, f"{type(owner).__name__.lower()} {name!r}")
         return record
 
     @classmethod
-    def _read(cls, owner: Fact | Candidate | Item) -> Self:
+    def read(cls, stored: Any, whose: str) -> Self:
+        """Inverse of `write`; `whose` is for messages.
+
+        Raises:
+            DatasetError: as for `of`.
+        """
         try:
-            return cls.model_validate(owner.evidence)
+            return cls.model_validate(stored)
         except ValidationError as error:
-            name = owner.id if isinstance(owner, Item) else owner.key
-            raise dataset_error(
-                f"evidence of {type(owner).__name__.lower()} {name!r}",
-                describe_problem(cls, error.errors(include_url=False)[0]),
-                f"the fields of {cls.__module__}.{cls.__name__}",
-                "Take the row as it was published, or build the dataset again.",
-            ) from error
+            problem = describe_problem(cls, error.errors(include_url=False)[0])
+            remedy = "Take the row as it was published, or build the dataset again."
+            raise DatasetError(f"evidence of {whose} ({cls.__name__}): {problem}. {remedy}") from error
 
     @classmethod
     def given(cls, owner: Candidate) -> Self | None:

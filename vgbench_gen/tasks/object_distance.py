@@ -23,6 +23,7 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, Proposal
 from vgbench_gen.geometry import boxes, projection
+from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
@@ -37,7 +38,7 @@ from vgbench_gen.tasks._objects import GatedObject, ObjectEvidence, gate_objects
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
-from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation
+from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
@@ -292,6 +293,11 @@ class ObjectDistance(ScalarTask):
         ]
         uv_px, _ = projection.project(read_camera_record(camera), np.stack(pair.centres_m))
         return [[*drawn, _overlays.draw_span(uv_px, camera, f"{truth.value[0]:.2f} m")]]
+
+    def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
+        """Both objects."""
+        pair, pose = PairEvidence.of(fact.truth_candidate), SidesEvidence.of(fact).poses()[fact.frame_ids[0]]
+        return tuple(WorldBox(o.instance_id, o.label, transform(pose, o.corners_m)) for o in (pair.a, pair.b))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

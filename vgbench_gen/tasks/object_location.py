@@ -38,7 +38,7 @@ from vgbench_gen.tasks._objects import Corners, GatedObject, ObjectEvidence, gat
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
-from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
@@ -331,6 +331,11 @@ class ObjectLocation(Task):
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
         label = f"{BoxEvidence.of(truth).label} {truth.value[:, 2].mean():.2f} m"
         return [_overlays.draw_wireframe(truth.value, camera, label)]
+
+    def world_boxes(self, fact: Fact) -> tuple[WorldBox, ...]:
+        """The object."""
+        seen = BoxEvidence.of(fact.truth_candidate)
+        return (WorldBox(seen.instance_id, seen.label, seen.world_corners_m),)
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """See `Task.choice`."""

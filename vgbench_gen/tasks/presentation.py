@@ -24,6 +24,18 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WorldBox:
+    """The box of an object that a question is about, for plans of a scene."""
+
+    instance_id: str
+    """The object in its scan."""
+    label: str
+    """What the scan calls it."""
+    corners_m: FloatArray
+    """Corners (8, 3) in the world of the scan, metres."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Presentation:
     """Everything a question shows, before words are chosen."""
 

@@ -7,10 +7,11 @@ its own records wrote it (`vgbench_gen.tasks.evidence`).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-import numpy as np
+from pydantic_core import from_json
 
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, Item
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
@@ -33,15 +34,16 @@ class CandidateRecord(Evidence):
         return Candidate(self.key, self.value, tuple(self.frame_ids), self.show, self.evidence)
 
     @classmethod
-    def fields_of(cls, candidate: Candidate) -> dict[str, Any]:
-        """What the record of a candidate holds, field by field."""
-        return {
-            "key": candidate.key,
-            "value": np.asarray(candidate.value),
-            "frame_ids": list(candidate.frame_ids),
-            "show": dict(candidate.show),
-            "evidence": dict(candidate.evidence),
-        }
+    def make(cls, candidate: Candidate, **more: Any) -> Self:
+        """The record of a candidate; `more` are the fields that a subclass adds."""
+        return cls(
+            key=candidate.key,
+            value=candidate.value,
+            frame_ids=list(candidate.frame_ids),
+            show=dict(candidate.show),
+            evidence=dict(candidate.evidence),
+            **more,
+        )
 
 
 class ClaimRecord(CandidateRecord):
@@ -96,17 +98,50 @@ class RowEvidence(Evidence):
     noise: NoiseRecord | None = None
     """What the noise test gave."""
 
+    @classmethod
+    def found(cls, item: Item) -> Self | None:
+        """As `of`; None for a row that was damaged or that another program wrote."""
+        try:
+            return cls.of(item)
+        except DatasetError:
+            return None
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """The evidence of a row as the store has it, with its JSON text."""
+        return cls.read(from_json(row["evidence"]), f"item {row['id']!r}")
+
+    @property
+    def margins(self) -> Mapping[str, float]:
+        """Gate -> value over limit, as the record of every fact has them (`FactEvidence`)."""
+        margins: Mapping[str, float] = self.fact.get("margins", {})
+        return margins
+
     def shown(self) -> list[Picture]:
         """The pictures, in the order shown."""
         return [Picture.from_json(record) for record in self.pictures]
 
-    def camera_of(self, picture: Picture) -> Mapping[str, Any]:
-        """The record of the camera of a picture's base image.
+    def frame_of(self, base: str) -> str:
+        """The frame whose base image has this name in the media store.
 
         Raises:
             KeyError: the row does not know that image.
         """
-        return self.cameras[next(frame for frame, base in self.bases.items() if base == picture.base)]
+        return {name: frame_id for frame_id, name in self.bases.items()}[base]
+
+    def base_size(self, base: str) -> tuple[int, int]:
+        """(width, height) in pixels of a base image.
+
+        Raises:
+            KeyError: the row does not know that image.
+        """
+        camera = self.cameras[self.frame_of(base)]
+        return int(camera["width"]), int(camera["height"])
+
+
+def read_side(item: Item) -> str:
+    """`RowEvidence.side` of a row, without reading the rest; "" for rows of other programs."""
+    return str(item.evidence.get("side", ""))
 
 
 def rebuild_fact(item: Item) -> Fact:

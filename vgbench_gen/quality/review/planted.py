@@ -21,6 +21,7 @@ from vgbench_gen.quality.review.queue import ReviewItem
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, image_size, size
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.render import word
 
 SHARE = 0.05  # of a batch
@@ -130,15 +131,14 @@ def _exchange_answer(item: Item, rng: np.random.Generator) -> Item:
 
 def _move_marker(item: Item, media: MediaStore, read: ImageBytes, rng: np.random.Generator) -> dict[int, bytes]:
     """{place of the image: JPEG bytes} with one drawn mark far from where it belongs; empty where that cannot be."""
+    row = RowEvidence.found(item)
+    shown = [] if row is None else row.shown()
     drawn = [
-        (k, n)
-        for k, picture in enumerate(item.evidence.get("pictures", ()))
-        for n, op in enumerate(picture["ops"])
-        if op["op"] in ("point", "region")
+        (k, n) for k, picture in enumerate(shown) for n, op in enumerate(picture.ops) if op["op"] in ("point", "region")
     ]
     for place in rng.permutation(len(drawn)).tolist():
         k, n = drawn[place]
-        picture = Picture.from_json(item.evidence["pictures"][k])
+        picture = shown[k]
         if not media.has(picture.base):
             continue
         width, height = image_size(read(item, k), item.images[k])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vgbench_gen.core.types import Item
+from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import spelled
 
 _DEPTH = 2  # of nested evidence that is spelled out
@@ -14,26 +15,25 @@ _LONG = 24  # numbers of an array that are spelled out
 
 def list_evidence(item: Item) -> list[tuple[str, str]]:
     """(name, value) in words and numbers; values may hold line breaks."""
-    evidence = item.evidence
+    row = RowEvidence.found(item)
     unit = f" {item.unit}" if item.unit else ""
     rows: list[tuple[str, str]] = []
-    if "truth" in evidence and "second_value" in evidence:  # rows of other programs have none
-        rows.append(("First route", spelled(evidence["truth"]["value"]) + unit))
-        rows.append(("Second route", spelled(evidence["second_value"]) + unit))
-    if "claim" in evidence:
-        claim = evidence["claim"]
-        rows.append(("Claim", f"{spelled(claim['value'])}{unit}, {claim['separation']:.2f} margins from the truth"))
+    if row is not None:  # rows of other programs have none
+        rows.append(("First route", spelled(row.truth.value.tolist()) + unit))
+        rows.append(("Second route", spelled(row.second_value.tolist()) + unit))
+        if row.claim is not None:
+            told = f"{row.claim.separation:.2f} margins from the truth"
+            rows.append(("Claim", f"{spelled(row.claim.value.tolist())}{unit}, {told}"))
     if item.tolerance:
         rows.append(("Tolerance", f"{item.tolerance:g}"))
     for n, distractor in enumerate(item.distractors, 1):
         how = distractor.key or distractor.strategy
         rows.append((f"Wrong option {n}", f"{how}: {distractor.separation:.2f} margins from the truth"))
-    margins = evidence.get("fact", {}).get("margins", {})
-    tightest = sorted(margins.items(), key=lambda pair: (pair[1], pair[0]))
+    tightest = sorted((row.margins if row is not None else {}).items(), key=lambda pair: (pair[1], pair[0]))
     if tightest:
         rows.append(("Margins over required", "\n".join(f"{name} {value:.2f}" for name, value in tightest)))
-    if "noise" in evidence:
-        rows.append(("Noise test", _format_plain(evidence["noise"])))
+    if row is not None and row.noise is not None:
+        rows.append(("Noise test", f"draws {row.noise.draws}\nkept {row.noise.kept:.4g}"))
     rows.append(("Source", f"{item.source} {item.scene_id}, frames {', '.join(item.frame_ids) or '-'}"))
     rows.append(("Difficulty", item.difficulty or "-"))
     rows.append(("Item", item.id))
