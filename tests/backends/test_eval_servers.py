@@ -69,7 +69,7 @@ def test_every_reply_is_kept_scored_and_never_asked_again(
 
     source = benchmarks["vgbench"].open(dataset)
     items = {row.id: source.item(row.row) for row in source.rows()}
-    header, lines = read_replies(first.path)
+    header, lines, _ = read_replies(first.path)
     assert header.dataset == source.fingerprint
     assert {key.id for key in lines} == set(items)
     for line in lines.values():
@@ -97,6 +97,6 @@ def test_every_reply_is_kept_scored_and_never_asked_again(
 def test_the_server_and_this_process_say_the_same(server: str, model: Path, dataset: Path) -> None:
     said = []
     for spec in (f"vllm:{server}/v1#{model}", f"hf:{model}"):
-        _, lines = read_replies(asked(dataset, spec).path)
+        lines = read_replies(asked(dataset, spec).path).lines
         said.append({key: line.response for key, line in lines.items()})
     assert said[0] == said[1]

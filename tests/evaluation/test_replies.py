@@ -20,7 +20,6 @@ from vgbench_gen.evaluation.replies import (
     read_excerpts,
     read_line_at,
     read_replies,
-    read_stored,
 )
 
 HEADER = Header("f1", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "paper"}, "0.1.0")
@@ -45,7 +44,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     )  # fmt: skip
     path = written(tmp_path / "deep" / "r.jsonl", full, line("b", None, error="timeout: no answer"))
     append(path, line("c"))
-    header, found = read_replies(path)
+    header, found, _ = read_replies(path)
     assert header == HEADER
     assert found[ReplyKey("a", 2, 1, "blind", "final_line")] == full
     assert list(found) == [full.key, ReplyKey("b"), ReplyKey("c")]
@@ -58,7 +57,7 @@ def test_the_last_line_and_the_last_header_count(tmp_path: Path) -> None:
     later = Header("f2", "VGBench", "openai:gpt-4o", "gpt-4o", {"prompt_set": "final_line"})
     written(path, line("a", "C"), header=later)
     written(path, header=later)
-    header, found = read_replies(path)
+    header, found, _ = read_replies(path)
     assert header == later
     assert [(one.id, one.response) for one in found.values()] == [("a", "C"), ("b", "B")]
     assert path.read_bytes().count(b'"dataset"') == 2
@@ -161,19 +160,19 @@ def test_replies_at_several_settings_lie_side_by_side(tmp_path: Path) -> None:
     path, cold, warm = tmp_path / "r.jsonl", settings(0.0), settings(1.0)
     written(path, line("a", "cold"), line("b", "cold"), header=cold)
     written(path, line("a", "warm", request_digest="w-a"), header=warm)
-    stored = read_stored(path)
+    stored = read_replies(path)
     assert ([one.response for one in stored.lines.values()], stored.others) == (["warm"], 1)
     written(path, header=cold)  # a run that found all of it answered
-    stored = read_stored(path)
+    stored = read_replies(path)
     assert ([one.response for one in stored.lines.values()], stored.others) == (["cold", "cold"], 0)
     # Which questions a run asked, and how often, is no setting of a request; nor are controls the same question.
     written(path, header=settings(0.0, epochs=3, sources=["scannet"], max_images=2))
     written(path, line("a", "none", stage="blind"), header=settings(1.0, "blind"))
-    found = read_stored(path)
+    found = read_replies(path)
     assert [one.response for one in found.lines.values()] == ["cold", "cold", "none"]
     # A run that got no answer puts nothing in force.
     written(path, line("b", None, error="timeout: no answer"), header=settings(2.0))
-    assert read_stored(path).lines == found.lines
+    assert read_replies(path).lines == found.lines
     answered = read_answered(path, warm)
     assert answered.active[ReplyKey("a")] == "w-a"
     assert set(answered.at[ReplyKey("a")]) == {"d-a", "w-a"}

@@ -158,7 +158,7 @@ def test_a_run_there_gives_our_numbers_and_its_log_comes_back(source: Source, tm
     told = {score.name: score.metrics["mean"].value for score in log.results.scores}
     for name in ("score", "official", "strict"):
         assert told[name] == pytest.approx(sum(getattr(row, name) for row in ours) / len(ours))
-    _, lines = read_replies(taken.path)
+    lines = read_replies(taken.path).lines
     assert {line.usage["prompt_tokens"] for line in lines.values()} == {90}
     again = import_log(source, tmp_path / "logs")
     assert (again.taken, again.known) == (4, 4)

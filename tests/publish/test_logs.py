@@ -70,7 +70,7 @@ def test_lmms_eval_samples(source: Source, tmp_path: Path) -> None:
     )
     made = import_log(source, path)
     assert (made.spec, made.taken, made.failed, made.known, made.ignored) == ("lmms-eval:org/model", 4, 1, 0, {})
-    header, lines = read_replies(made.path)
+    header, lines, _ = read_replies(made.path)
     assert (header.dataset, header.model, header.settings["gen_kwargs"]) == (
         source.fingerprint,
         "org/model",

@@ -10,7 +10,7 @@ import abc
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from vgbench_gen.evaluation.replies import (
     ReplyWriter,
     has_header,
     name_replies_file,
-    read_stored,
+    read_replies,
 )
 from vgbench_gen.store.files import dataset_error
 
@@ -38,35 +38,25 @@ IGNORED = ("unknown_id", "other_request", "not_identified")
 
 @dataclass(frozen=True, slots=True)
 class LoggedReply:
-    """One reply of a log; see `ReplyLine` for what has the same name.
+    """One reply of a log of another program."""
 
-    request_digest: of the question, from the exported row, "" where the log has none. text: the words that were sent,
-    None where the log does not say.
-    """
-
-    id: str
-    response: str | None
-    request_digest: str = ""
-    prompt_set: str = "paper"
-    rotation: int = 0
-    epoch: int = 0
-    stage: str = ""
+    line: ReplyLine
+    """The reply as it will be kept, without the names of benchmark and model. Its `request_digest` is that of the
+    exported row, "" where the log has none."""
     text: str | None = None
-    error: str = ""
-    finish_reason: str = ""
-    usage: Mapping[str, int] = field(default_factory=dict)
-    cost_usd: float | None = None
-    latency_s: float = 0.0
-    time: float = 0.0
+    """The words that were sent; None where the log does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What a log holds. model: "" where it does not say. settings: of the run, as far as the log tells."""
+    """What a log of another program holds."""
 
     model: str
+    """Who replied; "" where the log does not say."""
     replies: Iterable[LoggedReply]
+    """The replies, in the order of the log."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the run, as far as the log tells them."""
 
 
 class LogReader(abc.ABC):
@@ -90,17 +80,20 @@ logs: Registry[LogReader] = Registry("log", "vgbench_gen.evaluation.logs")
 
 @dataclass(frozen=True, slots=True)
 class ImportedLog:
-    """What became of a log. path: of the replies. taken, failed: replies kept, and how many of them are failures.
-
-    known: among those taken, replies that were there already, word for word. ignored: by reason.
-    """
+    """What became of a log."""
 
     path: Path
+    """The log of ours in which its replies are kept."""
     spec: str
+    """Under which name they are kept."""
     taken: int
+    """How many replies were taken."""
     failed: int
+    """How many of those are failures."""
     known: int
+    """How many of those were there already, word for word."""
     ignored: Mapping[str, int]
+    """How many were not taken, by reason (`IGNORED`)."""
 
 
 def import_log(source: Source, path: Path, program: str = "", spec: str = "") -> ImportedLog:
@@ -124,10 +117,10 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
     ignored: Counter[str] = Counter()
     lines: list[ReplyLine] = []
     for reply in log.replies:
-        if reason := check.problem(reply):
+        if reason := check.find_mismatch(reply):
             ignored[reason] += 1
         else:
-            lines.append(_make_line(reply, check.digest(reply), source.benchmark, log.model or spec))
+            lines.append(_complete_line(reply.line, check.digest(reply.line), source.benchmark, log.model or spec))
     if not lines:
         told = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(ignored.items()))
         remedy = "Run the task that `vgbench export` writes for this dataset, and import its log."
@@ -163,55 +156,47 @@ class _Check:
         self._source, self._rows = source, rows
         self._last: tuple[str, Item] | None = None
 
-    def problem(self, reply: LoggedReply) -> str:
-        """One of `IGNORED`, or ""."""
-        if reply.id not in self._rows:
+    def find_mismatch(self, reply: LoggedReply) -> str:
+        """One of `IGNORED`, or "" where the reply is to a question as it stands."""
+        line = reply.line
+        if line.id not in self._rows:
             return "unknown_id"
         try:
-            now = self.digest(reply)
-            words = self._words(reply)
+            now = self.digest(line)
+            words = self._make_words(line)
         except (ConfigError, UnknownNameError):
             return "other_request"
-        if reply.text is None and not reply.request_digest:
+        if reply.text is None and not line.request_digest:
             return "not_identified"
-        same_digest = not reply.request_digest or reply.request_digest.startswith(now)
+        same_digest = not line.request_digest or line.request_digest.startswith(now)
         same_words = reply.text is None or reply.text.strip() == words.strip()
         return "" if same_digest and same_words else "other_request"
 
-    def digest(self, reply: LoggedReply) -> str:
+    def digest(self, line: ReplyLine) -> str:
         """Of the question now; how another program asked it, beyond the words and images, is not known."""
-        return digest_question(self._item(reply), reply.rotation, reply.prompt_set)
+        return digest_question(self._read_item(line.id), line.rotation, line.prompt_set)
 
-    def _words(self, reply: LoggedReply) -> str:
-        options = AskOptions(prompt_set=reply.prompt_set)
-        made: Asked = make_asked(self._item(reply), options.settings(""), options, reply.rotation)
+    def _make_words(self, line: ReplyLine) -> str:
+        options = AskOptions(prompt_set=line.prompt_set)
+        made: Asked = make_asked(self._read_item(line.id), options.settings(""), options, line.rotation)
         parts = [made.settings.system, *(shown.tag for shown in made.images), made.text]
         return "\n".join(part for part in parts if part)
 
-    def _item(self, reply: LoggedReply) -> Item:
-        if self._last is None or self._last[0] != reply.id:
-            self._last = reply.id, self._source.item(self._rows[reply.id])
+    def _read_item(self, item_id: str) -> Item:
+        if self._last is None or self._last[0] != item_id:
+            self._last = item_id, self._source.item(self._rows[item_id])
         return self._last[1]
 
 
-def _make_line(reply: LoggedReply, digest: str, benchmark: str, model: str) -> ReplyLine:
-    whole = reply.request_digest if reply.request_digest.startswith(digest) else digest
-    return ReplyLine(
-        id=reply.id,
+def _complete_line(line: ReplyLine, digest: str, benchmark: str, model: str) -> ReplyLine:
+    return replace(
+        line,
         benchmark=benchmark,
         model=model,
-        request_digest=whole,
-        response=None if reply.error else reply.response,
-        rotation=reply.rotation,
-        epoch=reply.epoch,
-        stage=reply.stage,
-        prompt_set=reply.prompt_set,
-        finish_reason=reply.finish_reason,
-        usage=reply.usage,
-        cost_usd=reply.cost_usd,
-        latency_s=reply.latency_s,
-        error=reply.error or ("no_reply: the log holds none" if reply.response is None else ""),
-        time=reply.time or time.time(),
+        request_digest=line.request_digest if line.request_digest.startswith(digest) else digest,
+        response=None if line.error else line.response,
+        error=line.error or ("no_reply: the log holds none" if line.response is None else ""),
+        time=line.time or time.time(),
     )
 
 
@@ -223,4 +208,4 @@ def _is_known(line: ReplyLine, known: Mapping[Any, tuple[str | None, str]]) -> b
 def _read_known(path: Path, header: Header) -> dict[Any, tuple[str | None, str]]:
     if not has_header(path):
         return {}
-    return {key: (line.response, line.error) for key, line in read_stored(path, header).lines.items()}
+    return {key: (line.response, line.error) for key, line in read_replies(path, header).lines.items()}

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.evaluation.reply_index import ReplyIndex
+from vgbench_gen.evaluation.reply_index import select_replies
 from vgbench_gen.evaluation.reply_lines import (
     MAX_LINE_BYTES,
     REMEDY,
@@ -56,7 +56,6 @@ __all__ = [
     "read_header",
     "read_line_at",
     "read_replies",
-    "read_stored",
 ]
 
 FOLDER = "replies"
@@ -73,43 +72,39 @@ def name_replies_file(folder: Path, spec: str) -> Path:
     return folder / f"{name}.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReplies:
-    """What a file holds. header: the last one. lines: the one in force of every key, in the order of the keys' first
-    lines. others: keys that were answered at other settings alone, and have no line in force."""
+class StoredReplies(NamedTuple):
+    """The replies of a log that count."""
 
     header: Header
+    """The last header of the log."""
     lines: dict[ReplyKey, ReplyLine]
+    """The line in force of every key, in the order of the keys' first lines."""
     others: int
+    """How many keys were answered at other settings alone, and have no line in force."""
 
 
-def read_stored(path: Path, header: Header | None = None) -> StoredReplies:
-    """The replies in force and how many others there are; header: of a run, whose settings are then the ones in force.
+def read_replies(path: Path, header: Header | None = None) -> StoredReplies:
+    """Read the replies in force.
+
+    Args:
+        path: of the log.
+        header: of a run, whose settings are then the ones in force; those of the last run that got an answer otherwise.
 
     Raises:
         DatasetError: no such file, no header, a line that is no reply, or one that is too long.
     """
-    reading = ReplyIndex(path, lambda line, at: line)
-    found, others = reading.active_replies(header)
-    return StoredReplies(reading.header, {key: place.kept for key, place in found.items()}, others)
-
-
-def read_replies(path: Path) -> tuple[Header, dict[ReplyKey, ReplyLine]]:
-    """The last header and the replies in force, in the order of the keys' first lines.
-
-    Raises:
-        DatasetError: as `read_stored`.
-    """
-    stored = read_stored(path)
-    return stored.header, stored.lines
+    return StoredReplies(*select_replies(path, lambda line, at: line, header))
 
 
 class ReplyExcerpt(NamedTuple):
-    """The beginning of a reply. chars: of the whole reply. images: names of those that the model saw."""
+    """The beginning of a reply, for pages that show many."""
 
     text: str
+    """Its first characters."""
     chars: int
+    """How many characters the whole reply has."""
     images: tuple[str, ...]
+    """The names of the images that the model saw."""
 
 
 def read_excerpts(path: Path, keys: Container[ReplyKey], chars: int) -> dict[ReplyKey, ReplyExcerpt]:
@@ -125,8 +120,8 @@ def read_excerpts(path: Path, keys: Container[ReplyKey], chars: int) -> dict[Rep
         images = tuple(str(image.get("name", "")) for image in line.images)
         return ReplyExcerpt(line.response[:chars], len(line.response), images)
 
-    found, _ = ReplyIndex(path, keep).active_replies()
-    return {key: place.kept for key, place in found.items() if place.kept is not None}
+    _, found, _ = select_replies(path, keep)
+    return {key: excerpt for key, excerpt in found.items() if excerpt is not None}
 
 
 def read_header(path: Path) -> Header:
@@ -135,9 +130,9 @@ def read_header(path: Path) -> Header:
     Raises:
         DatasetError: no such file, or it does not begin with a header.
     """
-    for number, _, record in read_records(path):
+    for where, _, record in read_records(path):
         if "dataset" in record:
-            return parse_header(record, f"{path}, line {number}")
+            return parse_header(record, where)
         break
     raise dataset_error(path, "no header", "a file that `vgbench eval` wrote", REMEDY)
 
@@ -149,14 +144,12 @@ def has_header(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRequests:
-    """What was answered before, at whatever settings.
-
-    at: digest of the request -> byte at which the line of its last answer begins, by key. active: digests of the
-    requests that are answered at the settings of the run.
-    """
+    """What was answered before, at whatever settings."""
 
     at: Mapping[ReplyKey, Mapping[str, int]]
+    """By key, and by the digest of the request: the byte at which the line of its last answer begins."""
     active: Mapping[ReplyKey, str]
+    """By key: the digest of the request that is answered at the settings of the run."""
 
 
 def read_answered(path: Path, header: Header | None = None) -> AnsweredRequests:
@@ -172,15 +165,15 @@ def read_answered(path: Path, header: Header | None = None) -> AnsweredRequests:
     def keep(line: ReplyLine, at: int) -> str:
         if not line.failed:
             every.setdefault(line.key, {})[line.request_digest] = at
-        return line.request_digest
+        return "" if line.failed else line.request_digest
 
-    found, _ = ReplyIndex(path, keep).active_replies(header)
-    return AnsweredRequests(every, {key: place.kept for key, place in found.items() if not place.failed})
+    _, found, _ = select_replies(path, keep, header)
+    return AnsweredRequests(every, {key: digest for key, digest in found.items() if digest})
 
 
 def append(path: Path, line: ReplyLine) -> None:
     """Add one reply to a file that has its header, durably. `ReplyWriter` is for many."""
-    header, _ = read_replies(path)
+    header = read_replies(path).header
     with ReplyWriter(path, header) as writer:
         writer.append(line)
 
@@ -209,7 +202,7 @@ class ReplyWriter:
         try:
             self._lock()
             self._mend_tail()
-            old = read_replies(path)[0] if has_header(path) else None
+            old = read_replies(path).header if has_header(path) else None
             if old is not None and old.spec != header.spec:
                 raise dataset_error(path, f"replies of {old.spec}", f"those of {header.spec}", REMEDY)
             if old != header:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.evaluation.reply_lines import (
@@ -23,13 +23,7 @@ from vgbench_gen.store.files import dataset_error
 _NOT_SETTINGS = ("program", "task", "prompt_set")  # which questions, and what the key says
 _IMAGE_SETTINGS = ("long_side_px", "first_image", "video_frames", "visual_cot", "image_model")
 KeptT = TypeVar("KeptT")
-
-
-class IndexedReply(NamedTuple, Generic[KeptT]):
-    """What was kept of a line, and whether it is a failure."""
-
-    kept: KeptT
-    failed: bool
+_Kind = tuple[str, str]  # stage and prompt set
 
 
 def _digest_settings(header: Header) -> str:
@@ -50,74 +44,73 @@ def _digest(content: dict[str, Any]) -> str:
     return hash_stably(json.dumps(content, sort_keys=True))
 
 
-def _find_kind(header: Header) -> tuple[str, str] | None:
+def _find_kind(header: Header) -> _Kind | None:
     """(stage, prompt set) of what a run asked; None where its header does not say."""
     sent = header.settings.get("settings")
     stage = sent.get("stage") if isinstance(sent, dict) else None
     return None if stage is None else (str(stage), str(header.settings.get("prompt_set")))
 
 
-class ReplyIndex(Generic[KeptT]):
-    """Every line of a file by key and settings, from which those in force are chosen.
+def select_replies(
+    path: Path, keep: Callable[[ReplyLine, int], KeptT], header: Header | None = None
+) -> tuple[Header, dict[ReplyKey, KeptT], int]:
+    """Choose the line in force of every key.
 
     Args:
-        path: of the file.
-        keep: what to keep of a line, given the byte at which it begins.
+        path: of the log.
+        keep: what to keep of a line, given the byte at which it begins; memory holds nothing else.
+        header: of a run, whose settings are then the ones in force.
 
-    Attributes:
-        header: the last one.
+    Returns:
+        The last header, what was kept of the lines in force in the order of the keys' first lines, and how many keys
+        were answered at other settings alone.
 
     Raises:
         DatasetError: no readable file, no header, or a line that is no reply.
     """
+    last: Header | None = None
+    settings = ""
+    places: dict[ReplyKey, dict[str, tuple[KeptT, bool]]] = {}  # by settings: what was kept, and whether it failed
+    used: dict[_Kind, dict[str, bool]] = {}  # settings in the order of their last use: whether anything was answered
+    for where, at, record in read_records(path):
+        if "dataset" in record:
+            last = parse_header(record, where)
+            settings = _digest_settings(last)
+            if (kind := _find_kind(last)) is not None:
+                _note_use(used, kind, settings, False)
+        elif last is None:
+            raise dataset_error(where, "a reply before any header", "a header first", REMEDY)
+        else:
+            line = parse_line(record, where)
+            # A drawing does not depend on how the question after it is asked.
+            own = "" if line.stage == DRAWING else settings
+            given = places.setdefault(line.key, {})
+            if not line.failed or own not in given or given[own][1]:
+                given[own] = keep(line, at), line.failed
+            _note_use(used, (line.stage, line.prompt_set), own, not line.failed)
+    if last is None:
+        raise dataset_error(path, "no header", "a file that `vgbench eval` wrote", REMEDY)
+    chosen = _choose_settings(used, header)
+    found: dict[ReplyKey, KeptT] = {}
+    others = 0
+    for key, given in places.items():
+        wanted = chosen[key.stage, key.prompt_set]
+        if wanted in given:
+            found[key] = given[wanted][0]
+        else:
+            others += any(not failed for _, failed in given.values())
+    return last, found, others
 
-    def __init__(self, path: Path, keep: Callable[[ReplyLine, int], KeptT]) -> None:
-        header: Header | None = None
-        self._places: dict[ReplyKey, dict[str, IndexedReply[KeptT]]] = {}
-        self._last: dict[tuple[str, str], dict[str, bool]] = {}  # settings in the order of their last use: answered?
-        settings = ""
-        for number, at, record in read_records(path):
-            where = f"{path}, line {number}"
-            if "dataset" in record:
-                header = parse_header(record, where)
-                settings = _digest_settings(header)
-                if (kind := _find_kind(header)) is not None:
-                    self._use(kind, settings, False)
-            elif header is None:
-                raise dataset_error(where, "a reply before any header", "a header first", REMEDY)
-            else:
-                line = parse_line(record, where)
-                # A drawing does not depend on how the question after it is asked.
-                self._add(line, "" if line.stage == DRAWING else settings, keep(line, at))
-        if header is None:
-            raise dataset_error(path, "no header", "a file that `vgbench eval` wrote", REMEDY)
-        self.header = header
 
-    def _add(self, line: ReplyLine, settings: str, kept: KeptT) -> None:
-        places = self._places.setdefault(line.key, {})
-        if not line.failed or settings not in places or places[settings].failed:
-            places[settings] = IndexedReply(kept, line.failed)
-        self._use((line.stage, line.prompt_set), settings, not line.failed)
+def _note_use(used: dict[_Kind, dict[str, bool]], kind: _Kind, settings: str, answered: bool) -> None:
+    own = used.setdefault(kind, {})
+    own[settings] = own.pop(settings, False) or answered
 
-    def _use(self, kind: tuple[str, str], settings: str, answered: bool) -> None:
-        used = self._last.setdefault(kind, {})
-        used[settings] = used.pop(settings, False) or answered
 
-    def active_replies(self, header: Header | None = None) -> tuple[dict[ReplyKey, IndexedReply[KeptT]], int]:
-        """(line in force of every key, keys answered at other settings alone); header: of the run they are for."""
-        chosen = {
-            kind: next((one for one in reversed(used) if used[one]), next(reversed(used)))
-            for kind, used in self._last.items()
-        }
-        if header is not None:
-            own = _digest_settings(header)
-            chosen = {kind: one if kind[0] == DRAWING else own for kind, one in chosen.items()}
-        found: dict[ReplyKey, IndexedReply[KeptT]] = {}
-        others = 0
-        for key, places in self._places.items():
-            place = places.get(chosen[key.stage, key.prompt_set])
-            if place is not None:
-                found[key] = place
-            else:
-                others += any(not one.failed for one in places.values())
-        return found, others
+def _choose_settings(used: Mapping[_Kind, dict[str, bool]], header: Header | None) -> dict[_Kind, str]:
+    """Choose the settings in force of each kind of question: the last that were answered, or those of a run."""
+    chosen = {kind: next((one for one in reversed(own) if own[one]), next(reversed(own))) for kind, own in used.items()}
+    if header is not None:
+        asked = _digest_settings(header)
+        chosen = {kind: one if kind[0] == DRAWING else asked for kind, one in chosen.items()}
+    return chosen

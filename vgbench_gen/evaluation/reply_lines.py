@@ -18,42 +18,56 @@ _MOST = 1 << 53  # numbers of a reply that go into sums; beyond, floats no longe
 
 
 class ReplyKey(NamedTuple):
-    """What a reply is to. rotation: of the options (0: as built). epoch: repeat. stage: "" for the question itself,
-    "blind" without its images, "wrong-images" with another question's; others belong to benchmarks with several."""
+    """What a reply is to: one question in one order of its options, asked in one way for one time."""
 
     id: str
+    """The question."""
     rotation: int = 0
+    """By how many places its options were moved up; 0 for the order in which it was built."""
     epoch: int = 0
+    """The number of the repeat, from 0."""
     stage: str = ""
+    """"" for the question itself, "blind" without its images, "wrong-images" with another question's, and so on."""
     prompt_set: str = "paper"
+    """The prompt set whose words were sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyLine:
-    """One reply, or a request that failed.
-
-    id, rotation, epoch, stage, prompt_set: see `ReplyKey`. request_digest: of everything that was asked, without the
-    model (`prompting.Asked`). response: None where it failed. images: as the model saw them, in order, each with
-    "name" and, where known, "tag" and "size_px". usage: tokens by kind. cost_usd: None where no price is known.
-    error: kind and message of a failure, "" otherwise. time: of arrival, seconds since 1970.
-    """
+    """One reply, or a request that failed: a line of the log of replies."""
 
     id: str
+    """The question; this and the four fields below are those of `ReplyKey`."""
     benchmark: str
+    """The benchmark of the question, as in `Item.benchmark`."""
     model: str
+    """Who replied, by the name that the server gave."""
     request_digest: str
+    """The digest of everything that was asked, without the model (`prompting.Asked.digest`)."""
     response: str | None
+    """The whole text of the reply; None where the request failed."""
     rotation: int = 0
+    """See `ReplyKey.rotation`."""
     epoch: int = 0
+    """See `ReplyKey.epoch`."""
     stage: str = ""
+    """See `ReplyKey.stage`."""
     prompt_set: str = "paper"
+    """See `ReplyKey.prompt_set`."""
     images: tuple[Mapping[str, Any], ...] = ()
+    """The images as the model saw them, in order, each with its "name" and, where known, "tag" and "size_px"."""
     finish_reason: str = ""
+    """Why the model stopped, as its server says it: "stop", "length", "content_filter"."""
     usage: Mapping[str, int] = field(default_factory=dict)
+    """How many tokens of each kind the request took."""
     cost_usd: float | None = None
+    """What the request cost; None where no price is known."""
     latency_s: float = 0.0
+    """How long the reply took."""
     error: str = ""
+    """The kind and the message of a failure; "" where the request did not fail."""
     time: float = 0.0
+    """When the reply came, in seconds since 1970."""
 
     @property
     def key(self) -> ReplyKey:
@@ -68,18 +82,20 @@ class ReplyLine:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file of replies is about.
-
-    dataset: fingerprint of the dataset. benchmark: its name. spec, model: who was asked. settings: of the requests
-    (temperature, max_tokens, ...) and of the run (prompt set, image limits). code: version of this package.
-    """
+    """What the replies below it are about: a line of the log of replies."""
 
     dataset: str
+    """The fingerprint of the dataset."""
     benchmark: str
+    """The name of the benchmark."""
     spec: str
+    """Who was asked, as given on the command line."""
     model: str
+    """Who was asked, by the model's name."""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the requests (temperature, max_tokens, ...) and of the run (prompt set, image limits)."""
     code: str = ""
+    """The version of this package."""
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:
@@ -97,16 +113,11 @@ def is_too_long(record: Mapping[str, Any]) -> bool:
     return len(record["response"]) * 2 > MAX_LINE_BYTES // 6 and len(encode_record(record)) > MAX_LINE_BYTES
 
 
-class FileRecord(NamedTuple):
-    """One object of a file: in which line, and at which byte it begins."""
+def read_records(path: Path) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """Read a log line by line; a last line without its end is as if never written.
 
-    number: int
-    at: int
-    value: dict[str, Any]
-
-
-def read_records(path: Path) -> Iterator[FileRecord]:
-    """The object of every whole line; a last one without its end is as if never written.
+    Yields:
+        Where a line stands in words ("FILE, line 3"), the byte at which it begins, and the object that it holds.
 
     Raises:
         DatasetError: no readable file, or a line that is too long or no object of ours.
@@ -123,7 +134,8 @@ def read_records(path: Path) -> Iterator[FileRecord]:
                 if len(raw) <= MAX_LINE_BYTES:
                     return  # torn: its writer died
                 raise dataset_error(f"{path}, line {number}", f"more than {MAX_LINE_BYTES} bytes", "less", REMEDY)
-            yield FileRecord(number, at, _parse_object(raw, f"{path}, line {number}"))
+            where = f"{path}, line {number}"
+            yield where, at, _parse_object(raw, where)
             at += len(raw)
 
 

@@ -24,7 +24,7 @@ from vgbench_gen.evaluation.board import ScoreRow, digest_content
 from vgbench_gen.evaluation.options import BLIND, SHOTS, VISUAL_COT, WRONG_IMAGES
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, digest_question, rotate_options
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
-from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_stored
+from vgbench_gen.evaluation.replies import Header, ReplyKey, ReplyLine, has_header, read_header, read_replies
 from vgbench_gen.evaluation.scoring import SCORER_VERSION, CaseError, Scored, make_case, score
 from vgbench_gen.store.files import dataset_error, replace_file
 
@@ -192,7 +192,7 @@ def _score_file(
     items: Mapping[str, Item],
     progress: Callable[[str, int, int], None],
 ) -> SavedScores:
-    stored = read_stored(path)
+    stored = read_replies(path)
     header, lines = stored.header, stored.lines
     rows, ignored = score_lines(header, lines, items, fingerprint, lambda done: progress(path.stem, done, len(lines)))
     if stored.others:
@@ -218,14 +218,13 @@ def score_lines(
 
     A reply is scored only where its question is in the dataset, with the words, options and images it was given to.
     """
-    belongs = StaleCheck(header, fingerprint)
     rows: list[ScoreRow] = []
     ignored: Counter[str] = Counter()
     for done, line in enumerate(lines.values(), start=1):
         if line.stage == VISUAL_COT_IMAGE:
             continue  # no answer, but what was made for one
         item = items.get(line.id)
-        reason = "unknown_id" if item is None else belongs.problem(item, line)
+        reason = "unknown_id" if item is None else find_mismatch(item, line, header.dataset == fingerprint)
         if item is not None and not reason:
             try:
                 row = replace(make_row(line, score_reply(item, line)), content=digest_content(item))
@@ -250,27 +249,30 @@ def _add_drawing(row: ScoreRow, drawing: ScoreRow) -> ScoreRow:
     )
 
 
-class StaleCheck:
-    """Whether replies of a file were given to questions as they stand in the dataset now."""
+def find_mismatch(item: Item, line: ReplyLine, same_dataset: bool) -> str:
+    """Find out why a reply does not belong to a question as it stands now.
 
-    def __init__(self, header: Header, fingerprint: str) -> None:
-        self._same_dataset = header.dataset == fingerprint
+    Args:
+        item: the question.
+        line: the reply.
+        same_dataset: whether the dataset has the fingerprint that it had when it was asked.
 
-    def problem(self, item: Item, line: ReplyLine) -> str:
-        """One of `IGNORED`, or "" where the reply belongs."""
-        if line.stage not in (*_STAGES, VISUAL_COT) and not _SHOTS.fullmatch(line.stage):
-            return "other_stage"
-        if line.rotation and not (item.question_type == "multi-choice" and 0 <= line.rotation < len(item.options)):
-            return "bad_rotation"
-        made = any(image.get("made") for image in line.images)
-        try:
-            now = digest_question(item, line.rotation, line.prompt_set, VISUAL_COT if made else "")
-        except (ConfigError, UnknownNameError):
-            now = ""
-        if not (now and line.request_digest):
-            # Replies of other programs, to other words: the whole dataset must be the same.
-            return "" if self._same_dataset else "other_request"
-        return "" if line.request_digest.startswith(now) else "other_request"
+    Returns:
+        One of `IGNORED`, or "" where the reply belongs.
+    """
+    if line.stage not in (*_STAGES, VISUAL_COT) and not _SHOTS.fullmatch(line.stage):
+        return "other_stage"
+    if line.rotation and not (item.question_type == "multi-choice" and 0 <= line.rotation < len(item.options)):
+        return "bad_rotation"
+    made = any(image.get("made") for image in line.images)
+    try:
+        now = digest_question(item, line.rotation, line.prompt_set, VISUAL_COT if made else "")
+    except (ConfigError, UnknownNameError):
+        now = ""
+    if not (now and line.request_digest):
+        # Replies of other programs, to other words: the whole dataset must be the same.
+        return "" if same_dataset else "other_request"
+    return "" if line.request_digest.startswith(now) else "other_request"
 
 
 def score_reply(item: Item, line: ReplyLine) -> Scored | None:

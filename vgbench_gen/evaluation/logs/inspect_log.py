@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
+from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
@@ -91,22 +92,26 @@ def _reply(sample: EvalSample) -> LoggedReply:
     used = output.usage
     read = 0 if used is None else (used.input_tokens_cache_read or 0) + (used.input_tokens_cache_write or 0)
     return LoggedReply(
-        id=str(metadata.get("id", sample.id)),
-        response=None if error else output.completion,
-        request_digest=digest if isinstance(digest, str) else "",
-        prompt_set=str(metadata.get("prompt_set", "paper")),
-        rotation=int(metadata.get("rotation", 0)),
-        epoch=sample.epoch - 1,
-        stage=str(metadata.get("stage", "")),
-        text=_join_text(sample),
-        error=error,
-        finish_reason="" if error else _FINISHES.get(output.stop_reason, output.stop_reason),
-        usage={}
-        if used is None
-        else {"prompt_tokens": used.input_tokens + read, "completion_tokens": used.output_tokens},
-        cost_usd=None if used is None else used.total_cost,
-        latency_s=float(output.time or 0.0),
-        time=_convert_to_seconds(sample.completed_at),
+        ReplyLine(
+            id=str(metadata.get("id", sample.id)),
+            benchmark="",
+            model="",
+            response=None if error else output.completion,
+            request_digest=digest if isinstance(digest, str) else "",
+            prompt_set=str(metadata.get("prompt_set", "paper")),
+            rotation=int(metadata.get("rotation", 0)),
+            epoch=sample.epoch - 1,
+            stage=str(metadata.get("stage", "")),
+            error=error,
+            finish_reason="" if error else _FINISHES.get(output.stop_reason, output.stop_reason),
+            usage={}
+            if used is None
+            else {"prompt_tokens": used.input_tokens + read, "completion_tokens": used.output_tokens},
+            cost_usd=None if used is None else used.total_cost,
+            latency_s=float(output.time or 0.0),
+            time=_convert_to_seconds(sample.completed_at),
+        ),
+        _join_text(sample),
     )
 
 

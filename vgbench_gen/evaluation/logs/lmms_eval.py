@@ -12,6 +12,7 @@ from typing import Any
 
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
 from vgbench_gen.evaluation.replies import MAX_LINE_BYTES
+from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
 
 _METRIC = "sane"  # of the exported task
@@ -88,21 +89,27 @@ def _read_replies(path: Path) -> Iterator[LoggedReply]:
         given = record.get("resps", record.get("filtered_resps"))
         given = given if isinstance(given, list) else [given]
         counts = record.get("token_counts")
+        text = record["input"] if isinstance(record.get("input"), str) else None
         for epoch, reply in enumerate(given):
-            reply = reply[0] if isinstance(reply, list) and reply else reply
-            words = reply if isinstance(reply, str) else None
-            missing = words is None or words.startswith(NO_REPLY)
             count = counts[epoch] if isinstance(counts, list) and epoch < len(counts) else None
-            yield LoggedReply(
-                id=told["id"],
-                response=None if missing else words,
-                request_digest=str(told.get("request_digest", "")),
-                prompt_set=str(told.get("prompt_set", "paper")),
-                text=record["input"] if isinstance(record.get("input"), str) else None,
-                epoch=epoch,
-                error=f"api_error: {words or 'no reply'}"[:300] if missing else "",
-                usage=_parse_usage(count),
-            )
+            yield LoggedReply(_make_line(told, epoch, reply, count), text)
+
+
+def _make_line(told: Mapping[str, Any], epoch: int, reply: Any, count: Any) -> ReplyLine:
+    reply = reply[0] if isinstance(reply, list) and reply else reply
+    words = reply if isinstance(reply, str) else None
+    missing = words is None or words.startswith(NO_REPLY)
+    return ReplyLine(
+        id=told["id"],
+        benchmark="",
+        model="",
+        response=None if missing else words,
+        request_digest=str(told.get("request_digest", "")),
+        prompt_set=str(told.get("prompt_set", "paper")),
+        epoch=epoch,
+        error=f"api_error: {words or 'no reply'}"[:300] if missing else "",
+        usage=_parse_usage(count),
+    )
 
 
 def _parse_usage(count: Any) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.imported import Log, LoggedReply, LogReader, logs
+from vgbench_gen.evaluation.reply_lines import ReplyLine
 from vgbench_gen.store.files import dataset_error
 
 _NEEDED = {"index", "prediction"}
@@ -109,10 +110,14 @@ def _reply(path: Path, number: int, row: Mapping[str, Any]) -> LoggedReply:
     failed = words.startswith(_FAILED)
     question = row.get("question")
     return LoggedReply(
-        id=str(told.get("id", row["index"])),
-        response=None if failed else words,
-        request_digest=str(told.get("request_digest", "")),
-        prompt_set=str(told.get("prompt_set", "paper")),
-        text=question if isinstance(question, str) and not told else None,
-        error=f"api_error: {words}"[:300] if failed else "",
+        ReplyLine(
+            id=str(told.get("id", row["index"])),
+            benchmark="",
+            model="",
+            response=None if failed else words,
+            request_digest=str(told.get("request_digest", "")),
+            prompt_set=str(told.get("prompt_set", "paper")),
+            error=f"api_error: {words}"[:300] if failed else "",
+        ),
+        question if isinstance(question, str) and not told else None,
     )

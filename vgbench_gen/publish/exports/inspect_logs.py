@@ -56,7 +56,7 @@ class InspectLogs(Export):
         items = {item.id: item for item, _ in Questions(job.source, job.options).walk(job.settings)}
         image = _make_image_reader(job, items.values())
         for path in files:
-            header, lines = read_replies(path)
+            header, lines, _ = read_replies(path)
             by_stage: dict[str, dict[ReplyKey, ReplyLine]] = defaultdict(dict)
             for key, line in lines.items():
                 if key.id in items:
