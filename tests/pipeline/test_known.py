@@ -33,16 +33,17 @@ COPIES = 6
 Teach = Callable[[int], None]
 
 
+def set_fewest(patch: pytest.MonkeyPatch, facts: int) -> None:
+    """Sets the fewest facts that teach something; workers are told what was learnt, so this process is enough."""
+    patch.setattr(_known, "FEWEST_FACTS", facts)
+    patch.setattr(_known, "FEWEST_SCENES", 2)
+    patch.setattr(compose, "FEW", 0)  # trials go to workers, however few
+
+
 @pytest.fixture
 def teach(monkeypatch: pytest.MonkeyPatch) -> Teach:
-    """Sets the fewest facts that teach something; workers are told what was learnt, so this process is enough."""
-
-    def set_fewest(facts: int) -> None:
-        monkeypatch.setattr(_known, "FEWEST_FACTS", facts)
-        monkeypatch.setattr(_known, "FEWEST_SCENES", 2)
-        monkeypatch.setattr(compose, "FEW", 0)  # trials go to workers, however few
-
-    return set_fewest
+    """As `set_fewest`, for one test."""
+    return lambda facts: set_fewest(monkeypatch, facts)
 
 
 @pytest.fixture(scope="module")
@@ -80,25 +81,34 @@ def composed(many: Path, out: Path, workers: int = 1) -> dict[str, str]:
     return {name: digest for name, digest in content(out).items() if name.startswith("items")}
 
 
+@pytest.fixture(scope="module")
+def taught(many: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The questions about them, composed by one worker that learnt from four facts; read only."""
+    out = tmp_path_factory.mktemp("taught") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        set_fewest(patch, 4)
+        composed(many, out)
+    return out
+
+
 def said(item: Item) -> tuple[str, str, str, frozenset[str]]:
     question = read_question(item)
     return question.group, question.form, question.question, frozenset(question.options)
 
 
-def test_any_number_of_workers_knows_the_same(many: Path, teach: Teach, tmp_path: Path) -> None:
+def test_any_number_of_workers_knows_the_same(many: Path, taught: Path, teach: Teach, tmp_path: Path) -> None:
     teach(4)
-    one = composed(many, tmp_path / "one")
+    one = {name: digest for name, digest in content(taught).items() if name.startswith("items")}
     assert one == composed(many, tmp_path / "two", workers=2)
     teach(10**6)
     assert one != composed(many, tmp_path / "untaught")
 
 
-def test_the_audit_pool_asks_as_the_dataset_does(many: Path, teach: Teach, tmp_path: Path) -> None:
+def test_the_audit_pool_asks_as_the_dataset_does(taught: Path, teach: Teach) -> None:
     teach(4)
-    composed(many, tmp_path / "out")
-    items = load(tmp_path / "out")
+    items = load(taught)
     scenes = {(item.source, item.scene_id) for item in items}
-    found = fill_pool(tmp_path / "out", RECIPE, [], scenes, most=10_000)
+    found = fill_pool(taught, RECIPE, [], scenes, most=10_000)
     asked = {(q.group, q.form, q.question, frozenset(q.options)) for m in found.questions.values() for q in m}
     mine = {said(item) for item in items}
     assert {form for _, form, _, _ in mine} == {"judgment", "multi-choice", "open-ended"}
