@@ -10,7 +10,7 @@ import pytest
 
 import vgbench_gen
 from tests.contracts.outside import Told, install, vgbench
-from tests.contracts.tum_sequence import write_sequence
+from tests.contracts.tum_sequence import write_broken_sequences, write_sequence
 from vgbench_gen.core.types import Item
 
 RECIPE = """
@@ -30,6 +30,8 @@ class Outside:
     home: Path
     told: dict[str, Told]
     """What each verb told."""
+    refused: dict[str, Told]
+    """What `scenes` told of broken sequences, and `distractors` of a strategy that nobody has."""
 
     @property
     def site(self) -> Path:
@@ -78,6 +80,10 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Outside:
         ["export", far, "--to", "spatialscore-json", "--out", home / "export"],
         ["eval", far, "--model", "baseline:truth"],
         ["score", far],
+        ["scenes", write_broken_sequences(home / "broken"), "--json"],
+        ["distractors", build, "--strategy", "far-appart", "--out", home / "none"],
     ]
     told += vgbench(home / "site", *calls)
-    return Outside(home, {one.arguments[0]: one for one in told})
+    *told, scenes_told, options_told = told
+    refused = {"scenes": scenes_told, "distractors": options_told}
+    return Outside(home, {one.arguments[0]: one for one in told}, refused)

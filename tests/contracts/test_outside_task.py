@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import vgbench_gen
-from tests.contracts.outside import install_files, vgbench
+from tests.contracts.outside import Told, install_files, vgbench
 
 PACKAGE = Path(__file__).with_name("outside_task")
 RECIPE = """\
@@ -22,25 +22,35 @@ min_m = 0.6
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the package is installed."""
-    folder = tmp_path_factory.mktemp("site")
-    install_files({path.name: path.read_text("utf-8") for path in PACKAGE.glob("*.*")}, folder)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the installed package in `site`."""
+    folder = tmp_path_factory.mktemp("heights")
+    install_files({path.name: path.read_text("utf-8") for path in PACKAGE.glob("*.*")}, folder / "site")
     return folder
 
 
-def test_a_task_from_outside_goes_through_every_verb(site: Path, raw_room: Path, tmp_path: Path) -> None:
-    recipe, out = tmp_path / "recipe.toml", tmp_path / "build"
-    recipe.write_text(RECIPE)
-    room = raw_room / "ca1m"
-    [built] = vgbench(site, ["build", recipe, "--scenes", room, "--out", out, "--workers", "1"])
-    assert built.status == 0, built.errors
+@pytest.fixture(scope="module")
+def builds(home: Path, raw_room: Path) -> list[Told]:
+    """What was told of the build in `build`, and of one by a recipe with a gate that the task lacks."""
+    calls: list[list[str | Path]] = []
+    for name, recipe in (("build", RECIPE), ("other", RECIPE.replace("min_m", "lowest_m"))):
+        (home / f"{name}.toml").write_text(recipe)
+        options: list[str | Path] = ["--scenes", raw_room / "ca1m", "--out", home / name, "--workers", "1"]
+        calls.append(["build", home / f"{name}.toml", *options])
+    return vgbench(home / "site", *calls)
+
+
+def test_a_task_from_outside_goes_through_every_verb(
+    home: Path, builds: list[Told], raw_room: Path, tmp_path: Path
+) -> None:
+    out, room = home / "build", raw_room / "ca1m"
+    assert builds[0].status == 0, builds[0].errors
     items = list(vgbench_gen.load(out))
     assert {item.question_type for item in items} == {"judgment", "multi-choice", "open-ended"}
     assert {item.task for item in items} == {"camera_height"}
     assert json.loads((out / "manifest.json").read_text())["recipe"]["gates"]["camera_height"]["min_m"] == 0.6
     verified, audited, _, explained, drawn, redrawn, published, _, scored = results = vgbench(
-        site,
+        home / "site",
         ["verify", out, "--scenes", room, "--workers", "1"],
         ["audit", out, "--workers", "1", "--json"],
         ["browse", out, "--out", tmp_path / "pages"],
@@ -66,10 +76,8 @@ def test_a_task_from_outside_goes_through_every_verb(site: Path, raw_room: Path,
     assert f"baseline:truth: {len(items)} replies, right {len(items)}," in scored.out
 
 
-def test_a_gate_that_an_outside_task_lacks_is_named(site: Path, raw_room: Path, tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(RECIPE.replace("min_m", "lowest_m"))
-    [refused] = vgbench(site, ["build", recipe, "--scenes", raw_room / "ca1m", "--out", tmp_path / "build"])
+def test_a_gate_that_an_outside_task_lacks_is_named(builds: list[Told]) -> None:
+    refused = builds[1]
     assert refused.status == 2
     assert "gates.camera_height.lowest_m: found an unknown key" in refused.errors
     assert "Known keys: min_m, ratio_max, ratio_min" in refused.errors

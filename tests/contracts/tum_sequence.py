@@ -18,6 +18,20 @@ SIZE = (640, 480)
 CAMERA = Camera(np.array([[535.4, 0.0, 320.1], [0.0, 539.2, 247.6], [0.0, 0.0, 1.0]]), *SIZE)
 
 
+POSE = "1.0 0 0 0 0 0 0 1"
+BROKEN = {"freiburg1_desk": POSE, "freiburg3_cut": POSE.removesuffix(" 1"), "freiburg3_away": POSE}
+
+
+def write_broken_sequences(root: Path) -> Path:
+    """Sequences that the loader refuses: of another camera, with a torn pose, with an image elsewhere."""
+    for name, pose in BROKEN.items():
+        folder = root / f"rgbd_dataset_{name}"
+        (folder / "rgb").mkdir(parents=True)
+        (folder / "groundtruth.txt").write_text(f"{pose}\n")
+        (folder / "associations.txt").write_text("1.0 rgb/1.0.png 1.0 ../../../secret.png\n")
+    return root
+
+
 def write_sequence(root: Path, frames: int = 14) -> Path:
     """A sequence whose last image has no pose near it; rendered at half size, which costs a quarter of the time."""
     folder = root / NAME
