@@ -39,7 +39,7 @@ def case_of(row: dict[str, Any]) -> Case:
     unit = SPELLED.get(row.get("unit", ""), "")
     benchmark, question_type, truth, question = {
         "letter": ("VGBench", "multi-choice", "A", "Which one?"),
-        "yes_no": ("VGBench", "judgment", "Yes", "Is the statement true? Answer yes or no."),
+        "yes_no": ("VGBench", "judgment", row.get("truth", "Yes"), "Is the statement true? Answer yes or no."),
         "count": ("SpatialScore/cvbench", "open-ended-count", "1", "How many chairs are there?"),
         "number": ("VSI-Bench", "numerical-answer", "1.5", f"How large is it {unit}?"),
         "length": ("VGBench", "open-ended-length", "1.5 meters", f"How far is the lamp from the table {unit}?"),
@@ -63,6 +63,13 @@ def is_wanted(found: object, want: object) -> bool:
     if isinstance(found, int | float) and isinstance(want, int | float):
         return math.isclose(found, want, rel_tol=2e-3, abs_tol=1e-9)
     return found == want
+
+
+def test_a_reply_that_is_neither_yes_nor_no_is_wrong_whatever_the_truth() -> None:
+    for row in map(json.loads, CORPUS.read_text("utf-8").splitlines()):
+        if row["kind"] == "yes_no" and row["want"] in ("refused", "unreadable") and row["reply"] not in MISREAD:
+            found = [score(case_of(row | {"truth": truth}), row["reply"]) for truth in ("Yes", "No")]
+            assert [(one.outcome, one.score) for one in found] == [(row["want"], 0.0)] * 2, row["reply"]
 
 
 def test_replies_are_read_as_was_decided_before() -> None:

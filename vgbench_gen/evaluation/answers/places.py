@@ -51,6 +51,14 @@ _ANSWER_SIGNS, _REFUSAL_SIGNS = tuple(read_words("answer_signs")), tuple(read_wo
 _HEDGE = compile_pattern("|".join(read_words("hedges")))
 _REVISION = compile_pattern(rf"(?:\A|[.!?;:,\n—(…。-])\s*{match_any_of(read_words('revisions'))}(?![a-z])[\s,:.!—…-]*")
 _NO = re.compile(r"[.!?;:,\n—…-]\s*no,\s*")
+_ASIDE = compile_pattern(rf",\s*{match_any_of(read_words('asides'))}\s*,\s*\Z")
+_JOINT = match_any_of(read_words("clause_joints"))
+_CLAUSE_START = compile_pattern(rf"[.,;:!?](?=\s|\Z)|[(\n—]|\s-\s|\b{_JOINT}\b")
+_BEGUN = compile_pattern(
+    rf"(?:\b{match_any_of(read_words('clause_verbs'))}|'s)(?:\s+(?:it|this|that))?(?:\s+{match_any_of(read_words('clause_adverbs'))})*\s*\Z"
+    rf"|\b(?:i|it|we)\s*\Z|\A\W*{match_any_of(read_words('clause_subjects'))}\s*\Z"
+)
+_JOINED = compile_pattern(rf"[\s,.;]*\b{_JOINT}\W*\Z")
 _REVISION_SIGNS = tuple(read_words("revision_signs"))
 _SENTENCE_END = re.compile(r"[.\n。!?;](?=\s|$)|[\n。]")
 
@@ -111,8 +119,7 @@ def _remove_denied(text: str) -> str:
 
 def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader) -> ParsedAnswer:
     """A value before a refusal ("B, but I'm not sure") or after it ("I can't be certain, but probably B")."""
-    before = text[: refused.start()].rstrip(" ,;-—(\n")
-    before = re.sub(r"[\s,.;]*\b(?:but|though|although|however|i|it|we)\W*$", "", before, flags=re.IGNORECASE)
+    before = _remove_begun_clause(text[: refused.start()])
     if before:
         found = reader.read_opening(before)
         if found.found and len(before) < 80:
@@ -131,6 +138,19 @@ def _read_around_refusal(text: str, refused: re.Match[str], reader: AnswerReader
         if again is not None:
             return _read_around_refusal(later, again, reader)
     return REFUSAL
+
+
+def _remove_begun_clause(before: str) -> str:
+    """The text before a refusal without the beginning of the refusal's own clause: "It is" of "It is hard to say"."""
+    low = before.lower()
+    if len(low) != len(before):
+        return before
+    aside = _ASIDE.search(low)  # "It is, however, hard to say"
+    low = (low[: aside.start()] if aside else low).rstrip(" ,;-—(\n")
+    starts = [match.end() for match in _CLAUSE_START.finditer(low) if low[match.end() :].strip()]
+    start = max(starts, default=0)
+    low = low[:start] if _BEGUN.search(low[start:]) else low
+    return before[: len(_JOINED.sub("", low).rstrip(" ,;-—(\n"))]
 
 
 def is_refusal(text: str) -> bool:

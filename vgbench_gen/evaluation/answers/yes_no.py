@@ -10,15 +10,18 @@ from vgbench_gen.evaluation.answers.vocabulary import compile_pattern, match_any
 
 YES, NO = "Yes", "No"
 
-_YES = rf"(?:{match_any_of(read_words('yes', 'yes_no'))}(?!\s+not\b))"
+_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
+_ALONE = match_any_of(read_words("yes_alone", "yes_no"))
+_YES = rf"(?:{match_any_of(read_words('yes', 'yes_no'))}(?!\s+not\b)|{_ALONE}"
+_YES += rf"(?:{_END}|\s+(?:is|are|was|were|does|do|did|has|have){_END}))"
 _NO = rf"(?:{match_any_of(read_words('no', 'yes_no'))}|no(?!\s+{match_any_of(read_words('no_idioms', 'yes_no'))}\b))"
 _TRUE, _FALSE = match_any_of(read_words("true", "yes_no")), match_any_of(read_words("false", "yes_no"))
 _SUBJECT = match_any_of(read_words("subjects", "yes_no"))
+_OPENS_YES = rf"{_ALONE}\s+(?:{match_any_of(read_words('yes_goes_on', 'yes_no'))}\b|{_TRUE})"
 _CHINESE_NO, _CHINESE_YES = (
     match_any_of(read_words("chinese_no", "yes_no")),
     match_any_of(read_words("chinese_yes", "yes_no")),
 )
-_END = r"(?=\s*(?:$|[.,!?;:)\]\"'、。|]|-|—))"
 
 _ECHO = compile_pattern(
     rf"\"?\byes\"?\s*(?:or|/|\|)\s*\"?no\"?\b|\"?\bno\"?\s*(?:or|/|\|)\s*\"?yes\"?\b|\btrue\s*(?:or|/)\s*false\b"
@@ -28,7 +31,7 @@ _ECHO = compile_pattern(
 )
 _BOTH = compile_pattern(r"\byes\b\W+(?:and|but also)\W+\bno\b|\bno\b\W+(?:and|but also)\W+\byes\b")
 _LEADING = compile_pattern(
-    rf"\A\W*(?:(?P<yes>{_YES}\b|y\b(?=\W*$))|(?P<no>{_NO}\b|n\b(?=\W*$))"
+    rf"\A\W*(?:(?P<yes>{_OPENS_YES}|{_YES}\b|y\b(?=\W*$))|(?P<no>{_NO}\b|n\b(?=\W*$))"
     rf"|(?P<not>not\s+(?:quite\s+|really\s+|exactly\s+)?{_TRUE}\b{_END}|not\s+really\b)"
     rf"|(?P<right>(?:that's\s+|that is\s+)?{_TRUE}\b{_END})|(?P<wrong>{_FALSE}\b{_END})"
     rf"|(?P<cno>{_CHINESE_NO})|(?P<cyes>{_CHINESE_YES}))"
@@ -43,7 +46,9 @@ _PREDICATE = compile_pattern(
     rf"(?:(?P<true>{_TRUE})|(?P<false>{_FALSE}))\b"
     rf"(?!\s+[a-z]+\s+of\b)|\b{_SUBJECT}\s*(?P<isnt>isn't|wasn't)\s+(?:(?P<true2>{_TRUE})|(?P<false2>{_FALSE}))\b"
 )
-_HOLDING = compile_pattern(rf"\b{_SUBJECT}\s+(?:(?P<not>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+[a-su-z])")
+_HOLDING = compile_pattern(
+    rf"\b{_SUBJECT}\s+(?:(?P<not>does(?:n't| not))\s+hold|(?:still\s+)?holds)\b(?!\s+(?!true\b)[a-z])"
+)
 _OF_STATEMENT = compile_pattern(
     r"\bstatement\b[^.\n]{1,200}\b(?:is|was)\s+(?:therefore |thus |clearly |indeed |also )?(?P<not>not\s+)?"
     r"(?:(?P<true>true|correct|accurate|valid)|(?P<false>false|incorrect|wrong|untrue|inaccurate|invalid))\s*(?:[.!]|$)"
