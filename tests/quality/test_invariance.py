@@ -75,7 +75,11 @@ def _with_half_the_second_image(fact: Fact) -> Fact:
     S = np.array([[0.5, 0, -0.25], [0, 0.5, -0.25], [0, 0, 1]])
     half = {"K": (S @ np.reshape(record["K"], (3, 3))).ravel().tolist(), "width": 160, "height": 120}
     members = [
-        replace(c, value=np.floor((c.value + 0.5) * 0.5), evidence={**c.evidence, "uv_2_px": []})
+        replace(
+            c,
+            value=np.floor((c.value + 0.5) * 0.5),
+            evidence={**c.evidence, "uv_2_px": [0.5 * u - 0.25 for u in c.evidence["uv_2_px"]]},
+        )
         for c in fact.candidates
         if c.show["query"] is not None
     ]

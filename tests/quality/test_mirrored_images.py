@@ -23,7 +23,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.geometry import boxes
 from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._homographies.task import Components
+from vgbench_gen.tasks._homographies.evidence import Components
 from vgbench_gen.tasks.base import tasks
 
 

@@ -19,9 +19,9 @@ from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.tasks._homographies import task as _homographies
+from vgbench_gen.tasks._homographies.evidence import Components
 from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._homographies.task import (
-    Components,
     measure_component_moves_d,
     sample_pool,
     warp_correspondences,

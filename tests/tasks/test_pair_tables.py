@@ -1,8 +1,11 @@
-"""The tables that tasks make of all pairs at once, against their functions of one pair; and the searches over both."""
+"""The tables that tasks make of all pairs at once, against their functions of one pair, and the searches over both; and
+what the same facts keep as evidence."""
 
 from __future__ import annotations
 
+import functools
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,8 +14,8 @@ import numpy as np
 import pytest
 
 from tests.small_room import small_view
-from tests.tasks.two_view_scenes import drawn, room_view
-from vgbench_gen.core.errors import TooFewOptionsError
+from tests.tasks.two_view_scenes import drawn, room_view, with_pictures
+from vgbench_gen.core.errors import DatasetError, TooFewOptionsError
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import (
@@ -24,6 +27,7 @@ from vgbench_gen.distractors.base import (
     strategies,
 )
 from vgbench_gen.tasks.base import Task, tasks
+from vgbench_gen.tasks.evidence import Evidence
 
 TABLED = [name for name in tasks.names() if type(tasks[name]).pair_margins is not Task.pair_margins]
 SHORT = {"metric_depth"}  # pools of one image; in longer scans they are of one rectangle, which this room has none of
@@ -51,10 +55,37 @@ def options(task: Any, fact: Fact) -> OptionSet | None:
         return None
 
 
+@functools.cache
+def drawn_facts(name: str) -> list[Fact]:
+    view = small_view() if name in SHORT else room_view()
+    return [with_pictures(fact, view) for fact in drawn(tasks[name], view, limit=12)[0]]
+
+
+def list_stored(task: Task, fact: Fact) -> list[tuple[type[Evidence], dict[str, Any]]]:
+    """What a row stores of a fact and of each candidate that was measured, with the records that read it."""
+    stored: list[tuple[type[Evidence], dict[str, Any]]] = [(task.fact_evidence, dict(fact.evidence))]
+    stored += [(task.candidate_evidence, dict(c.evidence)) for c in fact.candidates if c.evidence]
+    return [(record, json.loads(json.dumps(evidence))) for record, evidence in stored]
+
+
+@pytest.mark.parametrize("name", [name for name in TABLED if name not in ELSEWHERE])
+def test_evidence_reads_back_as_it_was_written(name: str) -> None:
+    task, turned = tasks[name], 0
+    for fact in drawn_facts(name)[:3]:
+        other_side = task.counterpart(fact)
+        turned += other_side is not None
+        for record, stored in list_stored(task, fact) + (list_stored(task, other_side) if other_side else []):
+            assert record.read(stored, fact.key).write() == stored
+            for key in stored:
+                with pytest.raises(DatasetError, match=rf"\({record.__name__}\): {key}"):
+                    record.read({**stored, key: [["damaged"]]}, fact.key)
+    assert turned or not task.counterpart_kind
+
+
 @pytest.mark.parametrize("name", [name for name in TABLED if name not in ELSEWHERE])
 def test_tables_say_what_pairs_say(name: str) -> None:
     task = tasks[name]
-    facts, _ = drawn(task, small_view() if name in SHORT else room_view(), limit=12)
+    facts = drawn_facts(name)
     assert len(facts) >= 2
     assert {fact.ask for fact in facts} == set(task.asks)  # a wrong table could leave a kind without facts
     found = 0

@@ -22,7 +22,7 @@ from tests.tasks.two_view_scenes import (
 )
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.geometry import poses
@@ -48,7 +48,7 @@ def test_hand_worked_pose() -> None:
     # ahead of the first at 2 m lies to the left of the second (x = -2), and 0.3 m behind it (z = -0.3).
     first = np.eye(4)
     second = np.array([[0, 0, 1, 0.3], [0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1.0]])
-    pose = _poses.compute_from_stored(first.ravel().tolist(), second.ravel().tolist())
+    pose = _poses.compute_by_quaternions(first, second)
     assert _poses.move_points(pose, np.array([[0.0, 0.0, 2.0]])) == pytest.approx(np.array([[-2.0, 0.0, -0.3]]))
 
 
@@ -111,7 +111,7 @@ def test_separation_takes_the_clearer_difference_but_never_less_than_the_image_s
 
 
 def test_shift_counts_points_behind_a_camera_as_far_away() -> None:
-    camera = {"K": [100.0, 0, 50, 0, 100, 50, 0, 0, 1], "width": 100, "height": 100}
+    camera = Camera(np.array([[100.0, 0, 50], [0, 100, 50], [0, 0, 1]]), 100, 100)
     ahead = np.eye(3, 4)
     behind = turned(ahead, 180.0)
     points = np.array([[0.0, 0.0, 2.0]] * 3)

@@ -90,8 +90,8 @@ def test_separation_is_turn_or_place_and_what_the_image_shows() -> None:
     shifted = truth.value.copy()
     shifted[:, 3] -= (0.0, 0.0, 1.5 * gates.shift_gap_min_m)
     assert TASK.margin_ratio(truth, replace(truth, value=shifted), fact) <= 1.5 + 1e-6
-    far_apart = replace(truth, evidence={**truth.evidence, "pair": {"overlap": 0.3}})
-    near = replace(truth, evidence={**truth.evidence, "pair": {"overlap": 0.6}})
+    far_apart = replace(truth, evidence={**truth.evidence, "pair": {**truth.evidence["pair"], "overlap": 0.3}})
+    near = replace(truth, evidence={**truth.evidence, "pair": {**truth.evidence["pair"], "overlap": 0.6}})
     assert TASK.ceiling_ratio(far_apart, near, fact) == pytest.approx(0.3 / gates.overlap_spread_max)
 
 

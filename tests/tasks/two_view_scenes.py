@@ -6,7 +6,6 @@ import copy
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -84,23 +83,6 @@ def with_truth_value(fact: Fact, value: FloatArray) -> Fact:
     candidates = list(fact.candidates)
     candidates[fact.truth] = replace(fact.truth_candidate, value=value)
     return replace(fact, candidates=tuple(candidates))
-
-
-def item_evidence(fact: Fact) -> dict[str, Any]:
-    """The part of an item's evidence that `recompute` may read."""
-    truth = fact.truth_candidate
-    return {
-        "fact": fact.evidence,
-        "truth": {
-            "key": truth.key,
-            "value": truth.value.tolist(),
-            "show": truth.show,
-            "evidence": truth.evidence,
-            "frame_ids": list(truth.frame_ids),
-        },
-        "frame_ids": list(fact.frame_ids),
-        "ask": fact.ask,
-    }
 
 
 def same(a: Sequence[Candidate], b: Sequence[Candidate]) -> bool:

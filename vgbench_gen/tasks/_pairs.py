@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates, PairGates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.geometry import poses, projection, visibility
 from vgbench_gen.geometry.overlap import largest_plane_share
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks.evidence import Evidence
 from vgbench_gen.tasks.presentation import Margins
 
 MAX_PROPOSED = 1200  # pairs measured per scene and task, about 0.3 ms each; a long scan has tens of thousands
@@ -52,6 +53,17 @@ class Pair:
     """The median move of a point in the image, D%."""
     seen_m: tuple[FloatArray, FloatArray]
     """The world points (N, 3) of the first frame that the second sees, and of the second that the first sees."""
+
+
+class TwoViewEvidence(Evidence):
+    """What is kept of a pair; the fields are those of `Pair`, to four decimals."""
+
+    overlap: float
+    rotation_deg: float
+    baseline_m: float
+    parallax_deg: float
+    depth_m: float
+    shift_d: float
 
 
 class PairTable:
@@ -150,13 +162,16 @@ class PairTable:
         near = self.near
         return any((near[i, k] and near[j, m]) or (near[i, m] and near[j, k]) for k, m in used)
 
-    def evidence(self, i: int, j: int) -> dict[str, Any]:
-        """What was measured for the pair, JSON-ready."""
+    def evidence(self, i: int, j: int) -> TwoViewEvidence:
+        """What is kept of a pair.
+
+        Raises:
+            GeometryError: too few points are co-visible to measure it.
+        """
         pair = self.pair(i, j)
         if pair is None:
-            return {}
-        names = ("overlap", "rotation_deg", "baseline_m", "parallax_deg", "depth_m", "shift_d")
-        return {name: round(float(getattr(pair, name)), 4) for name in names}
+            raise GeometryError(f"frames {self.frames[i].id} and {self.frames[j].id} share too few points")
+        return TwoViewEvidence(**{name: round(float(getattr(pair, name)), 4) for name in TwoViewEvidence.model_fields})
 
     def _measure(self, i: int, j: int) -> Pair | None:
         first, second = self.frames[i], self.frames[j]
@@ -207,9 +222,9 @@ def thin_rows(points: FloatArray, count: int) -> FloatArray:
     return points[np.linspace(0, len(points) - 1, count).astype(np.int64)]
 
 
-def make_pose_evidence(*frames: ViewFrame) -> dict[str, list[float]]:
-    """Frame id -> `world_from_camera`, 16 numbers row by row."""
-    return {frame.id: frame.world_from_camera.ravel().tolist() for frame in frames}
+def collect_poses(*frames: ViewFrame) -> dict[str, FloatArray]:
+    """Frame id -> (4, 4) `world_from_camera`, as evidence keeps it."""
+    return {frame.id: frame.world_from_camera for frame in frames}
 
 
 _EDGES: WeakKeyDictionary[ViewFrame, BoolArray] = WeakKeyDictionary()

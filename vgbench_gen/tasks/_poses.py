@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import poses
 from vgbench_gen.text.numbers import fixed, matrix, vector
 from vgbench_gen.text.render import word
@@ -82,7 +81,7 @@ def move_points(value: FloatArray, points: FloatArray) -> FloatArray:
 
 
 def measure_median_shifts_d(
-    camera: Mapping[str, Any], value: FloatArray, others: FloatArray, points: FloatArray, inside: bool = False
+    camera: Camera, value: FloatArray, others: FloatArray, points: FloatArray, inside: bool = False
 ) -> FloatArray:
     """(n,) median distance between where one pose and each of others (n, 3, 4) put points (p, 3) in an image, D%.
 
@@ -91,19 +90,18 @@ def measure_median_shifts_d(
     """
     if not len(points):
         return np.zeros(len(others))
-    K, width, height = camera["K"], camera["width"], camera["height"]
     poses_ = np.concatenate([value[None], others])
     in_camera = points @ poses_[:, :, :3].transpose(0, 2, 1) + poses_[:, None, :, 3]
     front = in_camera[..., 2] > 0
-    uv = in_camera[..., :2] / np.where(front, in_camera[..., 2], 1.0)[..., None] * np.array([K[0], K[4]])
-    uv += np.array([K[2], K[5]])
+    uv = in_camera[..., :2] / np.where(front, in_camera[..., 2], 1.0)[..., None] * np.array([camera.fx, camera.fy])
+    uv += np.array([camera.cx, camera.cy])
     apart = uv[1:] - uv[0]
-    shift = np.sqrt((apart * apart).sum(axis=-1)) * (100 / math.hypot(width, height))
+    shift = np.sqrt((apart * apart).sum(axis=-1)) * (100 / math.hypot(*camera.size))
     shift[~(front[1:] & front[0])] = HIDDEN_SHIFT_D
     shift = np.minimum(shift, HIDDEN_SHIFT_D)
     counted = np.ones_like(front[1:])
     if inside:
-        in_image = ((uv >= -0.5) & (uv < np.array([width, height]) - 0.5)).all(axis=-1) & front
+        in_image = ((uv >= -0.5) & (uv < np.array(camera.size) - 0.5)).all(axis=-1) & front
         counted = in_image[1:] | in_image[0]
     counts = counted.sum(axis=1)
     # What does not count sorts to the end.
@@ -118,9 +116,8 @@ def measure_mean_displacement_m(a: FloatArray, b: FloatArray, points: FloatArray
     return float(np.linalg.norm(move_points(a, points) - move_points(b, points), axis=-1).mean())
 
 
-def compute_from_stored(world_from_first: Sequence[float], world_from_second: Sequence[float]) -> FloatArray:
-    """(3, 4) second_from_first of two stored poses, 16 numbers each, by quaternions and the camera centres."""
-    first, second = (np.array(p, dtype=np.float64).reshape(4, 4) for p in (world_from_first, world_from_second))
+def compute_by_quaternions(first: FloatArray, second: FloatArray) -> FloatArray:
+    """(3, 4) second_from_first of two poses `world_from_camera` (4, 4), by quaternions and the camera centres."""
     q_first, q_second = Rotation.from_matrix(first[:3, :3]), Rotation.from_matrix(second[:3, :3])
     R = (q_second.inv() * q_first).as_matrix()
     t = q_second.inv().apply(first[:3, 3] - second[:3, 3])

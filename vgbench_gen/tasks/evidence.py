@@ -8,7 +8,7 @@ that no other code names a key. A row that was damaged, or that another program 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import EllipsisType
 from typing import Annotated, Any, Self, cast
 from weakref import WeakKeyDictionary
@@ -74,6 +74,8 @@ def _read_camera(value: Any) -> Camera:
 
 Pose = Annotated[FloatArray, ArrayShape(4, 4, flat=True)]
 """(4, 4) `dst_from_src`; the name of the field says between which frames, with lengths in metres."""
+Points = Annotated[FloatArray, ArrayShape(-1, 3)]
+"""(N, 3) points; the field says in which frame."""
 StoredCamera = Annotated[Camera, PlainValidator(_read_camera), PlainSerializer(make_camera_record)]
 """The camera of an image."""
 Size = Annotated[tuple[int, int], Strict(False)]
@@ -148,6 +150,15 @@ class PosesEvidence(Evidence):
     def poses(self) -> Mapping[str, FloatArray]:
         """See `Evidence`."""
         return self.world_from_camera or {}
+
+    def list_poses(self, frame_ids: Iterable[str]) -> list[FloatArray]:
+        """(4, 4) `world_from_camera` of these frames, in this order, metres.
+
+        Raises:
+            KeyError: the record keeps no pose of one of them.
+        """
+        stored = self.poses()
+        return [stored[frame_id] for frame_id in frame_ids]
 
 
 class FactEvidence(PosesEvidence):

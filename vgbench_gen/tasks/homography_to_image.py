@@ -13,9 +13,9 @@ from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _mirror, _overlays
+from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_images
 from vgbench_gen.tasks._homographies.task import (
-    Components,
     HomographyTask,
     find_warp_problem,
     move_corners,
@@ -47,7 +47,7 @@ class HomographyToImage(HomographyTask):
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
         truth = fact.truth_candidate
-        source, target = _overlays.draw_warped_grid(truth.value, tuple(fact.evidence["size"]))
+        source, target = _overlays.draw_warped_grid(truth.value, WarpedImageEvidence.of(fact).size)
         return [source, *(target if option is truth else [] for option in fact.candidates)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
@@ -62,7 +62,7 @@ class HomographyToImage(HomographyTask):
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: H' = F H F, and with it the numbers of the matrix."""
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         try:
             second = mirror.mirror_homography(fact.second_value, width, width)
         except GeometryError:
@@ -71,7 +71,8 @@ class HomographyToImage(HomographyTask):
         if mirrored is None:
             return None
         # Denominators count from the top-left pixel, which is another one now.
-        margins = {**fact.evidence.get("margins", {}), **mirrored.truth_candidate.evidence.get("margins", {})}
+        truth = WarpEvidence.given(mirrored.truth_candidate)
+        margins = {**WarpedImageEvidence.of(fact).margins, **(truth.margins if truth else {})}
         return add_margins(mirrored, fact.key, margins)
 
     def _mirror_candidate(self, member: Candidate, width: int, height: int) -> Candidate:
@@ -82,12 +83,12 @@ class HomographyToImage(HomographyTask):
             show = {"H": H.ravel().tolist(), "mirror_of": member.value.ravel().tolist()}
         else:
             H, show = np.array(source, dtype=np.float64).reshape(3, 3), {"H": list(source)}
-        evidence = dict(member.evidence)
-        if evidence:
-            evidence["components"] = Components(**evidence["components"]).mirror().to_json()
-            evidence["corners_px"] = move_corners(H, width, height).tolist()
-            evidence["margins"] = {
-                **evidence["margins"],
-                **find_warp_problem(H, width, height, self.limits)[1],
-            }
-        return replace(member, value=H, show=show, evidence=evidence)
+        stored = WarpEvidence.given(member)
+        if stored is None:
+            return replace(member, value=H, show=show)
+        evidence = WarpEvidence(
+            components=stored.components.mirror(),
+            corners_px=move_corners(H, width, height),
+            margins={**stored.margins, **find_warp_problem(H, width, height, self.limits)[1]},
+        )
+        return replace(member, value=H, show=show, evidence=evidence.write())

@@ -18,6 +18,7 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import homography
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
+from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_matrices
 from vgbench_gen.tasks._homographies.task import (
     AGREEMENT_PX,
@@ -55,7 +56,7 @@ class HomographyToMatrix(HomographyTask):
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
-        return list(_overlays.draw_warped_grid(fact.truth_candidate.value, tuple(fact.evidence["size"])))
+        return list(_overlays.draw_warped_grid(fact.truth_candidate.value, WarpedImageEvidence.of(fact).size))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the source as the truth warps it."""
@@ -75,7 +76,7 @@ class HomographyToMatrix(HomographyTask):
         """
         if "source_H" not in candidate.show:
             return super().valid(candidate, fact)
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         H, gates = candidate.value, self.limits
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
@@ -91,8 +92,8 @@ class HomographyToMatrix(HomographyTask):
         truth = fact.truth_candidate
         if "source_H" not in truth.show:
             return super().recompute(fact)
-        stored = np.array(truth.evidence["corners_px"], dtype=np.float64)
-        return self.rounded(homography.fit_to_points(stored, homography.image_corners(*fact.evidence["size"])))
+        corners_px = homography.image_corners(*WarpedImageEvidence.of(fact).size)
+        return self.rounded(homography.fit_to_points(WarpEvidence.of(truth).corners_px, corners_px))
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """From the warped image back to the first; None where an inverse has no H33 = 1."""

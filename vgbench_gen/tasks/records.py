@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.core.types import Camera
 from vgbench_gen.text.render import word
 
 
@@ -29,15 +29,6 @@ def make_camera_record(camera: Camera) -> dict[str, Any]:
 def read_camera_record(record: Mapping[str, Any]) -> Camera:
     """Inverse of `make_camera_record`."""
     return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
-
-
-def read_stored_pose(evidence: Mapping[str, Any], frame_id: str) -> FloatArray:
-    """(4, 4) world_from_camera of a frame, as evidence keeps it.
-
-    Raises:
-        KeyError: the evidence keeps no pose of that frame.
-    """
-    return np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
 
 
 def number_texts(texts: Sequence[str], kind: str) -> str:

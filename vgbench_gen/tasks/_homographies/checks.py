@@ -7,6 +7,7 @@ import numpy as np
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Fact
 from vgbench_gen.geometry import homography
+from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks.base import Problems
 
 WARP_PX = 0.5  # between stored corners and those of the printed matrix
@@ -14,13 +15,13 @@ WARP_PX = 0.5  # between stored corners and those of the printed matrix
 
 def check_warps(fact: Fact, gates: Gates) -> Problems:
     """Each matrix puts the corners where they are stored, and its inverse brings them home."""
-    width, height = fact.evidence["size"]
-    home = homography.image_corners(width, height)
+    home = homography.image_corners(*WarpedImageEvidence.of(fact).size)
     found: Problems = []
     for option in fact.candidates:
-        if "corners_px" not in option.evidence:
+        stored = WarpEvidence.given(option)
+        if stored is None:
             continue
-        away = np.array(option.evidence["corners_px"], dtype=np.float64)
+        away = stored.corners_px
         start, end = (away, home) if "source_H" in option.show else (home, away)
         there = homography.apply(option.value, start)
         back = homography.apply(np.linalg.inv(option.value), end)

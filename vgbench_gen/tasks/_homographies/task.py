@@ -7,7 +7,6 @@ come from one sampler and pass the same gates (`docs/validity.md#homographies`);
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
 
@@ -23,6 +22,7 @@ from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies.checks import check_warps
+from vgbench_gen.tasks._homographies.evidence import Components, WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
@@ -43,42 +43,6 @@ PERSPECTIVE_MAX = 0.2
 
 _GRID = 12  # target pixels per side that the second route reads
 _FAR_OUTSIDE = -1e6  # what a coordinate image holds beyond its border; a trace of it shows
-
-
-@dataclass(frozen=True, slots=True)
-class Components:
-    """Parameters of `geometry.homography.make_similarity_perspective`; a component at its default is absent."""
-
-    angle_deg: float = 0.0
-    scale: float = 1.0
-    tx_px: float = 0.0
-    ty_px: float = 0.0
-    px: float = 0.0
-    py: float = 0.0
-
-    def make_matrix(self, width: int, height: int) -> FloatArray:
-        """(3, 3) before rounding."""
-        return homography.make_similarity_perspective(
-            width, height, self.angle_deg, self.scale, self.tx_px, self.ty_px, self.px, self.py
-        )
-
-    def list_parts(self) -> list[Components]:
-        """The components that are present, each alone: rotation, scale, translation, perspective."""
-        alone = [
-            Components(angle_deg=self.angle_deg),
-            Components(scale=self.scale),
-            Components(tx_px=self.tx_px, ty_px=self.ty_px),
-            Components(px=self.px, py=self.py),
-        ]
-        return [part for part in alone if part != Components()]
-
-    def mirror(self) -> Components:
-        """Those of the same warp between the mirrored images."""
-        return replace(self, angle_deg=0.0 - self.angle_deg, tx_px=0.0 - self.tx_px, px=0.0 - self.px)
-
-    def to_json(self) -> dict[str, float]:
-        """Names and values."""
-        return {name: float(getattr(self, name)) for name in self.__slots__}
 
 
 def round_as_printed(H: FloatArray) -> FloatArray:
@@ -171,11 +135,9 @@ def sample_pool(
                 f"warp:{hash_stably(numbers.matrix_line(H, numbers.significant), size=4)}",
                 H,
                 show={"H": entries},
-                evidence={
-                    "components": components.to_json(),
-                    "corners_px": move_corners(H, width, height).tolist(),
-                    "margins": margins.ratios,
-                },
+                evidence=WarpEvidence(
+                    components=components, corners_px=move_corners(H, width, height), margins=margins.ratios
+                ).write(),
             )
         )
     return pool, dropped
@@ -240,6 +202,8 @@ class HomographyTask(PairMarginsTask):
 
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "px"
+    fact_evidence = WarpedImageEvidence
+    candidate_evidence = WarpEvidence
     checks = (check_warps,)
     paper_column = "Homo."
     input_modality = "multi-images"
@@ -278,18 +242,18 @@ class HomographyTask(PairMarginsTask):
     def _make_draft(
         self, frame: ViewFrame, view: SceneView, key: str, used: list[Candidate], rng: np.random.Generator
     ) -> Fact | Rejected:
-        width, height = frame.camera.size
+        width, height = size = frame.camera.size
         gates = self.limits
         pool, dropped = sample_pool(width, height, self.pool_size, gates, rng)
         if len(pool) < 4:
             most = max(dropped, key=lambda name: dropped[name])
             return reject(self, view, key, f"warps_{most}", len(pool), 4, str(dropped))
-        fact = self.new_fact(view, tuple(pool), frame_ids=(frame.id,), key=key, evidence={"size": [width, height]})
+        fact = self.new_fact(view, tuple(pool), frame_ids=(frame.id,), key=key, evidence=WarpedImageEvidence(size=size))
         eligible = np.array([all(self.margin_ratio(c, u, fact) >= 1 for u in used) for c in pool])
         drawn = self.with_drawn_truth(fact, rng, eligible)
         if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
-        margins = Margins(dict(drawn.truth_candidate.evidence["margins"]))
+        margins = Margins(dict(WarpEvidence.of(drawn.truth_candidate).margins))
         margins.at_least("keypoints", frame.corner_count, gates.keypoints_min)
         return add_margins(drawn, key, margins.ratios)
 
@@ -302,9 +266,8 @@ class HomographyTask(PairMarginsTask):
 
     def recompute(self, fact: Fact) -> FloatArray:
         """The matrix through the four stored corners."""
-        width, height = fact.evidence["size"]
-        stored = np.array(fact.truth_candidate.evidence["corners_px"], dtype=np.float64)
-        return self.rounded(homography.fit_to_points(homography.image_corners(width, height), stored))
+        corners_px = homography.image_corners(*WarpedImageEvidence.of(fact).size)
+        return self.rounded(homography.fit_to_points(corners_px, WarpEvidence.of(fact.truth_candidate).corners_px))
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Corner error of the two routes over half a pixel."""
@@ -312,7 +275,7 @@ class HomographyTask(PairMarginsTask):
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance of the corners under both, pixels."""
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         apart = move_corners(a, width, height) - move_corners(b, width, height)
         error = float(np.hypot(apart[:, 0], apart[:, 1]).mean())
         return error if np.isfinite(error) else float("inf")
@@ -323,7 +286,7 @@ class HomographyTask(PairMarginsTask):
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Mean distance of the corners over the required and over the allowed share of the diagonal."""
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         corners = np.stack([move_corners(candidate.value, width, height) for candidate in candidates])
         apart = corners[:, None] - corners
         error_d = 100 * np.hypot(apart[..., 0], apart[..., 1]).mean(axis=-1) / float(np.hypot(width, height))
@@ -343,7 +306,7 @@ class HomographyTask(PairMarginsTask):
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest`; mean distance of the corners, pixels."""
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         corners = np.concatenate([homography.image_corners(width, height), np.ones((4, 1))], axis=1)
         moved = corners @ np.swapaxes(values, 1, 2)
         moved_px = moved[..., :2] / moved[..., 2:]
@@ -354,7 +317,7 @@ class HomographyTask(PairMarginsTask):
 
     def proposal(self, fact: Fact) -> Proposal:
         """Components: numbers of which most are a fair warp, as those of a matrix are not."""
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         slots = {
             "width": str(width),
             "height": str(height),
@@ -369,20 +332,22 @@ class HomographyTask(PairMarginsTask):
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """The warp; a component that is named absent stays absent."""
         values = [x if x in (0.0, 1.0) else near for x, near in zip(numbers, move_numbers(numbers, rng), strict=True)]
-        components, (width, height) = Components(*values), fact.evidence["size"]
+        if not np.isfinite(values).all():
+            return None
+        components = Components(**dict(zip(Components.model_fields, values, strict=True)))
         try:
-            H = round_as_printed(components.make_matrix(width, height))
+            H = round_as_printed(components.make_matrix(*WarpedImageEvidence.of(fact).size))
         except GeometryError:
             return None
         return Candidate("", H, show={"H": H.ravel().tolist()})
 
     def rank_by(self, value: FloatArray, fact: Fact) -> float:
         """How far the corners move on average, pixels."""
-        return float(homography.corner_moves_px(value, *fact.evidence["size"]))
+        return float(homography.corner_moves_px(value, *WarpedImageEvidence.of(fact).size))
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler."""
-        width, height = fact.evidence["size"]
+        width, height = WarpedImageEvidence.of(fact).size
         H = candidate.value
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False

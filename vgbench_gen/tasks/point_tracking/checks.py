@@ -9,8 +9,8 @@ from vgbench_gen.core.types import Fact, FloatArray
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import GREY_WIDTH
 from vgbench_gen.tasks.base import Problems
+from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
-from vgbench_gen.tasks.records import read_camera_record, read_stored_pose
 
 CYCLE_PX = 1.0  # at most, there and back
 ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the place it stands for
@@ -19,12 +19,13 @@ ROUNDING_PX = float(np.sqrt(0.5))  # farthest that a whole pixel lies from the p
 def check_tracks(fact: Fact, gates: Gates) -> Problems:
     """Each point, from its pixel in image 1 at its depth, through the world onto the printed pixel of image 2, and
     back; a point and its pixel in image 2 where there is none in image 1."""
-    first, second = (read_camera_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
-    pose_1, pose_2 = (read_stored_pose(fact.evidence, frame_id) for frame_id in fact.frame_ids)
+    images = ImagesEvidence.of(fact)
+    first, second = images.camera_1, images.camera_2
+    pose_1, pose_2 = images.list_poses(fact.frame_ids)
     allowed_px = gates.section(TrackGates).cycle_max_px_at_640
     found: Problems = []
     for option in fact.candidates:
-        stored_m = np.array(option.evidence["point_2_m"], dtype=np.float64)
+        stored_m = PlaceEvidence.of(option).point_2_m
         if option.show.get("query") is None:
             off = _measure_distance(projection.project(second, stored_m)[0], option.value)
             if not off <= CYCLE_PX + ROUNDING_PX:
@@ -32,8 +33,8 @@ def check_tracks(fact: Fact, gates: Gates) -> Problems:
                     ("reprojection", f"{option.key}: its point lies {off:.2f} px from {_format_px(option.value)}")
                 )
             continue
-        query, z_m = np.array(option.show["query"], dtype=np.float64), float(option.evidence["z_1_m"])
-        world = poses.transform(pose_1, projection.back_project(first, query, np.array(z_m))[None])
+        query, track = np.array(option.show["query"], dtype=np.float64), TrackedEvidence.of(option)
+        world = poses.transform(pose_1, projection.back_project(first, query, np.array(track.z_1_m))[None])
         point_m = poses.transform(poses.invert(pose_2), world)[0]
         uv, z_2_m = projection.project(second, point_m)
         off = _measure_distance(uv, option.value)
@@ -41,13 +42,13 @@ def check_tracks(fact: Fact, gates: Gates) -> Problems:
             found.append(("reprojection", f"{option.key}: its point lies {off:.2f} px from {_format_px(option.value)}"))
         if not np.linalg.norm(point_m - stored_m) <= 1e-3:
             found.append(("reprojection", f"{option.key}: point {stored_m.tolist()} stored, {point_m.tolist()} found"))
-        back = poses.transform(pose_2, projection.back_project(second, option.evidence["uv_2_px"], z_2_m)[None])
+        back = poses.transform(pose_2, projection.back_project(second, track.uv_2_px, z_2_m)[None])
         cycle = _measure_distance(projection.project_world(first, pose_1, back)[0][0], query)
         if not cycle <= CYCLE_PX:
             found.append(("cycle", f"{option.key}: back in image 1 it lies {cycle:.2f} px from the query"))
-        measured = float(option.evidence["cycle_px_at_640"])
-        if not measured <= allowed_px:
-            found.append(("cycle", f"{option.key}: by both depth images {measured:.2f} px at {GREY_WIDTH} wide"))
+        if not track.cycle_px_at_640 <= allowed_px:
+            measured = f"{track.cycle_px_at_640:.2f} px at {GREY_WIDTH} wide"
+            found.append(("cycle", f"{option.key}: by both depth images {measured}"))
     return found
 
 

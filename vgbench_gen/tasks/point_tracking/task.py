@@ -24,15 +24,16 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _mirror, _poses
 from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, get_pair_table, make_pose_evidence
+from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
+from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.rules import RULES
 from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_record, make_camera_slots, read_camera_record
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import point
 from vgbench_gen.text.render import word
@@ -80,6 +81,8 @@ class PointTracking(PairMarginsTask):
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     counterpart_kind = "back"
     learns = "pools"
+    fact_evidence = ImagesEvidence
+    candidate_evidence = PlaceEvidence
     checks = (check_tracks,)
     solvers = SOLVERS
     image_rules = RULES
@@ -179,42 +182,42 @@ class PointTracking(PairMarginsTask):
         back_places = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
         decoys = track_decoys.make_decoys(there, back_places)
         truth = self._make_candidate(found, k)
-        fact = self.new_fact(
-            view, (truth, *decoys), frame_ids=(a.id, b.id), evidence={"diagonal_px": b.camera.diagonal_px}
+        images = ImagesEvidence(
+            diagonal_px=b.camera.diagonal_px,
+            camera_1=a.camera,
+            camera_2=b.camera,
+            world_from_camera=collect_poses(a, b),
+            pair=table.evidence(i, j),
         )
+        fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
         if not len(valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))):
             return "decoys_few", float(len(decoys)), 3.0
         candidates = fact.candidates
         if rng.random() < SAME_PIXEL_ODDS:
             same = track_decoys.make_same_pixel_decoy(truth, found, view)
             candidates = (*candidates, same) if same is not None else candidates
-        back = self._lead_back(a, b, truth, view) if all("uv_1_px" in c.evidence for c in decoys) else None
+        both_ways = all(PlaceEvidence.of(decoy).uv_1_px is not None for decoy in decoys)
+        back = self._lead_back(a, b, truth, view) if both_ways else None
         margins = table.margins(i, j, self.gates)
         margins.at_least("motion", found.motion_d[k], self.limits.motion_min_d)
         margins.at_most("cycle", found.cycle_px_at_640[k], self.limits.cycle_max_px_at_640)
-        poses_and_cameras = {
-            "world_from_camera": make_pose_evidence(a, b),
-            "camera_1": make_camera_record(a.camera),
-            "camera_2": make_camera_record(b.camera),
-            "pair": table.evidence(i, j),
-        } | ({} if back is None else {track_back.SECOND: back.tolist()})
-        whole = replace(fact, candidates=candidates, evidence={**fact.evidence, **poses_and_cameras})
+        whole = replace(fact, candidates=candidates, evidence=images.with_fields(second_back_px=back).write())
         return add_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
     def _make_candidate(self, tracks: tracked.Tracks, k: int) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
-        evidence = {
-            "z_1_m": float(tracks.z_a[k]),
-            "uv_2_px": tracks.uv_b[k].tolist(),
-            "point_2_m": np.round(tracks.points_b_m[k], 4).tolist(),
-            "cycle_px_at_640": round(float(tracks.cycle_px_at_640[k]), 4),
-            "motion_d": round(float(tracks.motion_d[k]), 3),
-        }
+        evidence = TrackedEvidence(
+            z_1_m=float(tracks.z_a[k]),
+            uv_2_px=tracks.uv_b[k],
+            point_2_m=np.round(tracks.points_b_m[k], 4),
+            cycle_px_at_640=round(float(tracks.cycle_px_at_640[k]), 4),
+            motion_d=round(float(tracks.motion_d[k]), 3),
+        ).write()
         return Candidate(f"point:{u},{v}", self.rounded(tracks.uv_b[k]), (), {"query": [u, v]}, evidence)
 
     def _lead_back(self, a: ViewFrame, b: ViewFrame, truth: Candidate, view: SceneView) -> FloatArray | None:
         """What `recheck` gives for the partner, or None where it would refuse it."""
-        motion = _poses.compute_from_stored(b.world_from_camera.ravel().tolist(), a.world_from_camera.ravel().tolist())
+        motion = _poses.compute_by_quaternions(b.world_from_camera, a.world_from_camera)
         target = track_back.make_turned_candidate(truth, b.camera, a.camera, motion).value
         try:
             back = self._take_second_route(b, a, truth.value, target, view)
@@ -283,11 +286,10 @@ class PointTracking(PairMarginsTask):
     def recompute(self, fact: Fact) -> FloatArray:
         """Homogeneous pixels: x2 ~ K2 (R K1^-1 x1 z + t), the pose composed by quaternions."""
         truth = fact.truth_candidate
-        first, second = (fact.evidence["world_from_camera"][frame_id] for frame_id in fact.frame_ids)
-        motion = _poses.compute_from_stored(first, second)
-        K_1, K_2 = (read_camera_record(fact.evidence[name]).K for name in ("camera_1", "camera_2"))
+        images, z_m = ImagesEvidence.of(fact), TrackedEvidence.of(truth).z_1_m
+        motion = _poses.compute_by_quaternions(*images.list_poses(fact.frame_ids))
         x_1 = np.array([*truth.show["query"], 1.0])
-        x_2 = K_2 @ (motion[:, :3] @ np.linalg.solve(K_1, x_1) * truth.evidence["z_1_m"] + motion[:, 3])
+        x_2 = images.camera_2.K @ (motion[:, :3] @ np.linalg.solve(images.camera_1.K, x_1) * z_m + motion[:, 3])
         return self.rounded(x_2[:2] / x_2[2])
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
@@ -305,9 +307,9 @@ class PointTracking(PairMarginsTask):
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Apart in image 2 and in space, both over their margins. There is no ceiling."""
-        gates, diagonal_px = self.limits, float(fact.evidence["diagonal_px"])
+        gates, diagonal_px = self.limits, ImagesEvidence.of(fact).diagonal_px
         uv_px = np.stack([candidate.value for candidate in candidates])
-        points_m = np.array([candidate.evidence["point_2_m"] for candidate in candidates], dtype=np.float64)
+        points_m = np.stack([PlaceEvidence.of(candidate).point_2_m for candidate in candidates])
         apart_px = np.linalg.norm(uv_px[:, None] - uv_px, axis=-1)
         apart_m = np.linalg.norm(points_m[:, None] - points_m, axis=-1)
         apart = np.minimum(100 * apart_px / diagonal_px / gates.gap_min_d, apart_m / gates.gap_min_m)
@@ -315,7 +317,7 @@ class PointTracking(PairMarginsTask):
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:
         """Pixels apart over a fifth of the margin."""
-        gap_d = 100 * self.metric(fact.truth_candidate.value, second, fact) / float(fact.evidence["diagonal_px"])
+        gap_d = 100 * self.metric(fact.truth_candidate.value, second, fact) / ImagesEvidence.of(fact).diagonal_px
         return gap_d / self.limits.gap_min_d / SECOND_ROUTE_SHARE
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
@@ -326,13 +328,12 @@ class PointTracking(PairMarginsTask):
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
         """Where the query's point lies in image 2 if its depth and the cameras' motion are off."""
-        a, b = (np.array(fact.evidence["world_from_camera"][f]).reshape(4, 4) for f in fact.frame_ids)
-        first, second = (read_camera_record(fact.evidence[name]) for name in ("camera_1", "camera_2"))
-        z_m = float(about.evidence["z_1_m"])
+        images, z_m = ImagesEvidence.of(fact), TrackedEvidence.of(about).z_1_m
         depth_m = np.maximum(z_m + noise.depth_sigma_m(z_m) * rng.standard_normal(n), 0.0)
-        points = projection.back_project(first, np.broadcast_to(about.show["query"], (n, 2)), depth_m)
-        motions = perturb_motions(poses.relative_pose(a, b), noise, rng, n)
-        return projection.project(second, (motions[:, :, :3] @ points[..., None])[..., 0] + motions[:, :, 3])[0]
+        points = projection.back_project(images.camera_1, np.broadcast_to(about.show["query"], (n, 2)), depth_m)
+        motions = perturb_motions(poses.relative_pose(*images.list_poses(fact.frame_ids)), noise, rng, n)
+        moved = (motions[:, :, :3] @ points[..., None])[..., 0] + motions[:, :, 3]
+        return projection.project(images.camera_2, moved)[0]
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest`; pixels of image 2."""

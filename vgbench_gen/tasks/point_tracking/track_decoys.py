@@ -17,7 +17,8 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, Candidate, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks.point_tracking import track_back, track_looks
+from vgbench_gen.tasks.point_tracking import track_looks
+from vgbench_gen.tasks.point_tracking.evidence import PlaceEvidence
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.tasks.point_tracking.tracked import Tracks
 
@@ -273,11 +274,11 @@ def make_decoys(there: Wrong, back: Wrong) -> list[Candidate]:
     found = []
     for m in range(count if both else len(there.uv_px)):
         u, v = (int(x) for x in there.uv_px[m])
-        evidence: dict[str, object] = {"point_2_m": np.round(there.points_m[m], 4).tolist()}
+        place = PlaceEvidence(point_2_m=np.round(there.points_m[m], 4))
         if both:
-            evidence["uv_1_px"] = [int(x) for x in back.uv_px[m]]
-            evidence["point_1_m"] = np.round(back.points_m[m], 4).tolist()
-        found.append(Candidate(f"decoy:{u},{v}", there.uv_px[m], (), {"query": None}, evidence))
+            u_1, v_1 = (int(x) for x in back.uv_px[m])
+            place = place.with_fields(uv_1_px=(u_1, v_1), point_1_m=np.round(back.points_m[m], 4))
+        found.append(Candidate(f"decoy:{u},{v}", there.uv_px[m], (), {"query": None}, place.write()))
     return found
 
 
@@ -287,11 +288,16 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
     z_m = float(second.depth_at(uv))
     if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
         return None
-    evidence = {"point_2_m": track_back.locate_pixel(second.camera, uv, z_m)}
+    place = PlaceEvidence(point_2_m=_locate_pixel(second, uv, z_m))
     z_1_m = float(first.depth_at(truth.value))
     if view.near_m <= z_1_m <= view.far_m:
-        evidence["point_1_m"] = track_back.locate_pixel(first.camera, truth.value, z_1_m)
-    return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, evidence)
+        place = place.with_fields(point_1_m=_locate_pixel(first, truth.value, z_1_m))
+    return Candidate(f"same:{truth.key}", uv, (), {"query": None, "same_pixel_of": truth.key}, place.write())
+
+
+def _locate_pixel(frame: ViewFrame, uv_px: FloatArray, z_m: float) -> FloatArray:
+    """(3,) a pixel's point in the camera's frame, metres, as it is kept."""
+    return np.round(projection.back_project(frame.camera, uv_px, np.array(z_m)), 4)
 
 
 def _select_compatible(rows: IntArray, may_stand: BoolArray) -> IntArray:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, Fact, FloatArray, IntArray
+from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence
 
 FEWEST_FACTS = 50
 _ROUNDS = 6
@@ -71,7 +72,7 @@ def learn(facts: Iterable[Fact], sets_of: Callable[[Fact, int], IntArray]) -> Od
 def features(fact: Fact) -> FloatArray:
     """(n, d) what the text tells of each candidate's place: how far from the query and in which direction, how far from
     the middle, and products of these. Lengths over the diagonal of image 2."""
-    diagonal_px = float(fact.evidence["diagonal_px"])
+    diagonal_px = ImagesEvidence.of(fact).diagonal_px
     camera = fact.cameras[fact.frame_ids[1]]
     size = np.array([camera["width"], camera["height"]], dtype=np.float64)
     query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)

@@ -21,13 +21,14 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, get_pair_table, make_pose_evidence, thin_rows
+from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks._proposals import make_pose
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
+from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.relative_pose.checks import check_motions
+from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import fixed
@@ -50,6 +51,8 @@ class RelativePose(PairMarginsTask):
     unit = "m"
     input_modality = "multi-images"
     counterpart_kind = "inverse"
+    fact_evidence = InliersEvidence
+    candidate_evidence = MotionEvidence
     checks = (check_motions,)
     solvers = SOLVERS
     paper_column = "Pose-Est."
@@ -150,7 +153,7 @@ class RelativePose(PairMarginsTask):
                 return "essential_rotation", off, gates.pnp_rotation_max_deg
         used.append((i, j))
         margins = table.margins(i, j, self.gates, planes=True)
-        checked = replace(drawn, evidence={"essential_inliers": found[1] if found else 0})
+        checked = replace(drawn, evidence=InliersEvidence(essential_inliers=found[1] if found else 0).write())
         return add_margins(checked, drawn.truth_candidate.key, margins.ratios)
 
     def _make_candidate(self, table: PairTable, i: int, j: int) -> Candidate:
@@ -158,14 +161,14 @@ class RelativePose(PairMarginsTask):
         seen = pair.seen_m[0 if i < j else 1] if pair else np.zeros((0, 3))
         first, second = table.frames[i], table.frames[j]
         points = poses.transform(poses.invert(first.world_from_camera), thin_rows(seen, _POINTS))
-        evidence = {
-            "points_m": np.round(points, 3).tolist(),
-            "camera_2": make_camera_record(second.camera),
-            "world_from_camera": make_pose_evidence(first, second),
-            "pair": table.evidence(i, j),
-        }
+        evidence = MotionEvidence(
+            points_m=np.round(points, 3),
+            camera_2=second.camera,
+            world_from_camera=collect_poses(first, second),
+            pair=table.evidence(i, j),
+        )
         value = self.rounded(table.relative[i, j, :3])
-        return Candidate(f"frames:{first.id}-{second.id}", value, (first.id, second.id), {}, evidence)
+        return Candidate(f"frames:{first.id}-{second.id}", value, (first.id, second.id), {}, evidence.write())
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """From matches and depth, or from the two depth images; never from the product of the pose files."""
@@ -174,13 +177,11 @@ class RelativePose(PairMarginsTask):
 
     def recompute(self, fact: Fact) -> FloatArray:
         """By quaternions and camera centres."""
-        stored = fact.truth_candidate.evidence["world_from_camera"]
-        first, second = fact.truth_candidate.frame_ids
-        return _poses.compute_from_stored(stored[first], stored[second])
+        return _poses.compute_by_quaternions(*_list_poses(fact.truth_candidate))
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance, metres, between where both poses put the points that the truth's frames share."""
-        return _poses.measure_mean_displacement_m(a, b, np.array(fact.truth_candidate.evidence["points_m"]))
+        return _poses.measure_mean_displacement_m(a, b, MotionEvidence.of(fact.truth_candidate).points_m)
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """R to three decimals, t to two."""
@@ -238,9 +239,9 @@ class RelativePose(PairMarginsTask):
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
         """The pose, measured against others by the points and the second camera of the truth."""
-        truth = fact.truth_candidate.evidence
-        seen = {name: truth[name] for name in ("points_m", "camera_2")}
-        return Candidate("", self.rounded(make_pose(numbers, rng)), evidence=seen)
+        truth = MotionEvidence.of(fact.truth_candidate)
+        seen = MotionEvidence(points_m=truth.points_m, camera_2=truth.camera_2)
+        return Candidate("", self.rounded(make_pose(numbers, rng)), evidence=seen.write())
 
     def rank_by(self, value: FloatArray, fact: Fact) -> float:
         """Angle of the rotation, degrees."""
@@ -248,18 +249,19 @@ class RelativePose(PairMarginsTask):
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """Those that are the motion between two frames; a computed one is not."""
-        return [k for k, option in enumerate(options) if "world_from_camera" in option.evidence]
+        stored = [MotionEvidence.given(option) for option in options]
+        return [k for k, motion in enumerate(stored) if motion is not None and motion.poses()]
 
     def noisy_values(
         self, fact: Fact, about: Candidate, noise: SensorNoise, rng: np.random.Generator, n: int
     ) -> FloatArray:
         """See `NoiseTest`; of the stored motion, not of the printed one."""
-        return perturb_motions(_read_stored(about), noise, rng, n)
+        return perturb_motions(_read_motion(about), noise, rng, n)
 
     def gaps(self, values: FloatArray, options: Sequence[Candidate], about: Candidate, fact: Fact) -> FloatArray:
         """See `NoiseTest` and `metric`, by the points that the frames of `about` share."""
-        points = np.array(about.evidence["points_m"]).reshape(-1, 3)
-        return measure_mean_gaps_m(values, np.stack([option.value for option in options]), points)
+        told = np.stack([option.value for option in options])
+        return measure_mean_gaps_m(values, told, MotionEvidence.of(about).points_m)
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
         """See `NoiseTest` and `claim_error`."""
@@ -272,8 +274,7 @@ class RelativePose(PairMarginsTask):
         """Points both views see, where the true pose puts them."""
         truth = fact.truth_candidate
         first, second = (fact.cameras[frame_id] for frame_id in truth.frame_ids)
-        points = np.array(truth.evidence["points_m"]).reshape(-1, 3)
-        return list(_overlays.draw_moved_points(points, truth.value, first, second))
+        return list(_overlays.draw_moved_points(MotionEvidence.of(truth).points_m, truth.value, first, second))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The truth's two frames; the options are printed poses."""
@@ -296,7 +297,7 @@ class RelativePose(PairMarginsTask):
         values = [
             self.rounded(
                 _poses.perturb_pose(
-                    _read_stored(one), 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng
+                    _read_motion(one), 0.48 * CLAIM_ROTATION_DEG, 0.5 * CLAIM_TRANSLATION_M - 0.009, rng
                 )
             )
             for one in chosen
@@ -341,19 +342,17 @@ class RelativePose(PairMarginsTask):
     def _exchange_frames(self, candidate: Candidate, fact: Fact) -> Candidate | None:
         if len(candidate.frame_ids) != 2:
             return None  # a motion that was named, not measured: it has no cameras to exchange
-        evidence, (first, second) = candidate.evidence, candidate.frame_ids
-        camera = evidence.get("camera_1", fact.cameras.get(first))
+        stored, (first, second) = MotionEvidence.of(candidate), candidate.frame_ids
+        camera = stored.camera_1
+        if camera is None and first in fact.cameras:
+            camera = read_camera_record(fact.cameras[first])
         if camera is None:
             return None
-        of_first, of_second = (
-            np.array(evidence["world_from_camera"][frame_id], dtype=np.float64).reshape(4, 4)
-            for frame_id in (first, second)
-        )
-        points = np.array(evidence["points_m"], dtype=np.float64).reshape(-1, 3)
-        moved = poses.transform(poses.relative_pose(of_first, of_second), points)
-        turned = {"points_m": np.round(moved, 3).tolist(), "camera_1": evidence["camera_2"], "camera_2": camera}
+        of_first, of_second = _list_poses(candidate)
+        moved = poses.transform(poses.relative_pose(of_first, of_second), stored.points_m)
+        turned = stored.with_fields(points_m=np.round(moved, 3), camera_1=stored.camera_2, camera_2=camera)
         value = self.rounded(poses.relative_pose(of_second, of_first)[:3])
-        return Candidate(f"frames:{second}-{first}", value, (second, first), candidate.show, {**evidence, **turned})
+        return Candidate(f"frames:{second}-{first}", value, (second, first), candidate.show, turned.write())
 
     def _make_pictures(self, fact: Fact) -> tuple[Picture, ...]:
         return tuple(Picture(fact.pictures[frame_id]) for frame_id in fact.truth_candidate.frame_ids)
@@ -365,11 +364,15 @@ class RelativePose(PairMarginsTask):
 
 def _measure_shifts_d(candidate: Candidate, values: FloatArray) -> FloatArray:
     """(n,) how far motions (n, 3, 4) put the points of a candidate from where it puts them, D% of its second image."""
-    points_m = np.array(candidate.evidence["points_m"]).reshape(-1, 3)
-    return _poses.measure_median_shifts_d(candidate.evidence["camera_2"], candidate.value, values, points_m)
+    stored = MotionEvidence.of(candidate)
+    return _poses.measure_median_shifts_d(stored.camera_2, candidate.value, values, stored.points_m)
 
 
-def _read_stored(candidate: Candidate) -> FloatArray:
+def _read_motion(candidate: Candidate) -> FloatArray:
     """(3, 4) motion of a candidate before it was rounded."""
-    first, second = (np.array(candidate.evidence["world_from_camera"][f]).reshape(4, 4) for f in candidate.frame_ids)
-    return poses.relative_pose(first, second)[:3]
+    return poses.relative_pose(*_list_poses(candidate))[:3]
+
+
+def _list_poses(candidate: Candidate) -> list[FloatArray]:
+    """(4, 4) `world_from_camera` of both frames of a measured motion."""
+    return MotionEvidence.of(candidate).list_poses(candidate.frame_ids)

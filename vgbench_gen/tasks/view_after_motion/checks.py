@@ -7,14 +7,14 @@ from vgbench_gen.core.types import Fact
 from vgbench_gen.geometry import poses
 from vgbench_gen.tasks._motion_checks import compare_with_way_back
 from vgbench_gen.tasks.base import Problems
-from vgbench_gen.tasks.records import read_stored_pose
+from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence
 
 
 def check_motions(fact: Fact, gates: Gates) -> Problems:
     """Each option is the motion from the source to its own frame."""
-    source = read_stored_pose(fact.evidence, fact.frame_ids[0])
+    (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
     found: Problems = []
     for option in fact.candidates:
-        back = poses.relative_pose(read_stored_pose(option.evidence, option.frame_ids[0]), source)
-        found += compare_with_way_back(option, back)
+        (view,) = ViewEvidence.of(option).list_poses(option.frame_ids)
+        found += compare_with_way_back(option, poses.relative_pose(view, source))
     return found

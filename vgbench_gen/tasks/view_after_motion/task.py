@@ -20,13 +20,14 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
-from vgbench_gen.tasks._pairs import PairTable, Problem, get_pair_table, make_pose_evidence, thin_rows
+from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import Margins, Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.tasks.view_after_motion.checks import check_motions
+from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence
 from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
 from vgbench_gen.tasks.view_after_motion.solver import SOLVERS
 from vgbench_gen.text.render import word
@@ -55,6 +56,8 @@ class ViewAfterMotion(PairMarginsTask):
         "unit": "m",
     }
     counterpart_kind = "mirror"
+    fact_evidence = SourceEvidence
+    candidate_evidence = ViewEvidence
     checks = (check_motions,)
     solvers = SOLVERS
     image_rules = MOST_SIMILAR_IMAGE
@@ -151,10 +154,7 @@ class ViewAfterMotion(PairMarginsTask):
             view,
             candidates,
             frame_ids=(frame.id,),
-            evidence={
-                "points_m": np.round(camera_points, 3).tolist(),
-                "world_from_camera": make_pose_evidence(frame),
-            },
+            evidence=SourceEvidence(points_m=np.round(camera_points, 3), world_from_camera=collect_poses(frame)),
         )
         eligible = np.array([not table.is_taken(source, j, used) for j in pool])
         drawn = self.with_drawn_truth(fact, rng, eligible)
@@ -171,11 +171,9 @@ class ViewAfterMotion(PairMarginsTask):
 
     def _make_candidate(self, table: PairTable, source: int, j: int) -> Candidate:
         frame = table.frames[j]
-        evidence = {
-            "camera": make_camera_record(frame.camera),
-            "world_from_camera": make_pose_evidence(frame),
-            "pair": table.evidence(source, j),
-        }
+        evidence = ViewEvidence(
+            camera=frame.camera, world_from_camera=collect_poses(frame), pair=table.evidence(source, j)
+        ).write()
         value = self.rounded(table.relative[source, j, :3])
         return Candidate(f"frame:{frame.id}", value, (frame.id,), {}, evidence)
 
@@ -186,13 +184,13 @@ class ViewAfterMotion(PairMarginsTask):
 
     def recompute(self, fact: Fact) -> FloatArray:
         """By quaternions and camera centres."""
-        first = fact.evidence["world_from_camera"][fact.frame_ids[0]]
-        truth = fact.truth_candidate
-        return _poses.compute_from_stored(first, truth.evidence["world_from_camera"][truth.frame_ids[0]])
+        (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
+        (view,) = ViewEvidence.of(fact.truth_candidate).list_poses(fact.truth_candidate.frame_ids)
+        return _poses.compute_by_quaternions(source, view)
 
     def metric(self, a: FloatArray, b: FloatArray, fact: Fact) -> float:
         """Mean distance, metres, between where both motions put the points that the source sees."""
-        return _poses.measure_mean_displacement_m(a, b, np.array(fact.evidence["points_m"]))
+        return _poses.measure_mean_displacement_m(a, b, SourceEvidence.of(fact).points_m)
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """R to three decimals, t to two."""
@@ -209,7 +207,7 @@ class ViewAfterMotion(PairMarginsTask):
         turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
         places = _poses.compare_all(_poses.measure_centre_distance_m, values) / gates.shift_gap_min_m
         shifts = [_measure_shifts_d(candidate, values, fact) for candidate in candidates]
-        overlaps = np.array([candidate.evidence["pair"]["overlap"] for candidate in candidates], dtype=np.float64)
+        overlaps = np.array([ViewEvidence.of(candidate).pair.overlap for candidate in candidates])
         apart = np.minimum(np.maximum(turns, places), np.stack(shifts) / gates.image_gap_min_d)
         return apart, np.abs(overlaps[:, None] - overlaps) / gates.overlap_spread_max
 
@@ -240,11 +238,11 @@ class ViewAfterMotion(PairMarginsTask):
     ) -> BoolArray:
         """(count,) whether the printed motion stays nearest to the one that leads to the true image, when all images
         were taken from places a little elsewhere."""
-        source = np.array(fact.evidence["world_from_camera"][fact.frame_ids[0]]).reshape(4, 4)
-        stored = [option.evidence["world_from_camera"][option.frame_ids[0]] for option in options]
-        motions = poses.relative_pose(source, np.array(stored).reshape(-1, 4, 4))
+        (source,) = SourceEvidence.of(fact).list_poses(fact.frame_ids)
+        stored = [ViewEvidence.of(option).list_poses(option.frame_ids) for option in options]
+        motions = poses.relative_pose(source, np.concatenate(stored))
         noisy = np.concatenate([perturb_motions(motion, noise, rng, count) for motion in motions])
-        points = thin_rows(np.array(fact.evidence["points_m"]).reshape(-1, 3), _NOISE_POINTS)
+        points = thin_rows(SourceEvidence.of(fact).points_m, _NOISE_POINTS)
         gaps_m = measure_mean_gaps_m(noisy, options[truth].value[None], points)
         return is_nearest(gaps_m.reshape(len(options), count), truth)
 
@@ -252,8 +250,8 @@ class ViewAfterMotion(PairMarginsTask):
         """Points that the source sees, and on the true candidate where the motion puts them."""
         truth = fact.truth_candidate
         source, frame = fact.cameras[fact.frame_ids[0]], fact.cameras[truth.frame_ids[0]]
-        points = np.array(fact.evidence["points_m"]).reshape(-1, 3)
-        on_source, on_truth = _overlays.draw_moved_points(points, truth.value, source, frame)
+        points_m = SourceEvidence.of(fact).points_m
+        on_source, on_truth = _overlays.draw_moved_points(points_m, truth.value, source, frame)
         return [on_source, *(on_truth if option is truth else [] for option in fact.candidates)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
@@ -265,22 +263,24 @@ class ViewAfterMotion(PairMarginsTask):
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
-        points = mirror.mirror_points(np.array(fact.evidence["points_m"]).reshape(-1, 3)).tolist()
-        turned = replace(fact, evidence={**fact.evidence, "points_m": points})
+        stored = SourceEvidence.of(fact)
+        mirrored = stored.with_fields(points_m=mirror.mirror_points(stored.points_m))
+        turned = replace(fact, evidence=mirrored.write())
         return _mirror.mirror_fact(self, turned, self._mirror_candidate, mirror.mirror_motion(fact.second_value))
 
     def _mirror_candidate(self, member: Candidate) -> Candidate:
-        evidence = dict(member.evidence)
-        if evidence:
-            evidence["camera"] = _mirror.mirror_camera(evidence["camera"])
-            evidence["world_from_camera"] = _mirror.mirror_poses(evidence["world_from_camera"])
-        return replace(member, value=self.rounded(mirror.mirror_motion(member.value)), evidence=evidence)
+        value, stored = self.rounded(mirror.mirror_motion(member.value)), ViewEvidence.given(member)
+        if stored is None:
+            return replace(member, value=value)
+        mirrored = {frame_id: mirror.mirror_motion(pose) for frame_id, pose in stored.poses().items()}
+        evidence = stored.with_fields(camera=mirror.mirror_camera(stored.camera), world_from_camera=mirrored)
+        return replace(member, value=value, evidence=evidence.write())
 
 
 def _measure_shifts_d(candidate: Candidate, values: FloatArray, fact: Fact) -> FloatArray:
     """(n,) how far motions (n, 3, 4) put the points of the source from where a candidate puts them, D% of its image."""
-    points_m = np.array(fact.evidence["points_m"]).reshape(-1, 3)
-    return _poses.measure_median_shifts_d(candidate.evidence["camera"], candidate.value, values, points_m, inside=True)
+    points_m, camera = SourceEvidence.of(fact).points_m, ViewEvidence.of(candidate).camera
+    return _poses.measure_median_shifts_d(camera, candidate.value, values, points_m, inside=True)
 
 
 def _look_up_overlap(table: PairTable, i: int, j: int) -> float:
