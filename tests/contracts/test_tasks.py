@@ -15,6 +15,7 @@ from vgbench_gen.core.registry import Registry
 from vgbench_gen.evaluation.benchmarks.vgbench.tables import VGBENCH
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.tasks.base import Task, admit, tasks
+from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.solving import NoSolver, Solver
 from vgbench_gen.text.render import phrasings
 
@@ -22,6 +23,7 @@ PACKAGE = Path(vgbench_gen.__file__).parent
 EVERY = tasks.names()
 # Modules of the room that other rooms may import.
 OPEN = ("base", "evidence", "presentation", "records", "row_evidence", "solving")
+_BY_KEY = r"""\bevidence(\["|\['|\.get\(|\.pop\()"""
 # Other benchmarks call some of their own questions as we call ours; these words are theirs.
 THEIR_WORDS = {
     "evaluation/benchmarks/spatialscore/tables.py": {"point_tracking", "relative_depth"},
@@ -49,16 +51,39 @@ def test_a_task_declares_all_that_other_rooms_ask_of_it(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "said"), [("checks", "declares no checks"), ("solvers", "declares no solver"), ("both", "checks")]
+    ("left_out", "said"),
+    [
+        ("fact_evidence", "declares no fact_evidence"),
+        ("candidate_evidence", "declares no candidate_evidence"),
+        ("checks", "declares no checks"),
+        ("solvers", "declares no solver"),
+        ("all", "declares no fact_evidence"),
+    ],
 )
 def test_a_task_that_leaves_one_out_is_refused_by_name(left_out: str, said: str) -> None:
     registry: Registry[Task] = Registry("task", "vgbench_gen.tasks", admit)
-    declared = {"checks": (lambda fact, gates: [],), "solvers": NoSolver("None is known.")}
-    kept = {} if left_out == "both" else {name: value for name, value in declared.items() if name != left_out}
+    declared = {
+        "fact_evidence": FactEvidence,
+        "candidate_evidence": Evidence,
+        "checks": (lambda fact, gates: [],),
+        "solvers": NoSolver("None is known."),
+    }
+    kept = {} if left_out == "all" else {name: value for name, value in declared.items() if name != left_out}
     members = dict.fromkeys(Task.__abstractmethods__, lambda self: None) | {"name": "half", "__module__": "elsewhere"}
     with pytest.raises(TypeError, match=f"'half'.*elsewhere.*{said}"):
         registry.register("half")(type("Half", (Task,), members | kept))
     registry.register("half")(type("Half", (Task,), members | declared))
+
+
+def test_evidence_is_read_by_its_records_alone() -> None:
+    found = []
+    for room in ("pipeline", "publish", "quality", "report", "tasks"):
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            if path.name == "row_evidence.py":
+                continue
+            lines = enumerate(path.read_text("utf-8").splitlines(), 1)
+            found += [f"{path}:{n}: {line.strip()}" for n, line in lines if re.search(_BY_KEY, line)]
+    assert not found, "a key of evidence is named outside its record:\n" + "\n".join(found)
 
 
 def strings_of(path: Path) -> Iterator[tuple[int, str]]:

@@ -7,7 +7,6 @@ A row without pixels says which frame of which scan each image is made from, at 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from vgbench_gen.core.errors import DatasetError
@@ -16,8 +15,9 @@ from vgbench_gen.core.types import ColorArray
 from vgbench_gen.quality.uniqueness import hash_picture
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.store.pictures import Picture, decode
+from vgbench_gen.store.pictures import decode
 from vgbench_gen.store.schema import PUBLISHED, Row
+from vgbench_gen.tasks.row_evidence import ShownEvidence
 
 __all__ = [
     "PUBLISHED",
@@ -164,19 +164,17 @@ def _list_recipes(row: Row, count: int) -> list[dict[str, Any]]:
     """frame_id, base, base_width, base_height, ops per image; empty where no scan is behind the row."""
     evidence = row["evidence"]
     evidence = json.loads(evidence) if isinstance(evidence, str) else evidence
-    if not isinstance(evidence, Mapping) or not all(key in evidence for key in ("pictures", "bases", "cameras")):
+    if not ShownEvidence.is_in(evidence):
         nothing = {"frame_id": "", "base": "", "base_width": 0, "base_height": 0, "ops": "[]"}
         return [dict(nothing) for _ in range(count)]
     recipes = []
     try:
-        pictures = [Picture.from_json(record) for record in evidence["pictures"]]
-        frame_of = {base: frame_id for frame_id, base in evidence["bases"].items()}
-        for picture in pictures:
-            frame_id = frame_of[picture.base]
-            camera = evidence["cameras"][frame_id]
-            size = {"base_width": int(camera["width"]), "base_height": int(camera["height"])}
+        shown = ShownEvidence.read(evidence, f"item {row['id']}")
+        for picture in shown.shown():
+            width, height = shown.base_size(picture.base)
+            size = {"base_width": width, "base_height": height}
             ops = format_canonical_json([dict(op) for op in picture.ops])
-            recipes.append({"frame_id": frame_id, "base": picture.base, **size, "ops": ops})
+            recipes.append({"frame_id": shown.frame_of(picture.base), "base": picture.base, **size, "ops": ops})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         remedy = "The row was not written by this program, or it is damaged: build it again."
         raise dataset_error(

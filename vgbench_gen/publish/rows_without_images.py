@@ -10,6 +10,7 @@ from typing import Any
 from vgbench_gen.core.types import Item
 from vgbench_gen.publish.licences import OWN, Gate
 from vgbench_gen.publish.words import load_word
+from vgbench_gen.tasks.row_evidence import ShownEvidence
 
 _ALL = "SpatialScore"  # family of `Item.benchmark`; imported whole
 
@@ -39,7 +40,7 @@ def count_rows_without_images(items: Iterable[Item], gate: Gate) -> RowsWithoutI
 def is_from_scans(benchmark: str, evidence: Mapping[str, Any]) -> bool:
     """Whether the images of a row are made from scans: it is ours, or says from which frames."""
     ours = benchmark.rpartition("/")[2] == OWN
-    return ours or all(key in evidence for key in ("pictures", "bases", "cameras"))
+    return ours or ShownEvidence.is_in(evidence)
 
 
 def import_name(benchmark: str) -> str:

@@ -15,7 +15,7 @@ from vgbench_gen.core.types import FloatArray, Item
 from vgbench_gen.geometry.poses import rotation_angle_deg
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.quality.verify import read_stored_poses
+from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
@@ -95,7 +95,7 @@ def describe_appearance(item: Item, images: Sequence[bytes]) -> ItemAppearance:
         item.source,
         item.scene_id,
         frames,
-        read_stored_poses(rebuild_fact(item)),
+        tasks[item.task].stored_poses(rebuild_fact(item)),
         hashes,
         row.truth.key,
         item.answer_value,

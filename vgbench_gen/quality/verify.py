@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -63,16 +62,6 @@ class VerifyJob:
     """The items."""
     gates: Gates
     """The gates of the build that the items come from."""
-
-
-def read_stored_poses(fact: Fact) -> dict[str, FloatArray]:
-    """frame id -> (4, 4) world_from_camera that the fact or any of its candidates keeps as evidence."""
-    kept = [fact.evidence, *(candidate.evidence for candidate in fact.candidates)]
-    return {
-        str(frame_id): _read_array(pose).reshape(4, 4)
-        for evidence in kept
-        for frame_id, pose in evidence.get("world_from_camera", {}).items()
-    }
 
 
 def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Problem]:
@@ -197,7 +186,7 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> li
         fact = task.counterpart(asked) if read_side(item) not in ("", "back") else asked
         if fact is None:
             raise ValueError("the item cannot be turned back to what the scan shows")
-        poses = read_stored_poses(fact)
+        poses = task.stored_poses(fact)
         for frame_id, record in fact.cameras.items():
             frame = view.frame(frame_id)
             stored = read_camera_record(record)
@@ -235,7 +224,7 @@ def _answer_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, str]
         found.append(("answer_value", f"row says {value.tolist()}, evidence {truth.value.tolist()}"))
     if not np.array_equal(task.rounded(value), value):
         found.append(("answer_value", f"{value.tolist()} is not as printed"))
-    for frame_id, pose in read_stored_poses(fact).items():
+    for frame_id, pose in task.stored_poses(fact).items():
         if measure_orthonormality_deviation(pose[:3, :3]) > 1e-6:
             found.append(("pose", f"stored pose of frame {frame_id} is not rigid"))
     if (truth.evidence, truth.show) != (option.evidence, option.show):
@@ -304,7 +293,3 @@ def _open_problems(item: Item, fact: Fact) -> list[tuple[str, str]]:
     if printed.size != 1 or printed[0] != fact.truth_candidate.value.ravel()[0]:
         return [("answer", f"reads {item.answer!r}, value {fact.truth_candidate.value.tolist()}")]
     return []
-
-
-def _read_array(value: Any) -> FloatArray:
-    return np.asarray(value, dtype=np.float64)

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
 from vgbench_gen.core.types import FloatArray, Item
-from vgbench_gen.quality.verify import read_stored_poses
 from vgbench_gen.report.gallery_rows import UNREADABLE
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import WorldBox
@@ -57,10 +56,11 @@ class SceneNotes:
                     self.frames[frame] = (address, item.id, drawn)
             if any(op["op"] == "mirror" for picture in pictures for op in picture.ops):
                 return  # poses and boxes of a mirrored question are those of a mirrored room
-            for frame, pose in read_stored_poses(fact).items():
+            task = tasks[item.task]
+            for frame, pose in task.stored_poses(fact).items():
                 if np.abs(pose).max() < FAR_M:
                     self.poses.setdefault(frame, pose)
-            for box in tasks[item.task].world_boxes(fact):
+            for box in task.world_boxes(fact):
                 if np.abs(box.corners_m).max() < FAR_M:
                     self.objects.setdefault(box.instance_id, box)
         except UNREADABLE:

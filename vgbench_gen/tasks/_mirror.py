@@ -1,12 +1,12 @@
 """Facts about images mirrored left to right: `Task.counterpart` of the kind "mirror".
 
 All of a mirrored fact refers to its bases mirrored: cameras, poses, pixels and boxes. Only the names of the bases stay,
-so `evidence["mirrored"]` tells, and `make_picture` flips them before anything else is done.
+so `FactEvidence.mirrored` tells, and `make_picture` flips them before anything else is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,8 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.geometry import mirror
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks.base import Task
+from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import make_camera_record, read_camera_record
-
-MIRRORED = "mirrored"
 
 
 def mirror_fact(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
@@ -31,16 +29,11 @@ def mirror_fact(task: Task, fact: Fact, candidate: Callable[[Candidate], Candida
         candidate: what becomes of each candidate; one for which it raises `GeometryError` becomes invalid.
         second: the mirrored second value.
     """
-    evidence = {name: value for name, value in fact.evidence.items() if name != MIRRORED}
-    if MIRRORED not in fact.evidence:
-        evidence[MIRRORED] = True
-    if "world_from_camera" in evidence:
-        evidence["world_from_camera"] = mirror_poses(evidence["world_from_camera"])
     mirrored = replace(
         fact,
         candidates=tuple(_mirror_or_invalidate(candidate, member) for member in fact.candidates),
         second_value=second,
-        evidence=evidence,
+        evidence=task.fact_evidence.of(fact).turned().write(),
         cameras={frame_id: mirror_camera(record) for frame_id, record in fact.cameras.items()},
     )
     return check_counterpart(task, mirrored)
@@ -60,19 +53,14 @@ def make_invalid(candidate: Candidate) -> Candidate:
 
 def make_picture(fact: Fact, frame_id: str, *ops: Mapping[str, Any]) -> Picture:
     """A frame of the fact with operations on it, flipped first where the fact is about mirrored images."""
-    flip: tuple[Mapping[str, Any], ...] = ({"op": "mirror"},) if fact.evidence.get(MIRRORED) else ()
+    mirrored = tasks[fact.task].fact_evidence.of(fact).mirrored
+    flip: tuple[Mapping[str, Any], ...] = ({"op": "mirror"},) if mirrored else ()
     return Picture(fact.pictures[frame_id], (*flip, *ops))
 
 
 def mirror_camera(record: Mapping[str, Any]) -> dict[str, Any]:
     """A stored camera, mirrored."""
     return make_camera_record(mirror.mirror_camera(read_camera_record(record)))
-
-
-def mirror_poses(stored: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
-    """Stored `world_from_camera` of frames, mirrored."""
-    matrices = {frame_id: np.array(pose, dtype=np.float64).reshape(4, 4) for frame_id, pose in stored.items()}
-    return {frame_id: mirror.mirror_motion(matrix).ravel().tolist() for frame_id, matrix in matrices.items()}
 
 
 def mirror_rect(show: Mapping[str, Any], width: int) -> dict[str, Any]:

@@ -159,10 +159,9 @@ class Task(NoiseTest, Proposals, abc.ABC):
         frame_ids: Sequence[str] = (),
         key: str = "",
         ask: str = "",
-        evidence: FactEvidence | Mapping[str, Any] | None = None,
+        evidence: FactEvidence | None = None,
     ) -> Fact:
         """A fact of this task and scene whose truth is, for the time being, its first candidate."""
-        written = evidence.write() if isinstance(evidence, FactEvidence) else evidence
         return Fact(
             task=self.name,
             task_version=self.version,
@@ -176,7 +175,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
             truth=0,
             second_value=candidates[0].value,
             margin=1.0,
-            evidence=written or {},
+            evidence={} if evidence is None else evidence.write(),
             licence=view.licence,
         )
 
@@ -266,6 +265,16 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """An open-ended question; only for tasks with that format."""
         raise TypeError(f"{self.name} has no open-ended form")
 
+    def stored_poses(self, fact: Fact) -> dict[str, FloatArray]:
+        """Frame id -> (4, 4) `world_from_camera`, metres, of all frames whose pose the fact or a candidate keeps.
+
+        Raises:
+            DatasetError: the evidence of the fact or of a candidate is not what the task declares.
+        """
+        measured = [self.candidate_evidence.given(candidate) for candidate in fact.candidates]
+        kept = [self.fact_evidence.of(fact), *(evidence for evidence in measured if evidence is not None)]
+        return {frame_id: pose for evidence in kept for frame_id, pose in evidence.poses().items()}
+
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """What explains the answer, drawn on each shown picture in order; empty lists where there is nothing.
 
@@ -301,13 +310,18 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
 
 def admit(task: Task) -> None:
-    """Refuse a task that would be skipped in silence by `verify` or by `audit`; take in the templates that it brings.
+    """Refuse a task that would be skipped in silence by `verify` or by `audit`, or whose evidence nobody could read;
+    take in the templates that it brings.
 
     Raises:
-        TypeError: the task declares no checks, or neither solvers nor the reason why it has none.
+        TypeError: the task declares no records of its evidence, no checks, or neither solvers nor the reason why it has
+            none.
         PhrasingError: the task brings templates and another file has its name.
     """
     where = f"task {task.name!r} ({type(task).__module__})"
+    for name in ("fact_evidence", "candidate_evidence"):
+        if not hasattr(task, name):
+            raise TypeError(f"{where} declares no {name}; name the record of what it keeps, a subclass of `Evidence`")
     if not getattr(task, "checks", ()):
         raise TypeError(f"{where} declares no checks; name what `verify` must ask of a row in `checks`")
     if not getattr(task, "solvers", ()):
@@ -344,4 +358,5 @@ def add_margins(fact: Fact, key: str, ratios: Mapping[str, float]) -> Fact:
     """The fact under its key, with the margins of the gates it passed (value over limit, >= 1)."""
     rounded = {name: round(float(ratio), 4) for name, ratio in ratios.items()}
     margin = min(rounded.values(), default=1.0)
-    return replace(fact, key=key, margin=margin, evidence={**fact.evidence, "margins": rounded})
+    evidence = tasks[fact.task].fact_evidence.of(fact).with_fields(margins=rounded)
+    return replace(fact, key=key, margin=margin, evidence=evidence.write())

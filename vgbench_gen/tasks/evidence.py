@@ -101,7 +101,7 @@ class Evidence(BaseModel):
             DatasetError: it is not what the record declares.
         """
         record = _RECORDS.get(owner)
-        if type(record) is not cls:
+        if not isinstance(record, cls):
             name = owner.id if isinstance(owner, Item) else owner.key
             record = _RECORDS[owner] = cls.read(owner.evidence, f"{type(owner).__name__.lower()} {name!r}")
         return record

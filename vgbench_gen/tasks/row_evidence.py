@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
+from pydantic import ConfigDict
 from pydantic_core import from_json
 
 from vgbench_gen.core.errors import DatasetError
@@ -64,8 +65,49 @@ class NoiseRecord(Evidence):
     """Perturbations that were tried."""
 
 
-class RowEvidence(Evidence):
+class ShownEvidence(Evidence):
+    """How the images of a row are made from frames of a scan; other keys may stand beside it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    pictures: list[dict[str, Any]]
+    """What each image shows, in order (`vgbench_gen.store.pictures.Picture`)."""
+    cameras: dict[str, dict[str, Any]]
+    """Frame id -> {"K": nine numbers row by row, "width": pixels, "height": pixels} of its base image."""
+    bases: dict[str, str]
+    """Frame id -> name of its base image in the media store."""
+
+    @classmethod
+    def is_in(cls, stored: Any) -> bool:
+        """Whether a stored evidence tells how the images are made."""
+        return isinstance(stored, Mapping) and all(name in stored for name in cls.model_fields)
+
+    def shown(self) -> list[Picture]:
+        """The pictures, in the order shown."""
+        return [Picture.from_json(record) for record in self.pictures]
+
+    def frame_of(self, base: str) -> str:
+        """The frame whose base image has this name in the media store.
+
+        Raises:
+            KeyError: the row does not know that image.
+        """
+        return {name: frame_id for frame_id, name in self.bases.items()}[base]
+
+    def base_size(self, base: str) -> tuple[int, int]:
+        """(width, height) in pixels of a base image.
+
+        Raises:
+            KeyError: the row does not know that image.
+        """
+        camera = self.cameras[self.frame_of(base)]
+        return int(camera["width"]), int(camera["height"])
+
+
+class RowEvidence(ShownEvidence):
     """What a row keeps, besides its columns, so that its answer can be reached again from the row alone."""
+
+    model_config = ConfigDict(extra="forbid")
 
     ask: str
     """The kind of question within the task; "" where there is one kind only."""
@@ -85,12 +127,6 @@ class RowEvidence(Evidence):
     """The smallest margin of any gate over its requirement."""
     options: list[CandidateRecord]
     """The options in the order of their letters; the truth alone where there are none."""
-    pictures: list[dict[str, Any]]
-    """What each image shows, in order (`vgbench_gen.store.pictures.Picture`)."""
-    cameras: dict[str, dict[str, Any]]
-    """Frame id -> {"K": nine numbers row by row, "width": pixels, "height": pixels} of its base image."""
-    bases: dict[str, str]
-    """Frame id -> name of its base image in the media store."""
     claim: ClaimRecord | None = None
     """What a judgment claims."""
     twin_value: Value | None = None
@@ -114,29 +150,9 @@ class RowEvidence(Evidence):
     @property
     def margins(self) -> Mapping[str, float]:
         """Gate -> value over limit, as the record of every fact has them (`FactEvidence`)."""
-        margins: Mapping[str, float] = self.fact.get("margins", {})
-        return margins
-
-    def shown(self) -> list[Picture]:
-        """The pictures, in the order shown."""
-        return [Picture.from_json(record) for record in self.pictures]
-
-    def frame_of(self, base: str) -> str:
-        """The frame whose base image has this name in the media store.
-
-        Raises:
-            KeyError: the row does not know that image.
-        """
-        return {name: frame_id for frame_id, name in self.bases.items()}[base]
-
-    def base_size(self, base: str) -> tuple[int, int]:
-        """(width, height) in pixels of a base image.
-
-        Raises:
-            KeyError: the row does not know that image.
-        """
-        camera = self.cameras[self.frame_of(base)]
-        return int(camera["width"]), int(camera["height"])
+        stored = self.fact.get("margins")
+        found = stored.items() if isinstance(stored, Mapping) else ()
+        return {name: float(value) for name, value in found if isinstance(value, int | float)}
 
 
 def read_side(item: Item) -> str:
