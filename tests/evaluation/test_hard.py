@@ -118,17 +118,16 @@ def test_hard_is_what_enough_models_get_wrong(voted: Path) -> None:
     assert [record["hard"] for record in report["tasks"]] == [48, 48]
 
 
-def test_a_new_model_leaves_the_votes_of_others_alone(voted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_model_leaves_the_scores_of_others_alone(voted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = hard.count_votes(Built(voted), RULE)
     assert set(first.fresh) == set(SPECS)
-    before = {path.name: path.stat().st_mtime_ns for path in (voted / "votes/models").iterdir()}
-    shutil.rmtree(voted / "scores")
+    before = {path.name: path.stat().st_mtime_ns for path in (voted / "scores").iterdir()}
     added = answer(voted, "openai:fifth-78b", lambda k, item: line(item, reply(item, True)))
     second = hard.count_votes(Built(voted), RULE, wrong=4, large=2)
     assert second.fresh == ("openai:fifth-78b",)
-    assert {path.name for path in (voted / "scores").iterdir()} == {added.name}
-    after = {path.name: path.stat().st_mtime_ns for path in (voted / "votes/models").iterdir()}
+    after = {path.name: path.stat().st_mtime_ns for path in (voted / "scores").iterdir()}
     assert {name: after[name] for name in before} == before
+    assert {path.name for path in (voted / "votes/models").iterdir()} == set(before) | {added.name}
     names = [voter.name for voter in second.panel]
     assert (second.votes[:, [names.index(spec) for spec in sorted(SPECS)]] == first.votes).all()
     # Replies that came since are counted; so are all where the scorer has changed.
@@ -136,9 +135,26 @@ def test_a_new_model_leaves_the_votes_of_others_alone(voted: Path, monkeypatch: 
     third = hard.count_votes(Built(voted), RULE, wrong=4, large=2)
     assert third.fresh == ("openai:fifth-78b",)
     assert VOTES[third.votes[0, names.index("openai:fifth-78b")]] == "right"
-    for module in ("votes", "saved"):
-        monkeypatch.setattr(f"vgbench_gen.evaluation.{module}.SCORER_VERSION", 10**6)
+    monkeypatch.setattr("vgbench_gen.evaluation.saved.SCORER_VERSION", 10**6)
     assert len(hard.count_votes(Built(voted), RULE, wrong=4, large=2).fresh) == 5
+
+
+def test_files_of_votes_are_made_anew(voted: Path) -> None:
+    """Whatever an older run or somebody else left there is not read."""
+    first = hard.count_votes(Built(voted), RULE)
+    paths = sorted((voted / "votes/models").iterdir())
+    written = [path.read_bytes() for path in paths]
+    told = [json.loads(line) for line in written[0].splitlines()]
+    assert {name: told[0][name] for name in ("schema", "prompt_set", "spec")} == {
+        "schema": 1, "prompt_set": "paper", "spec": first.panel[0].name
+    }  # fmt: skip
+    assert [record["vote"] for record in told[1:]] == list(VOTES)
+    assert sum(len(record["ids"]) for record in told[1:]) == len(first.subjects)
+    paths[0].write_bytes(b"torn")
+    paths[1].write_bytes(written[0])
+    again = hard.count_votes(Built(voted), RULE)
+    assert (again.votes == first.votes).all()
+    assert [path.read_bytes() for path in paths] == written
 
 
 def test_what_is_no_answer_is_kept_as_what_it_is(voted: Path) -> None:

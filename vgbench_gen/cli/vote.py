@@ -81,9 +81,10 @@ def vote(
     """Find the questions that many models fail, and choose a balanced subset among them.
 
     Every model that replied votes on every question; baselines only where --model or the rule names them. Votes are
-    kept in DATASET/votes, one file per model, so that a new model's votes leave the others alone. Questions that people
-    refused are left out: see what was chosen with `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote
-    again. Exits 1 if a constant answer stands out on the subset.
+    written to DATASET/votes, one file per model; saved scores are used again, so that only a new model's replies are
+    scored. Questions that people refused are left out: see what was chosen with
+    `vgbench review DATASET --ids DATASET/votes/chosen.txt`, then vote again. Exits 1 if a constant answer stands out on
+    the subset.
     """
     from vgbench_gen.evaluation import hard
     from vgbench_gen.evaluation.base import benchmarks

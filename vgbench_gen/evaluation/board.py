@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,35 +22,50 @@ MEASURES = ("score", "official", "headline", "strict")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What tables need to know of one question.
-
-    source: the benchmark it was taken from, without what it is a part of ("SpatialScore/BLINK" is "BLINK").
-    scans: data set of the scans. scene: cluster for intervals, unique over data sets. twin, pair: "" or the name that
-    two items share. kind, truth, rule: see `scoring.AnswerKey`. chance: of a uniform guess, 0 for open questions.
-    content: digest of all that a reader sees and of the answer; items that share it are one question, "" for none.
-    """
+    """What tables need to know of one question."""
 
     id: str
+    """The question's id within its data set."""
     dataset: str
+    """The name of the data set that it stands in."""
     source: str
+    """The benchmark it was taken from, without what that is a part of: "SpatialScore/BLINK" is "BLINK"."""
     task: str
+    """The kind of question, as in `Item.task`."""
     ask: str
+    """What is asked about, as in `Item.ask`."""
     form: str
+    """The question type: "multi-choice", "judgment", "open-ended" and so on."""
     category: str
+    """See `Item.category`."""
     subcategory: str
+    """See `Item.subcategory`."""
     origin: str
+    """What the benchmark that it was taken from calls its kind (`Item.category_origin`)."""
     scans: str
+    """The data set of its scans or images."""
     scene: str
+    """Its scene, unique over data sets. Intervals are drawn over scenes."""
     difficulty: str
+    """See `Item.difficulty`."""
     twin: str
+    """The name that a true and a false claim about one truth share; "" where there is no twin."""
     pair: str
+    """The name that two questions about one truth from two sides share; "" where there is none."""
     kind: str
+    """What kind of answer is right (`AnswerKey.kind`)."""
     truth: str | float
+    """The right answer (`AnswerKey.truth`)."""
     rule: Rule
+    """How an answer is compared with it (`AnswerKey.rule`)."""
     chance: float
+    """What a uniform guess scores; 0 for open questions."""
     origin_id: str = ""
+    """The id in the benchmark that it was taken from."""
     options: int = 0
+    """How many options it has."""
     content: str = ""
+    """Digest of all that a reader sees, and of the answer. Questions that share it are one; "" is shared by none."""
 
 
 def make_entry(item: Item, dataset: str = "") -> Entry:
@@ -94,67 +109,104 @@ def digest_content(item: Item) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """One scored reply as it is saved. extracted: as `cases.line_out` writes it. relative_error: NaN unless a number.
-
-    cost_usd, latency_s, tokens: NaN where unknown. content: see `Entry.content`.
-    """
+    """One scored reply, as a file of scores holds it in one line."""
 
     id: str
+    """The question; this and the four fields below are those of `reply_lines.ReplyKey`."""
     rotation: int
+    """See `ReplyKey.rotation`."""
     epoch: int
+    """See `ReplyKey.epoch`."""
     stage: str
+    """See `ReplyKey.stage`."""
     prompt_set: str
+    """See `ReplyKey.prompt_set`."""
     outcome: str
+    """One of `OUTCOMES`: right, wrong, unreadable, refused or failed."""
     status: str
+    """How the answer was found, or why it was not (`ParsedAnswer.status`, "truncated", "api_error")."""
     score: float
+    """By the benchmark's metric, 0 to 1."""
     official: float
+    """The score that the published script gives."""
     strict: float
+    """The score of a reader that looks at the last line alone."""
     followed: bool
+    """Whether the last line is the answer in the form asked for, and nothing else."""
     extracted: str | float | None = None
+    """The answer that we read, lengths in metres; None where there is none."""
     official_extracted: str | float | None = None
+    """The answer that the published script reads."""
     delta_2: float = math.nan
+    """Whether a number is within the factor 2, 0 or 1; NaN, as the three below, where the answer is no number."""
     delta_125: float = math.nan
+    """Whether a number is within the factor 1.25, 0 or 1."""
     mra: float = math.nan
+    """The mean relative accuracy of a number, 0 to 1."""
     relative_error: float = math.nan
+    """The relative error of a number; infinite where none was read."""
     cost_usd: float = math.nan
+    """What the request cost; NaN where that is unknown."""
     latency_s: float = math.nan
+    """How long the reply took; NaN where that is unknown."""
     tokens: float = math.nan
+    """How many tokens were sent and received; NaN where that is unknown."""
     made: bool | None = None
+    """Whether an image that was to be made first was there; None where none was to be."""
     content: str = ""
+    """See `Entry.content`."""
 
 
 @dataclass(eq=False)
 class BoardRun:
-    """One model with one prompt set over the questions of a board, in their order; repeats of a question are averaged.
+    """One model with one prompt set over the n questions of a board, in their order.
 
-    score: by the benchmark's metric. headline: with delta = 1.25 for lengths, strict: by the last line alone.
-    NaN where there is no reply, or none but failed ones. counts: (n, 5) replies per outcome. circular: 1 where all
-    rotations are right, NaN unless every rotation was answered; circled: where there was more than one. made: 1 where
-    an image that was to be made first was there, NaN where none was to be. extracted: of
-    the first reply. cost_known: replies whose price is known.
+    Numbers of a question are means over its repeats. They are NaN where there is no reply, or none but failed ones.
+    Replies in another order of the options count for `circular` alone.
     """
 
     name: str
+    """The run's name in tables: the model, with stage and prompt set where they are not the usual ones."""
     model: str
+    """The model's name."""
     prompt_set: str
+    """The prompt set whose words were sent."""
     stage: str
+    """See `ReplyKey.stage`."""
     score: FloatArray
+    """(n,) by the benchmark's metric."""
     official: FloatArray
+    """(n,) by the published script."""
     headline: FloatArray
+    """(n,) as `score`, with delta = 1.25 for lengths."""
     strict: FloatArray
+    """(n,) by a reader of the last line alone."""
     followed: FloatArray
+    """(n,) whether the last line is the answer in the form asked for."""
     delta_2: FloatArray
+    """(n,) whether a number is within the factor 2; NaN, as the three below, where the answer is no number."""
     delta_125: FloatArray
+    """(n,) whether a number is within the factor 1.25."""
     mra: FloatArray
+    """(n,) mean relative accuracy of a number."""
     relative_error: FloatArray
+    """(n,) relative error of a number."""
     circular: FloatArray
+    """(n,) 1 where the answer is right in every order of the options; NaN unless every order was answered."""
     circled: BoolArray
+    """(n,) where there was more than one order of the options."""
     made: FloatArray
+    """(n,) 1 where an image that was to be made first was there; NaN where none was to be."""
     counts: FloatArray
+    """(n, 5) replies per outcome, in the order of `OUTCOMES`."""
     extracted: list[str | float | None]
+    """n answers, each of the first reply."""
     epochs: int
+    """How many repeats there are."""
     cost_usd: float
+    """What all replies cost whose price is known; NaN where none is."""
     cost_known: int
+    """For how many replies that is."""
 
     @cached_property
     def asked(self) -> BoolArray:
@@ -212,29 +264,27 @@ class Board:
         for stage, prompt_set in sorted(parted, key=lambda key: (key[0], key[1] not in ("", PAPER), key[1])):
             told = ", ".join(part for part in (stage, prompt_set) if part not in ("", PAPER))
             name = f"{model} ({told})" if told else model
-            self.runs[name] = _run(name, (model, stage, prompt_set), self.questions, parted[stage, prompt_set])
+            self.runs[name] = _make_run(name, (model, stage, prompt_set), self.questions, parted[stage, prompt_set])
 
 
-def _run(
+_GRADED = ("delta_2", "delta_125", "mra", "relative_error")
+_AVERAGED = ("score", "official", "headline", "strict", "followed", "made", *_GRADED)
+
+
+def _make_run(
     name: str, key: tuple[str, str, str], questions: Sequence[Entry], rows: Sequence[tuple[int, ScoreRow]]
 ) -> BoardRun:
+    """Average the repeats of every question.
+
+    Args:
+        name: of the run.
+        key: model, stage and prompt set.
+        questions: of the board.
+        rows: the run's scored replies, each with the place of its question.
+    """
     model, stage, prompt_set = key
     n = len(questions)
-    means = {
-        key: _Mean(n)
-        for key in (
-            "score",
-            "official",
-            "headline",
-            "strict",
-            "followed",
-            "delta_2",
-            "delta_125",
-            "mra",
-            "error",
-            "made",
-        )
-    }
+    means = {measure: _Mean(n) for measure in _AVERAGED}
     counts = np.zeros((n, len(OUTCOMES)))
     extracted: list[str | float | None] = [None] * n
     turned: dict[int, dict[int, float]] = defaultdict(dict)
@@ -248,19 +298,8 @@ def _run(
         counts[place, OUTCOMES.index(row.outcome)] += 1
         if row.outcome == "failed":
             continue
-        by_delta = questions[place].rule == "delta"
-        means["score"].add(place, row.score)
-        means["official"].add(place, row.official)
-        means["headline"].add(place, row.delta_125 if by_delta else row.score)
-        means["strict"].add(place, row.strict)
-        means["followed"].add(place, float(row.followed))
-        if row.made is not None:
-            means["made"].add(place, float(row.made))
-        if questions[place].kind not in ("letter", "yes_no", "text"):
-            means["delta_2"].add(place, row.delta_2)
-            means["delta_125"].add(place, row.delta_125)
-            means["mra"].add(place, row.mra)
-            means["error"].add(place, row.relative_error)
+        for measure, value in _list_measures(row, questions[place]):
+            means[measure].add(place, value)
         if extracted[place] is None:
             extracted[place] = row.extracted
     costs = [row.cost_usd for _, row in rows if not math.isnan(row.cost_usd)]
@@ -269,24 +308,29 @@ def _run(
         model=model,
         prompt_set=prompt_set,
         stage=stage,
-        score=means["score"].values,
-        official=means["official"].values,
-        headline=means["headline"].values,
-        strict=means["strict"].values,
-        followed=means["followed"].values,
-        delta_2=means["delta_2"].values,
-        delta_125=means["delta_125"].values,
-        mra=means["mra"].values,
-        relative_error=means["error"].values,
+        **{measure: mean.values for measure, mean in means.items()},
         circular=_score_circular(questions, turned),
         circled=circled,
-        made=means["made"].values,
         counts=counts,
         extracted=extracted,
         epochs=1 + max((row.epoch for _, row in rows), default=0),
         cost_usd=math.fsum(costs) if costs else math.nan,
         cost_known=len(costs),
     )
+
+
+def _list_measures(row: ScoreRow, question: Entry) -> Iterator[tuple[str, float]]:
+    """Yield the name and value of every number of one reply that is averaged over repeats."""
+    yield "score", row.score
+    yield "official", row.official
+    yield "headline", row.delta_125 if question.rule == "delta" else row.score
+    yield "strict", row.strict
+    yield "followed", float(row.followed)
+    if row.made is not None:
+        yield "made", float(row.made)
+    if question.kind not in ("letter", "yes_no", "text"):
+        for measure in _GRADED:
+            yield measure, getattr(row, measure)
 
 
 class _Mean:

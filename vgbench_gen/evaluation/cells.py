@@ -23,19 +23,22 @@ Mark = Literal["", "best", "second"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One number. value, low, high: shares from 0 to 1, or relative errors; NaN where there is none.
-
-    n: what it is over (questions, or pairs) without failed ones. asked: with them. value_all: failed ones as wrong.
-    mark: earned by paired tests.
-    """
+    """One number of a table."""
 
     value: float
+    """The number: a share from 0 to 1, or a relative error; NaN where there is none."""
     low: float = math.nan
+    """The lower end of its interval over scenes."""
     high: float = math.nan
+    """The upper end of its interval over scenes."""
     n: int = 0
+    """How many questions, or pairs, it is over, without those whose requests failed."""
     asked: int = 0
+    """How many those are with them."""
     value_all: float = math.nan
+    """The number with failed requests as wrong answers."""
     mark: Mark = ""
+    """Whether it is the best or second best of its column, by paired tests."""
 
 
 class Cells:

@@ -18,11 +18,11 @@ from vgbench_gen.evaluation.baselines import PREFIX
 from vgbench_gen.evaluation.board import Entry, make_entry
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import read_header
-from vgbench_gen.evaluation.saved import reply_files
+from vgbench_gen.evaluation.saved import SavedScores, reply_files, score_files
 from vgbench_gen.evaluation.scoring import CaseError
 from vgbench_gen.evaluation.scoring import Rule as Grading
 from vgbench_gen.evaluation.sizes import find_size_billions
-from vgbench_gen.evaluation.votes import FOLDER, ModelVotes, read_votes_of_models
+from vgbench_gen.evaluation.votes import FOLDER, count_model_votes, write_model_votes
 from vgbench_gen.pipeline.subset import HARD, require_new, write_subset
 from vgbench_gen.quality.balance import rank_of
 from vgbench_gen.quality.review.export import sort_judged
@@ -33,7 +33,7 @@ from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.status import count_verdicts
 from vgbench_gen.quality.voting import figures
 from vgbench_gen.quality.voting.choice import Choice, Subject, choose_balanced
-from vgbench_gen.quality.voting.rule import VOTES, Rule, Voter, fit_rule
+from vgbench_gen.quality.voting.rule import VOTES, Rule, Vote, Voter, fit_rule
 from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix, count_by_question
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error, replace_file, replace_folder, temporary_name, write_bytes
@@ -63,7 +63,7 @@ class VoteResult:
     status: Mapping[str, ReviewStatus] = field(default_factory=dict)
     """What people said of questions that they judged, by id."""
     fresh: tuple[str, ...] = ()
-    """The models whose votes were counted now."""
+    """The models whose replies were scored now; saved scores of the others still held."""
     notes: list[str] = field(default_factory=list)
     """What a reader must know."""
 
@@ -104,6 +104,31 @@ def count_votes(
         raise ConfigError(f"--size: found {sorted(unused)[0]!r}; expected a model that votes. Mend its name.")
     fit = fit_rule(rule, panel, wrong, large)
     notes: list[str] = []
+    subjects, grading, people = _read_subjects(source, notes)
+    matrix: VoteMatrix = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
+    places = {one.id: k for k, one in enumerate(subjects)}
+    codes = {vote: code for code, vote in enumerate(VOTES)}
+    fresh, digests = [], []
+    for column, saved in enumerate(score_files(source, paths, progress=progress)):
+        votes = count_model_votes(saved, prompt_set, grading)
+        write_model_votes(source.folder, saved, prompt_set, votes)
+        for name, vote in votes.items():
+            matrix[places[name], column] = codes[vote]
+        digests.append(saved.header.replies)
+        fresh += [panel[column].name] if saved.fresh else []
+        notes += _describe_votes(saved, votes)
+    status = _read_review_status(source.folder, people) if people else {}
+    tally = count_by_question(matrix, panel, fit)
+    return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
+
+
+def _read_subjects(source: Source, notes: list[str]) -> tuple[list[Subject], dict[str, Grading], list[Reviewed]]:
+    """Read what is voted on: the questions, how each is graded, and what people were asked about them.
+
+    Args:
+        source: the questions.
+        notes: takes a line on each question that is left out.
+    """
     subjects: list[Subject] = []
     grading: dict[str, Grading] = {}
     people: list[Reviewed] = []
@@ -117,20 +142,7 @@ def count_votes(
         subjects.append(make_subject(item, entry))
         grading[item.id] = entry.rule
         people += list_items([item]) if reviewed else []
-    matrix: VoteMatrix = np.full((len(subjects), len(panel)), VOTES.index("missing"), dtype=np.int8)
-    places = {one.id: k for k, one in enumerate(subjects)}
-    codes = {vote: code for code, vote in enumerate(VOTES)}
-    fresh, digests = [], []
-    for column, model in enumerate(read_votes_of_models(source, paths, grading, prompt_set, progress)):
-        digests.append(model.basis.replies)
-        for name, vote in model.votes.items():
-            if name in places:
-                matrix[places[name], column] = codes[vote]
-        fresh += [model.name] if model.fresh else []
-        notes += _describe_votes(model)
-    status = _read_review_status(source.folder, people) if people else {}
-    tally = count_by_question(matrix, panel, fit)
-    return VoteResult(fit, tuple(panel), tuple(subjects), matrix, tally, tuple(digests), status, tuple(fresh), notes)
+    return subjects, grading, people
 
 
 def find_panel_files(folder: Path, names: Sequence[str] = ()) -> list[Path]:
@@ -313,11 +325,12 @@ def _make_voter(path: Path, sizes: Mapping[str, float]) -> Voter:
     return Voter(spec, given if given is not None else find_size_billions(spec) or find_size_billions(model))
 
 
-def _describe_votes(model: ModelVotes) -> Iterator[str]:
-    if not model.votes:
-        yield f"{model.name}: no reply to a question of this dataset."
-    for reason, number in model.basis.ignored.items():
-        yield f"{model.name}: {number} replies are not scored ({reason.replace('_', ' ')})."
+def _describe_votes(saved: SavedScores, votes: Mapping[str, Vote]) -> Iterator[str]:
+    name = saved.header.spec or saved.header.model
+    if not votes:
+        yield f"{name}: no reply to a question of this dataset."
+    for reason, number in saved.header.ignored.items():
+        yield f"{name}: {number} replies are not scored ({reason.replace('_', ' ')})."
 
 
 def _read_review_status(folder: Path, people: Sequence[Reviewed]) -> dict[str, ReviewStatus]:

@@ -19,16 +19,17 @@ How = Literal["micro", "macro", "pairs", "flips"]
 
 @dataclass(frozen=True, slots=True)
 class LayoutColumn:
-    """One column: its head and the questions it holds.
-
-    how: "micro" pools questions; "macro" averages the means of `part`; "pairs" counts pairs with both halves right;
-    "flips" a question and its mirrored twin.
-    """
+    """One column of a layout."""
 
     head: str
+    """What stands above it."""
     wanted: Callable[[Entry], bool]
+    """Which questions it holds."""
     how: How = "micro"
+    """"micro" pools questions, "macro" averages the means of the parts, "pairs" counts pairs with both halves right,
+    and "flips" counts a question with its mirrored twin."""
     part: Callable[[Entry], str] = lambda entry: entry.origin
+    """To which part of a "macro" column a question belongs."""
 
 
 @dataclass(frozen=True, slots=True)

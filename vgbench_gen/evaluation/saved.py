@@ -38,25 +38,36 @@ _SHOTS = re.compile(rf"[1-9][0-9]?{SHOTS}")
 
 @dataclass(frozen=True, slots=True)
 class ScoreHeader:
-    """What saved scores rest on. ignored: replies that are not scored, by reason (`IGNORED`)."""
+    """What saved scores rest on: the first line of a file of scores."""
 
     scorer_version: int
+    """The version of the scorer (`SCORER_VERSION`)."""
     dataset: str
+    """The fingerprint of the dataset."""
     replies: str
+    """The digest of the log of replies."""
     spec: str
+    """Who was asked, as in the header of the log."""
     model: str
+    """The model's name, as in the header of the log."""
     ignored: Mapping[str, int] = field(default_factory=dict)
+    """How many replies are not scored, by reason (`IGNORED`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedScores:
-    """One file of scores. fresh: whether it was made now rather than found. replies: the file that they are of."""
+    """One file of scores."""
 
     path: Path
+    """Where it lies."""
     header: ScoreHeader
+    """What the scores rest on."""
     rows: tuple[ScoreRow, ...]
+    """The scored replies, in the order of the log."""
     fresh: bool = False
+    """Whether they were scored now rather than found."""
     replies: Path | None = None
+    """The log that they are of."""
 
 
 def reply_files(

@@ -40,25 +40,32 @@ _ALIKE = 2  # so many rounds of requests that all fail alike, and nobody answers
 
 @dataclass(slots=True)
 class Run:
-    """What became of one model.
-
-    total: requests that the choice of questions means. kept: of them, answered before. asked, failed: of this run;
-    failed ones by kind. reasons: the first message of each kind. without: answered without the image that was to be
-    made before. stopped: why not all were asked, "" where they were. usd: None where no price is known.
-    """
+    """What became of one model."""
 
     spec: str
+    """Who was asked."""
     path: Path
+    """The log of its replies."""
     total: int = 0
+    """How many requests the choice of questions means."""
     kept: int = 0
+    """How many of them were answered before."""
     asked: int = 0
+    """How many were asked in this run."""
     failed: Counter[str] = field(default_factory=Counter)
+    """How many of those failed, by kind."""
     reasons: dict[str, str] = field(default_factory=dict)
+    """The first message of each kind of failure."""
     without: int = 0
+    """How many were answered without the image that was to be made before."""
     stopped: str = ""
+    """Why not all were asked; "" where they were."""
     tokens: int = 0
+    """How many tokens were sent and received."""
     usd: float | None = 0.0
+    """What the run cost; None where no price is known."""
     seconds: float = 0.0
+    """How long it took."""
 
     def add(self, reply: Reply) -> None:
         """Count what a reply cost; one from the cache cost nothing now."""

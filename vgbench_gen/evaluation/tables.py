@@ -27,26 +27,30 @@ BASELINE = "baseline:"  # how names of models begin that are no models
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row.
-
-    kind: "model", or "floor" for what a model should beat. note: why its numbers are not final. group: of models by
-    their size, "" where all are in one.
-    """
+    """One row of a table."""
 
     name: str
+    """The run, or what it is compared with."""
     kind: Literal["model", "floor"]
+    """"model", or "floor" for what a model should beat."""
     cells: tuple[Cell, ...]
+    """One number per column."""
     note: str = ""
+    """Why its numbers are not final."""
     group: str = ""
+    """The group of models of its size; "" where all models are in one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnHead:
-    """A column's head. total: questions it holds."""
+    """The head of a column."""
 
     name: str
+    """What stands above it."""
     unit: Unit = "%"
+    """What its numbers are."""
     total: int = 0
+    """How many questions it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +71,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class ModelPair:
-    """Two models on the questions that both answered; p values by Holm over all pairs."""
+    """Two models on the questions that both answered."""
 
     first: str
+    """The name of one run."""
     second: str
+    """The name of the other."""
     n: int
+    """How many questions both answered."""
     difference: stats.Difference
+    """By how much the first is ahead, with p values that are adjusted by Holm's method over all pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +88,17 @@ class Comparison:
     """Everything that `vgbench compare` prints."""
 
     summary: Table
+    """One row per run with everything that is over all questions."""
     replies: Table
+    """How replies were read, by whom, and what they cost."""
     papers: tuple[Table, ...]
+    """The benchmarks' own tables."""
     open_ended: Table | None
+    """Numbers by every metric in use; None where no answer is a number."""
     parts: tuple[Table, ...]
+    """Scores by task, form, difficulty and source."""
     pairs: tuple[ModelPair, ...]
+    """Every pair of models."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
