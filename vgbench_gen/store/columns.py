@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from vgbench_gen.core.noise import NoiseGates
+
 SCHEMA_VERSION = 1
 
 Type = Literal["string", "int64", "float64", "json", "strings", "int64s", "float64s", "images", "structs"]
@@ -32,6 +34,10 @@ class Column:
     """The fields of its structs, empty for other types."""
 
 
+_SHIPPED = [f"`{name}`" for name in NoiseGates().stated]
+# The scans that this package has loaders for; those of a loader from another package stand under its name.
+_SCANS = f"{', '.join(_SHIPPED[:-1])} or {_SHIPPED[-1]}"
+
 _CANDIDATE = (
     Column("key", "string", "stable name within the fact, such as `region:212,96,64,64`"),
     Column("value", "float64s", "the value, flattened row by row", unit="the task's unit"),
@@ -45,7 +51,7 @@ FACT_COLUMNS = (
     Column("task", "string", "task id, such as `metric_depth`"),
     Column("task_version", "int64", "version of the task's measuring code"),
     Column("ask", "string", "sub-kind of the task, such as `fx` or `deepest`; empty where there is one kind only"),
-    Column("dataset", "string", "`scannet`, `scannetpp`, `ca1m` or `wildrgbd`"),
+    Column("dataset", "string", _SCANS),
     Column("scene_id", "string", "the scene, as the dataset names it"),
     Column("split", "string", "official split: `train`, `val`, `test` or `unknown`"),
     Column("key", "string", "stable name, unique within task and scene"),
@@ -99,7 +105,7 @@ ITEM_COLUMNS = (
            "index in the benchmark the item came from; -1 where there is none or it is text: `evidence.origin.index`",
            "compose"),
     Column("input_modality", "string", "what is shown, such as `image` or `multi-images`", "compose"),
-    Column("source", "string", "the scan dataset: `scannet`, `scannetpp`, `ca1m` or `wildrgbd`"),
+    Column("source", "string", f"the scan dataset: {_SCANS}"),
     Column("scene_id", "string", "the scene, as the dataset names it"),
     Column("frame_ids", "strings", "frames behind the images, as the dataset names them"),
     Column("split", "string", "official split: `train`, `val`, `test` or `unknown`"),
