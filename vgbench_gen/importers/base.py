@@ -57,6 +57,8 @@ class Part:
 
     expected: int | None
     """How many rows it has, None where that is not known."""
+    category: tuple[str, str] | None = None
+    """SpatialScore's category and subcategory, one of the pairs above; None where they depend on the row."""
     published: bool = True
     """Whether SpatialScore holds it."""
 
@@ -141,6 +143,18 @@ class Importer(abc.ABC):
         Raises:
             RowError: it cannot be taken over; it is counted by its reason, and the others go on.
         """
+
+
+def read_category(importer: Importer, record: Record, column: str) -> tuple[str, str]:
+    """Category and subcategory of the part that a row counts towards.
+
+    Raises:
+        RowError: no part is named as this column says.
+    """
+    part = importer.parts.get(record.part)
+    if part is None or part.category is None:
+        raise RowError(column, f"{record.part[:40]!r}, which is none of {', '.join(importer.parts)}")
+    return part.category
 
 
 importers: Registry[Importer] = Registry("source", "vgbench_gen.importers")

@@ -35,16 +35,9 @@ from vgbench_gen.importers.base import (
     Record,
     SourceRow,
     importers,
+    read_category,
 )
 
-_TASKS = {
-    "Counting": COUNTING,
-    "Multi-view_Reasoning": CAMERA_POSE_3D,
-    "Object_Localization": LOCALIZATION_2D,
-    "Relative_Depth": RELATIVE,
-    "Spatial_Relation": ORIENTATION,
-    "Visual_Correspondence": CORRESPONDENCE,
-}
 _COLUMNS = ("idx", "choices", "answer", ("prompt", "question"), "image_1")
 
 
@@ -55,16 +48,16 @@ class Blink(Importer):
     title = "BLINK"
     benchmark = "BLINK"
     repository = "BLINK-Benchmark/BLINK"
-    patterns = tuple(f"{task}/val*.parquet" for task in _TASKS)
     licence = "apache-2.0"
     parts: ClassVar[Mapping[str, Part]] = {
-        "Counting": Part(120),
-        "Multi-view_Reasoning": Part(133, published=False),
-        "Object_Localization": Part(122),
-        "Relative_Depth": Part(124),
-        "Spatial_Relation": Part(143),
-        "Visual_Correspondence": Part(172),
+        "Counting": Part(120, COUNTING),
+        "Multi-view_Reasoning": Part(133, CAMERA_POSE_3D, published=False),
+        "Object_Localization": Part(122, LOCALIZATION_2D),
+        "Relative_Depth": Part(124, RELATIVE),
+        "Spatial_Relation": Part(143, ORIENTATION),
+        "Visual_Correspondence": Part(172, CORRESPONDENCE),
     }
+    patterns = tuple(f"{task}/val*.parquet" for task in parts)
     published = 681
 
     def records(self, place: Place) -> Iterator[Record]:
@@ -92,7 +85,7 @@ class Blink(Importer):
         return SourceRow(
             index=read_text(fields, "idx"),
             origin=task,
-            category=_TASKS[task],
+            category=read_category(self, record, "task"),
             question_type="multi-choice",
             words=words,
             answer=read_text(fields, "answer"),

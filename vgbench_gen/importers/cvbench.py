@@ -32,9 +32,9 @@ from vgbench_gen.importers.base import (
     Record,
     SourceRow,
     importers,
+    read_category,
 )
 
-_TASKS = {"Count": COUNTING, "Relation": LOCALIZATION_3D, "Depth": RELATIVE, "Distance": RELATIVE}
 _COLUMNS = ("idx", "task", "question", "choices", "answer", ("image", "filename"))
 
 
@@ -49,10 +49,10 @@ class CvBench(Importer):
     patterns = ("test*.parquet",)
     licence = "apache-2.0"
     parts: ClassVar[Mapping[str, Part]] = {
-        "Count": Part(788),
-        "Relation": Part(650),
-        "Depth": Part(600),
-        "Distance": Part(600),
+        "Count": Part(788, COUNTING),
+        "Relation": Part(650, LOCALIZATION_3D),
+        "Depth": Part(600, RELATIVE),
+        "Distance": Part(600, RELATIVE),
     }
     published = 2638
 
@@ -67,8 +67,7 @@ class CvBench(Importer):
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields = record.fields
-        if record.part not in _TASKS:
-            raise RowError("task", f"{record.part[:40]!r}, which is none of {', '.join(_TASKS)}")
+        category = read_category(self, record, "task")
         choices = read_column(fields, "choices")
         if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
             raise RowError("choices", f"{str(choices)[:40]!r}, which is no list of texts")
@@ -84,7 +83,7 @@ class CvBench(Importer):
         return SourceRow(
             index=int(read_text(fields, "idx")) if read_text(fields, "idx").isdigit() else read_text(fields, "idx"),
             origin=record.part,
-            category=_TASKS[record.part],
+            category=category,
             question_type="multi-choice",
             words=words,
             answer=read_text(fields, "answer"),

@@ -38,21 +38,10 @@ from vgbench_gen.importers.base import (
     Record,
     SourceRow,
     importers,
+    read_category,
 )
 
 _GROUNDED = "visually_grounded_reasoning"
-_TASKS = {
-    "Homography_estimation": TRANSFORMATION_2D,
-    "Image_Spatial_Transformation_Estimation": TRANSFORMATION_2D,
-    "Multiview_reasoning": CAMERA_POSE_3D,
-    "point_tracking": TRACKING_3D,
-    "threeD_Depth_Estimation": ABSOLUTE,
-    "threeD_Object_Detection": LOCALIZATION_3D,
-    "threeD_Object_Tracking": LOCALIZATION_3D,
-    "threeD_Pose_Estimation": CAMERA_POSE_3D,
-    "visual_correspondence_scannet": CORRESPONDENCE,
-    _GROUNDED: LOCALIZATION_2D,
-}
 _NUMBER = re.compile(r"_(\d+)_\d+\.\w+$")
 _COLUMNS = ("task", ("input_image_path", "input"), "output")
 
@@ -66,7 +55,16 @@ class Mmiu(Importer):
     repository = "FanqingM/MMIU-Benchmark"
     patterns = ("all.parquet", "2D-spatial.zip", "3D-spatial.zip", "High-level-obj-semantic.zip")
     parts: ClassVar[Mapping[str, Part]] = {
-        task: Part({"Multiview_reasoning": 133, _GROUNDED: 400}.get(task, 200)) for task in _TASKS
+        "Homography_estimation": Part(200, TRANSFORMATION_2D),
+        "Image_Spatial_Transformation_Estimation": Part(200, TRANSFORMATION_2D),
+        "Multiview_reasoning": Part(133, CAMERA_POSE_3D),
+        "point_tracking": Part(200, TRACKING_3D),
+        "threeD_Depth_Estimation": Part(200, ABSOLUTE),
+        "threeD_Object_Detection": Part(200, LOCALIZATION_3D),
+        "threeD_Object_Tracking": Part(200, LOCALIZATION_3D),
+        "threeD_Pose_Estimation": Part(200, CAMERA_POSE_3D),
+        "visual_correspondence_scannet": Part(200, CORRESPONDENCE),
+        _GROUNDED: Part(400, LOCALIZATION_2D),
     }
     published = 2133
 
@@ -77,7 +75,7 @@ class Mmiu(Importer):
             for number, fields in enumerate(read_parquet_rows(path, _COLUMNS)):
                 stored = str(fields["task"])
                 task = _GROUNDED if stored.startswith(_GROUNDED) else stored
-                if task in _TASKS:
+                if task in self.parts:
                     yield Record(f"{path.name}:{number}", task, {**fields, "place": places[stored]})
                     places[stored] += 1
 
@@ -97,7 +95,7 @@ class Mmiu(Importer):
         return SourceRow(
             index=index,
             origin=stored,
-            category=_TASKS[record.part],
+            category=read_category(self, record, "task"),
             question_type="multi-choice",
             words=words,
             answer=read_text(fields, "output"),

@@ -17,7 +17,6 @@ from typing import ClassVar
 
 from vgbench_gen.importers._files import (
     Place,
-    RowError,
     read_column,
     read_json_rows,
     read_optional,
@@ -35,10 +34,10 @@ from vgbench_gen.importers.base import (
     Record,
     SourceRow,
     importers,
+    read_category,
 )
 from vgbench_gen.importers.realworldqa import form_of
 
-_CATEGORIES = {"positional": ORIENTATION, "existence": SIZE, "counting": COUNTING, "reach": RELATIVE, "size": SIZE}
 _OTHER_NAMES = {"position": "positional", "reaching": "reach"}
 
 
@@ -51,13 +50,19 @@ class SpatialBench(Importer):
     repository = "RussRobin/SpatialBench"
     patterns = ("*.json", "counting/*", "existence/*", "positional/*", "reach/*", "size/*")
     licence = "cc-by-4.0"
-    parts: ClassVar[Mapping[str, Part]] = {name: Part(20 if name == "counting" else None) for name in _CATEGORIES}
+    parts: ClassVar[Mapping[str, Part]] = {
+        "positional": Part(None, ORIENTATION),
+        "existence": Part(None, SIZE),
+        "counting": Part(20, COUNTING),
+        "reach": Part(None, RELATIVE),
+        "size": Part(None, SIZE),
+    }
     published = 174
 
     def records(self, place: Place) -> Iterator[Record]:
         """As `Importer.records`."""
         if place.has("**/positional.json"):
-            for name in _CATEGORIES:
+            for name in self.parts:
                 for path in place.find(f"**/{name}.json"):
                     for number, fields in enumerate(read_json_rows(path)):
                         yield Record(f"{path.name}:{number}", name, _add_place(fields, number, name))
@@ -73,8 +78,7 @@ class SpatialBench(Importer):
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields = record.fields
-        if record.part not in _CATEGORIES:
-            raise RowError("category", f"{record.part[:40]!r}, which is none of {', '.join(_CATEGORIES)}")
+        category = read_category(self, record, "category")
         answer = read_text(fields, "answer")
         form, words = form_of(read_text(fields, "question", "text"), answer)
         images = read_column(fields, "image")
@@ -82,7 +86,7 @@ class SpatialBench(Importer):
         return SourceRow(
             index=index if isinstance(index, int | str) and not isinstance(index, bool) else fields["number"],
             origin=record.part,
-            category=_CATEGORIES[record.part],
+            category=category,
             question_type=form,
             words=words,
             answer=answer,

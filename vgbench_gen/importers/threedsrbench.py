@@ -24,14 +24,18 @@ from typing import Any, ClassVar
 from vgbench_gen.importers._archives import find_archive, read_member
 from vgbench_gen.importers._files import Fields, Place, RowError, read_optional, read_picture, read_text, table_rows
 from vgbench_gen.importers._words import lettered_words
-from vgbench_gen.importers.base import LOCALIZATION_3D, ORIENTATION, SIZE, Importer, Part, Record, SourceRow, importers
+from vgbench_gen.importers.base import (
+    LOCALIZATION_3D,
+    ORIENTATION,
+    SIZE,
+    Importer,
+    Part,
+    Record,
+    SourceRow,
+    importers,
+    read_category,
+)
 
-_CATEGORIES = {
-    "height": SIZE,
-    "location": LOCALIZATION_3D,
-    "orientation": ORIENTATION,
-    "multi_object": ORIENTATION,
-}
 _ID = re.compile(r"(?P<base>[A-Za-z0-9]+)(?P<flip>-flip)?(?P<turned>-\d+)?")
 _COLUMNS = (("qid", "index"), "question", "A", "B", "answer", "category", ("image", "image_url"))
 _FOLDERS = tuple(
@@ -50,10 +54,10 @@ class ThreeDSRBench(Importer):
     patterns = ("3dsrbench_v1_vlmevalkit.tsv",)
     licence = "cc-by-4.0"
     parts: ClassVar[Mapping[str, Part]] = {
-        "height": Part(690),
-        "location": Part(1709),
-        "orientation": Part(1036),
-        "multi_object": Part(1722),
+        "height": Part(690, SIZE),
+        "location": Part(1709, LOCALIZATION_3D),
+        "orientation": Part(1036, ORIENTATION),
+        "multi_object": Part(1722, ORIENTATION),
     }
     published = 5157
 
@@ -63,7 +67,7 @@ class ThreeDSRBench(Importer):
             for number, fields in enumerate(table_rows(path, _COLUMNS)):
                 known = _ID.fullmatch(str(read_optional(fields, "qid", "index")))
                 if known is None or not known["turned"]:
-                    yield Record(f"{path.name}:{number}", _find_part(str(fields["category"])), fields)
+                    yield Record(f"{path.name}:{number}", self._find_part(str(fields["category"])), fields)
 
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
@@ -71,15 +75,14 @@ class ThreeDSRBench(Importer):
         known = _ID.fullmatch(name)
         if known is None:
             raise RowError("qid", f"{name[:40]!r}, which is no id of 3DSRBench")
-        if record.part not in _CATEGORIES:
-            raise RowError("category", f"{record.part[:40]!r}, which is none of {', '.join(_CATEGORIES)}")
+        category = read_category(self, record, "category")
         options = [str(fields[letter]) for letter in "ABCD" if _has_value(fields.get(letter))]
         url = read_optional(fields, "image_url")
         photo = PurePosixPath(url).stem if _has_value(url) else ""
         return SourceRow(
             index=name,
             origin=read_text(fields, "category"),
-            category=_CATEGORIES[record.part],
+            category=category,
             question_type="multi-choice",
             words=lettered_words(read_text(fields, "question"), options),
             answer=read_text(fields, "answer"),
@@ -90,9 +93,8 @@ class ThreeDSRBench(Importer):
             pair=known["base"],
         )
 
-
-def _find_part(category: str) -> str:
-    return next((part for part in _CATEGORIES if category.startswith(f"{part}_")), category)
+    def _find_part(self, category: str) -> str:
+        return next((part for part in self.parts if category.startswith(f"{part}_")), category)
 
 
 def _has_value(cell: Any) -> bool:

@@ -38,22 +38,12 @@ from vgbench_gen.importers.base import (
     Record,
     SourceRow,
     importers,
+    read_category,
 )
 
 FRAMES = 8
 _DIRECTION = "object_rel_direction"
-_NUMBERS = {
-    "object_abs_distance": ABSOLUTE,
-    "object_counting": COUNTING,
-    "object_size_estimation": SIZE,
-    "room_size_estimation": SIZE,
-}
-_CHOICES = {
-    "obj_appearance_order": MISCELLANEOUS,
-    "object_rel_distance": RELATIVE,
-    "route_planning": MISCELLANEOUS,
-    _DIRECTION: ORIENTATION,
-}
+_NUMBERS = {"object_abs_distance", "object_counting", "object_size_estimation", "room_size_estimation"}
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _OPTION = re.compile(r"\s*([A-Z])[.:)]\s*(.*)", re.DOTALL)
 _COLUMNS = ("dataset", "scene_name", "question_type", "question", "options", "ground_truth")
@@ -73,14 +63,14 @@ class VsiBench(Importer):
     patterns = ("test-*.parquet", "test.jsonl", "*.zip")
     licence = "apache-2.0"
     parts: ClassVar[Mapping[str, Part]] = {
-        "obj_appearance_order": Part(618),
-        "object_abs_distance": Part(834),
-        "object_counting": Part(565),
-        _DIRECTION: Part(968),
-        "object_rel_distance": Part(710),
-        "object_size_estimation": Part(953),
-        "room_size_estimation": Part(288),
-        "route_planning": Part(194),
+        "obj_appearance_order": Part(618, MISCELLANEOUS),
+        "object_abs_distance": Part(834, ABSOLUTE),
+        "object_counting": Part(565, COUNTING),
+        _DIRECTION: Part(968, ORIENTATION),
+        "object_rel_distance": Part(710, RELATIVE),
+        "object_size_estimation": Part(953, SIZE),
+        "room_size_estimation": Part(288, SIZE),
+        "route_planning": Part(194, MISCELLANEOUS),
     }
     published = 5130
 
@@ -97,21 +87,17 @@ class VsiBench(Importer):
     def row(self, record: Record, place: Place) -> SourceRow:
         """As `Importer.row`."""
         fields = record.fields
-        category = _NUMBERS.get(record.part) or _CHOICES.get(record.part)
-        if category is None:
-            raise RowError("question_type", f"{record.part[:40]!r}, which is no task of VSI-Bench")
+        category, numeric = read_category(self, record, "question_type"), record.part in _NUMBERS
         scans, scene = read_text(fields, "dataset"), read_text(fields, "scene_name")
         index, truth = read_text(fields, "id"), read_text(fields, "ground_truth").strip()
-        if record.part in _NUMBERS and not _NUMBER.fullmatch(truth):
+        if numeric and not _NUMBER.fullmatch(truth):
             raise RowError("ground_truth", f"{truth[:40]!r}, which is no number")
-        words = _make_words(
-            read_text(fields, "question"), read_optional(fields, "options"), chosen=record.part in _CHOICES
-        )
+        words = _make_words(read_text(fields, "question"), read_optional(fields, "options"), chosen=not numeric)
         return SourceRow(
             index=int(index) if index.isdigit() else index,
             origin=read_text(fields, "question_type"),
             category=category,
-            question_type="multi-choice" if record.part in _CHOICES else "open-ended",
+            question_type="open-ended" if numeric else "multi-choice",
             words=words,
             answer=truth,
             images=_read_frames(place, scans, scene),

@@ -50,7 +50,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
     """
 
     def propose(asked: Sequence[Redraw], recipe: Recipe, folder: Path, progress: Progress) -> ProposedOptions:
-        cases, refused = _list_cases(asked, recipe, seed)
+        cases, refused = _list_cases(asked, recipe)
         models = open_models(folder / REPLIES)
         for case in cases:
             case.model = int(hash_stably("model", str(seed), case.group_id), 16) % len(models)
@@ -71,7 +71,7 @@ def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -
     return propose
 
 
-def _list_cases(asked: Sequence[Redraw], recipe: Recipe, seed: int) -> tuple[list[_Case], dict[str, str]]:
+def _list_cases(asked: Sequence[Redraw], recipe: Recipe) -> tuple[list[_Case], dict[str, str]]:
     """(facts of which values can be named, why the others have none)."""
     by_shard: dict[Path, list[Redraw]] = defaultdict(list)
     for question in asked:
