@@ -74,6 +74,10 @@ def test_evidence_reads_back_as_it_was_written(name: str) -> None:
     for fact in drawn_facts(name)[:3]:
         other_side = task.counterpart(fact)
         turned += other_side is not None
+        for one in (fact, other_side):
+            if one is not None:  # as a row holds it that has no options
+                alone = replace(one, candidates=(one.truth_candidate,), truth=0)
+                assert not [problem for check in task.checks for problem in check(alone, task.gates)]
         for record, stored in list_stored(task, fact) + (list_stored(task, other_side) if other_side else []):
             assert record.read(stored, fact.key).write() == stored
             for key in stored:

@@ -67,6 +67,9 @@ def test_truth_carries_scene_points_from_the_first_image_to_the_second() -> None
         shown, _ = cv2.projectPoints(in_first[ahead, :3], rotation, translation, second.camera.K, None)
         exact, _ = cv2.projectPoints(in_second[ahead, :3], np.eye(3), np.zeros(3), second.camera.K, None)
         assert np.median(np.linalg.norm(shown - exact, axis=-1)) < 2.0  # print rounding only
+        stored = np.array(truth.evidence["points_m"])  # on what the first image shows, in its camera's frame
+        at, _ = cv2.projectPoints(stored, np.zeros(3), np.zeros(3), first.camera.K, None)
+        assert np.median(np.abs(first.depth_at(at[:, 0].astype(np.float64)) - stored[:, 2])) < 0.005
         assert len(uv) == len(points)
 
 
