@@ -186,21 +186,7 @@ def make_asked(
     """
     words = find_prompt_set(options.prompt_set)
     turned = rotate_options(item, rotation)
-    order = [(item, k) for k in order_images(item, rotation)]
-    if other is not None:
-        order = [(other, k) for k in range(len(other.images))]
-    if (item if other is None else other).input_modality == "video":
-        order = [order[k] for k in choose_evenly(len(order), options.video_frames)]
-    if options.blind:
-        order = []
-    problem = ""
-    if options.wrong_images and other is None:
-        problem = f"no_other_images: no {item.task} question of this form about another scene is there"
-    elif options.first_image:
-        order = order[:1]
-    elif options.max_images and len(order) + bool(options.visual_cot) > options.max_images:
-        told = f"{len(order)}{' and a drawing' if options.visual_cot else ''}"
-        problem = f"too_many_images: {told}, of which at most {options.max_images} may be sent"
+    order, problem = _choose_images(item, options, rotation, other)
     tags = words.image_tag if len(order) > 1 else ""
     text = _fill_text(turned, words)
     return Asked(
@@ -217,6 +203,31 @@ def make_asked(
             for one in examples
         ),
     )
+
+
+def _choose_images(
+    item: Item, options: AskOptions, rotation: int, other: Item | None
+) -> tuple[list[tuple[Item, int]], str]:
+    """Choose the images that are shown.
+
+    Returns:
+        Each image as an item and the place among its images, and why the question cannot be asked, "" where it can.
+    """
+    order = [(item, k) for k in order_images(item, rotation)]
+    if other is not None:
+        order = [(other, k) for k in range(len(other.images))]
+    if (item if other is None else other).input_modality == "video":
+        order = [order[k] for k in choose_evenly(len(order), options.video_frames)]
+    if options.blind:
+        order = []
+    if options.wrong_images and other is None:
+        return order, f"no_other_images: no {item.task} question of this form about another scene is there"
+    if options.first_image:
+        return order[:1], ""
+    if options.max_images and len(order) + bool(options.visual_cot) > options.max_images:
+        told = f"{len(order)}{' and a drawing' if options.visual_cot else ''}"
+        return order, f"too_many_images: {told}, of which at most {options.max_images} may be sent"
+    return order, ""
 
 
 def add_images(asked: Asked, form: str, added: Sequence[Path]) -> Asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from vgbench_gen.backends.base import Settings
@@ -31,21 +31,10 @@ class Questions:
 
     def __init__(self, source: Source, options: AskOptions) -> None:
         self.source, self.options = source, options
-        if options.visual_cot and (options.shots or options.blind or options.wrong_images or options.first_image):
-            raise ConfigError("visual_cot: found it with examples or another choice of images; expected one of them.")
-        if options.shots and (options.blind or options.wrong_images):
-            raise ConfigError("shots: found them with a control of the images; expected one of them.")
-        if options.blind and (options.wrong_images or options.first_image):
-            raise ConfigError("blind: found it with another choice of images; expected one of them.")
+        _check_options(options)
         prompting.find_prompt_set(options.prompt_set)
         rows = list(source.rows())
-        for name, wanted, there in (
-            ("task", options.tasks, {row.task for row in rows}),
-            ("question type", options.types, {row.question_type for row in rows}),
-            ("source", options.sources, {row.source for row in rows}),
-        ):
-            if unknown := sorted(set(wanted) - there):
-                raise ConfigError(f"{name}: found {', '.join(unknown)}; expected some of {', '.join(sorted(there))}.")
+        _check_names(options, rows)
         self.rows = choose_rows(iter(rows), options.tasks, options.types, options.limit, options.sources)
         self._cells: dict[tuple[str, str, int], list[QuestionRow]] = {}
         if options.wrong_images:
@@ -122,6 +111,35 @@ class Questions:
             return None
         drawn = rng_for(self.options.seed, "wrong images", row.id).integers(len(near))
         return self.source.item(near[int(drawn)].row)
+
+
+def _check_options(options: AskOptions) -> None:
+    """Refuse options that contradict each other.
+
+    Raises:
+        ConfigError: they do.
+    """
+    if options.visual_cot and (options.shots or options.blind or options.wrong_images or options.first_image):
+        raise ConfigError("visual_cot: found it with examples or another choice of images; expected one of them.")
+    if options.shots and (options.blind or options.wrong_images):
+        raise ConfigError("shots: found them with a control of the images; expected one of them.")
+    if options.blind and (options.wrong_images or options.first_image):
+        raise ConfigError("blind: found it with another choice of images; expected one of them.")
+
+
+def _check_names(options: AskOptions, rows: Sequence[QuestionRow]) -> None:
+    """Refuse tasks, question types and sources that no question has.
+
+    Raises:
+        ConfigError: some are wanted.
+    """
+    for name, wanted, there in (
+        ("task", options.tasks, {row.task for row in rows}),
+        ("question type", options.types, {row.question_type for row in rows}),
+        ("source", options.sources, {row.source for row in rows}),
+    ):
+        if unknown := sorted(set(wanted) - there):
+            raise ConfigError(f"{name}: found {', '.join(unknown)}; expected some of {', '.join(sorted(there))}.")
 
 
 def _get_kind(row: QuestionRow) -> tuple[str, ...]:

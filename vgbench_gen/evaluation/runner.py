@@ -95,11 +95,8 @@ def evaluate_all(
         KeyboardInterrupt: on Ctrl-C; what came is kept. At the first one nothing more is sent, and what is under way is
             waited for and kept (`InterruptedRunError`); the second one ends at once.
     """
-    options = options or AskOptions()
-    if not models or len(set(models)) < len(models):
-        # Without their names: an address may hold a password, which nothing knows of before it is opened.
-        told = f"{len(models)}, {len(set(models))} of them different"
-        raise ConfigError(f"models: found {told if models else 'none'}; expected at least one, each once.")
+    options, backend = options or AskOptions(), backend or BackendOptions()
+    _check_models(models)
     questions = Questions(source, options)
     if not all(spec.startswith(PREFIX) for spec in models):
         require_images(source, options, questions.rows)
@@ -108,16 +105,11 @@ def evaluate_all(
     drawing: list[Backend] = []
     try:
         for spec in models:
-            is_baseline = spec.startswith(PREFIX)
-            if is_baseline and options.visual_cot:
-                raise ConfigError(f"{spec}: found a baseline, which draws nothing; leave it out with --visual-cot.")
-            opened[spec] = (
-                open_baseline(spec, source.again(), options.seed) if is_baseline else open_backend(spec, backend)
-            )
+            opened[spec] = _open_model(spec, source, options, backend)
         maker = open_backend(image_model, backend) if image_model and options.visual_cot else None
         if maker is not None:
             drawing.append(maker)
-        stop = Stop((backend or BackendOptions()).timeout_s)
+        stop = Stop(backend.timeout_s)
         try:
             runs = asyncio.run(_run_sessions(opened, maker, questions, folder, progress or (lambda run: None), stop))
         except asyncio.CancelledError:
@@ -127,6 +119,26 @@ def evaluate_all(
         return runs
     finally:
         asyncio.run(_close([*opened.values(), *drawing]))
+
+
+def _check_models(models: Sequence[str]) -> None:
+    if not models or len(set(models)) < len(models):
+        # Without their names: an address may hold a password, which nothing knows of before it is opened.
+        told = f"{len(models)}, {len(set(models))} of them different"
+        raise ConfigError(f"models: found {told if models else 'none'}; expected at least one, each once.")
+
+
+def _open_model(spec: str, source: Source, options: AskOptions, backend: BackendOptions) -> Backend | Baseline:
+    """Open a model or a baseline by its spec.
+
+    Raises:
+        ConfigError: a baseline is asked to draw, or the spec makes no sense.
+    """
+    if not spec.startswith(PREFIX):
+        return open_backend(spec, backend)
+    if options.visual_cot:
+        raise ConfigError(f"{spec}: found a baseline, which draws nothing; leave it out with --visual-cot.")
+    return open_baseline(spec, source.again(), options.seed)
 
 
 def require_images(source: Source, options: AskOptions, rows: Sequence[QuestionRow]) -> None:

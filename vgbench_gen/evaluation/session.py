@@ -179,33 +179,7 @@ class Session:
             for _, asked, digest in waiting:  # shared: each request goes to the worker that is free
                 if asked.problem:
                     self._keep(writer, asked, digest, error=asked.problem)
-                    continue
-                source, made = self._questions.source, None
-                try:
-                    if self._stages is not None:
-                        made = await self._stages.make(asked, writer, self.result.add)
-                        asked = make_second_stage(asked, made)
-                        digest = asked.digest
-                        self.result.without += made.image is None
-                        if self._is_kept(asked.key, digest, writer):
-                            continue
-                    request = asked.request(source.image)
-                    reply = await (_edit_images if isinstance(source, Keeps) else _ask_backend)(backend, request)
-                except BackendError as error:
-                    if error.kind in _STOPPING:
-                        self.result.stopped = self.result.stopped or str(error)
-                    else:
-                        self._keep(writer, asked, digest, error=f"{error.kind}: {error}")
-                        self._count_failure(error, backend)
-                else:
-                    self._alike = Counter({"": 1})  # somebody answers
-                    folder = self.result.path.with_suffix("")
-                    problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
-                    if self._stages is not None and made is not None:
-                        # Before the reply, after which nothing would be written about it any more.
-                        self._stages.save_intermediate(asked, made, reply.text)
-                    self._keep(writer, asked, digest, reply=reply, error=problem)
-                if self.result.stopped or self._stop.asked:
+                elif await self._ask_one(backend, writer, asked, digest) and (self.result.stopped or self._stop.asked):
                     return
 
         workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.parallel, self.result.total)))]
@@ -218,6 +192,35 @@ class Session:
             if self._stages is not None:
                 await self._stages.close()
             await backend.rest()
+
+    async def _ask_one(self, backend: Backend, writer: ReplyWriter, asked: Asked, digest: str) -> bool:
+        """Send one request and keep what comes of it; returns whether it was sent rather than answered before."""
+        source, made = self._questions.source, None
+        try:
+            if self._stages is not None:
+                made = await self._stages.make(asked, writer, self.result.add)
+                asked = make_second_stage(asked, made)
+                digest = asked.digest
+                self.result.without += made.image is None
+                if self._is_kept(asked.key, digest, writer):
+                    return False
+            request = asked.request(source.image)
+            reply = await (_edit_images if isinstance(source, Keeps) else _ask_backend)(backend, request)
+        except BackendError as error:
+            if error.kind in _STOPPING:
+                self.result.stopped = self.result.stopped or str(error)
+            else:
+                self._keep(writer, asked, digest, error=f"{error.kind}: {error}")
+                self._count_failure(error, backend)
+            return True
+        self._alike = Counter({"": 1})  # somebody answers
+        folder = self.result.path.with_suffix("")
+        problem = source.keep(asked.item, reply, folder) if isinstance(source, Keeps) else ""
+        if self._stages is not None and made is not None:
+            # Before the reply, after which nothing would be written about it any more.
+            self._stages.save_intermediate(asked, made, reply.text)
+        self._keep(writer, asked, digest, reply=reply, error=problem)
+        return True
 
     def _count_failure(self, error: BackendError, backend: Backend) -> None:
         self._alike[error.kind] += 1

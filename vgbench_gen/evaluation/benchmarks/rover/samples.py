@@ -191,6 +191,7 @@ def digest(sample: EvaluationSample, images: Mapping[str, bytes]) -> str:
 
 _TEXTS = tuple(one.name for one in fields(EvaluationSample) if "image" not in one.name)
 _IMAGES = ("original_image", "generated_image", "target_image")
+_REMEDY = f"Give one object per line with {', '.join((*_TEXTS, *_IMAGES))}."
 
 
 def read_samples(path: Path) -> Iterator[EvaluationSample]:
@@ -199,35 +200,47 @@ def read_samples(path: Path) -> Iterator[EvaluationSample]:
     Raises:
         DatasetError: no such file, no JSON, or a row without an id or images.
     """
-    remedy = f"Give one object per line with {', '.join((*_TEXTS, *_IMAGES))}."
+    seen: set[str] = set()
+    for number, row in enumerate(_read_rows(path), start=1):
+        row = _check_row(row, f"{path}, sample {number}", seen)
+        texts = {name: row.get(name) or "" for name in _TEXTS}
+        images = {name: path.parent / row[name] for name in _IMAGES if row.get(name)}
+        yield EvaluationSample(**texts, **images)
+
+
+def _read_rows(path: Path) -> list[Any]:
     try:
         if path.stat().st_size > MAX_SAMPLES_BYTES:
             raise dataset_error(path, f"{path.stat().st_size} bytes", f"at most {MAX_SAMPLES_BYTES}", "Split the file.")
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise dataset_error(path, f"no readable text ({error})", "samples", remedy) from None
+        raise dataset_error(path, f"no readable text ({error})", "samples", _REMEDY) from None
     try:
         listed = text.lstrip().startswith("[")
-        rows = json.loads(text) if listed else [json.loads(line) for line in text.split("\n") if line.strip()]
+        found = json.loads(text) if listed else [json.loads(line) for line in text.split("\n") if line.strip()]
     except (ValueError, RecursionError) as error:
-        raise dataset_error(path, f"no JSON ({str(error)[:100]})", "samples", remedy) from None
-    seen: set[str] = set()
-    for number, row in enumerate(rows, start=1):
-        where = f"{path}, sample {number}"
-        if not isinstance(row, dict):
-            raise dataset_error(where, f"a {type(row).__name__}", "an object", remedy)
-        row = row | {"sample_id": row.get("sample_id", row.get("id"))}
-        for name in ("sample_id", "original_image", "generated_image"):
-            if not isinstance(row.get(name), str) or not row[name]:
-                raise dataset_error(where, f"{name} = {str(row.get(name))[:40]!r}", "a text", remedy)
-        if not isinstance(row.get("target_image"), str | None):
-            raise dataset_error(where, f"target_image = {str(row['target_image'])[:40]!r}", "a text", remedy)
-        if row["sample_id"] in seen:
-            raise dataset_error(where, f"{row['sample_id']!r} a second time", "ids that are different", remedy)
-        seen.add(row["sample_id"])
-        texts = {name: row.get(name) or "" for name in _TEXTS}
-        images = {name: path.parent / row[name] for name in _IMAGES if row.get(name)}
-        yield EvaluationSample(**texts, **images)
+        raise dataset_error(path, f"no JSON ({str(error)[:100]})", "samples", _REMEDY) from None
+    return list(found)
+
+
+def _check_row(row: Any, where: str, seen: set[str]) -> dict[str, Any]:
+    """Return a row with its `sample_id`, which is added to those that were seen.
+
+    Raises:
+        DatasetError: it is no sample, or one that was there before.
+    """
+    if not isinstance(row, dict):
+        raise dataset_error(where, f"a {type(row).__name__}", "an object", _REMEDY)
+    found: dict[str, Any] = row | {"sample_id": row.get("sample_id", row.get("id"))}
+    for name in ("sample_id", "original_image", "generated_image"):
+        if not isinstance(found.get(name), str) or not found[name]:
+            raise dataset_error(where, f"{name} = {str(found.get(name))[:40]!r}", "a text", _REMEDY)
+    if not isinstance(found.get("target_image"), str | None):
+        raise dataset_error(where, f"target_image = {str(found['target_image'])[:40]!r}", "a text", _REMEDY)
+    if found["sample_id"] in seen:
+        raise dataset_error(where, f"{found['sample_id']!r} a second time", "ids that are different", _REMEDY)
+    seen.add(found["sample_id"])
+    return found
 
 
 def read_think_output(folder: Path, task_id: str) -> str:

@@ -210,13 +210,7 @@ class _Walk:
 
     def _read_neg(self, place: int, token: _Token) -> int:
         self._negated = True
-        after = place + 1
-        while self._get_kind(after) in ("same", "differ", "noun", "relevant") and self._is_light(after):
-            if after > place + 1 and (self._get_kind(after) == "same") != (self._get_kind(place + 1) == "same"):
-                break
-            after += 1
-        if after == place + 1 and self._get_kind(after) == "same" and _FEW_WORDS.fullmatch(self._get_gap(after)):
-            after += 1  # "is not facing the same way"
+        after = self._find_end_of_negation(place)
         if after > place + 1:
             verb: Says = "same" if self._get_kind(place + 1) == "same" else "differ"
             subject = bool(self._open) and self._is_predicate(place)
@@ -226,6 +220,17 @@ class _Walk:
             return after
         if self._get_kind(after) == "label" and self._is_denial(place):
             self._deny(raw=True)
+        return after
+
+    def _find_end_of_negation(self, place: int) -> int:
+        """The place of the first token that a negation does not speak of: "no difference", "not the same"."""
+        after = place + 1
+        while self._get_kind(after) in ("same", "differ", "noun", "relevant") and self._is_light(after):
+            if after > place + 1 and (self._get_kind(after) == "same") != (self._get_kind(place + 1) == "same"):
+                break
+            after += 1
+        if after == place + 1 and self._get_kind(after) == "same" and _FEW_WORDS.fullmatch(self._get_gap(after)):
+            after += 1  # "is not facing the same way"
         return after
 
     def _is_denial(self, place: int) -> bool:
