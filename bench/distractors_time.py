@@ -16,7 +16,7 @@ from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.redraw import redraw
 from vgbench_gen.pipeline.redraw_sets import RedrawSettings
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import sync
+from vgbench_gen.store.files import sync_to_disk
 
 TEXT = (
     "camera_parameters", "homography_to_matrix", "metric_depth", "object_distance", "object_location", "relative_pose"
@@ -88,7 +88,7 @@ def _copied(source: Path, target: Path) -> float:
     """Seconds to copy a file onto the disk."""
     began = time.perf_counter()
     shutil.copyfile(source, target)
-    sync(target)
+    sync_to_disk(target)
     spent = time.perf_counter() - began
     target.unlink()
     return spent

@@ -12,7 +12,7 @@ from vgbench_gen.backends.base import Settings
 from vgbench_gen.backends.spec import BackendOptions, open_backend
 from vgbench_gen.text.bank import Bank
 from vgbench_gen.text.paraphrase.rounds import Asker
-from vgbench_gen.text.paraphrase.templates import cells, paraphrase
+from vgbench_gen.text.paraphrase.templates import choose_cells, paraphrase
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
@@ -24,7 +24,7 @@ def test_nonsense_of_a_real_model_costs_a_fallback(tmp_path: Path) -> None:
     with transformers_server(model, tmp_path) as url:
         backend = open_backend(f"vllm:{url}/v1#{model}", BackendOptions(retries=0, concurrency=2))
         asker = Asker(backend, backend, 1, Settings(temperature=0.0, max_tokens=16), retries=1)
-        filled, report = paraphrase(asker, bank, cells(["point_tracking"], ["judgment"]))
+        filled, report = paraphrase(asker, bank, choose_cells(["point_tracking"], ["judgment"]))
     total = report.total
     assert (filled.entries, report.stopped) == ((), "")
     assert (total.texts, total.reworded, total.accepted, total.judged) == (6, 0, 0, 0)

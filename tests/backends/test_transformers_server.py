@@ -21,7 +21,7 @@ from vgbench_gen.distractors.llm import UnreadableReply, read_values
 from vgbench_gen.text.paraphrase.checks import Original, Text
 from vgbench_gen.text.paraphrase.prompts import read_rewordings, read_verdict
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, reword
-from vgbench_gen.text.render import phrasings
+from vgbench_gen.text.render import load_phrasings
 
 pytestmark = [pytest.mark.servers, pytest.mark.timeout(900)]
 
@@ -69,7 +69,7 @@ def test_the_server_and_the_model_in_this_process_say_the_same(server: str, mode
 
 
 def test_its_nonsense_is_refused_and_the_original_stands(server: str, model: Path) -> None:
-    template = phrasings("object_distance", "open-ended")[0]
+    template = load_phrasings("object_distance", "open-ended")[0]
     original = Original(Text(template.question, template.context), template.states)
     backend, counts = open_backend(f"vllm:{server}/v1#{model}", BackendOptions(retries=0)), RewordCounts()
     settings = Settings(temperature=0.8, seed=1, extra_body={"max_tokens": 24})  # more is more of the same

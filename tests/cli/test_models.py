@@ -15,10 +15,10 @@ import pytest
 from tests.backends.server import Play, Seen, Server, refusal, reply, serving
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.text.render import load_words, templates_root
+from vgbench_gen.text.render import find_templates_root, load_words
 
 KEY = "sk-cli-0c1d2e3f4a5b6c7d"
-WORDS = load_words(templates_root() / "prompts" / "check.toml")
+WORDS = load_words(find_templates_root() / "prompts" / "check.toml")
 COLOURS = {"yellow": (0, 220, 255), "green": (40, 150, 0)}
 
 

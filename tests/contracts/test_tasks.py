@@ -17,7 +17,7 @@ from vgbench_gen.scenes.base import loaders
 from vgbench_gen.tasks.base import Task, admit, tasks
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.solving import NoSolver, Solver
-from vgbench_gen.text.render import phrasings
+from vgbench_gen.text.render import load_phrasings
 
 PACKAGE = Path(vgbench_gen.__file__).parent
 EVERY = tasks.names()
@@ -47,7 +47,7 @@ def test_a_task_declares_all_that_other_rooms_ask_of_it(name: str) -> None:
     assert set(task.category_origin) == set(task.formats)
     assert task.paper_column in {"", *(column.head for column in VGBENCH.columns)}
     for form in task.formats:
-        assert phrasings(name, form), f"no wording of {name} as {form}"
+        assert load_phrasings(name, form), f"no wording of {name} as {form}"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_reply_is_read() -> None:
 
 def test_named_values_are_of_the_family_in_range_and_print_apart() -> None:
     fact, proposal = line_fact([5.0]), Proposal("depth", {}, ends=(1.0, 9.0))
-    found = llm.named(fact, Line(), proposal, [(3.04,), (3.0,), (5.0,), (-2.0,), (9.5,), (7.0,)], "g", 0)
+    found = llm.make_candidates(fact, Line(), proposal, [(3.04,), (3.0,), (5.0,), (-2.0,), (9.5,), (7.0,)], "g", 0)
     assert [c.value[0] for c in found] == [3.0, 7.0]
     assert [c.key for c in found] == ["llm:3.04", "llm:7"]
 

@@ -17,7 +17,7 @@ from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.benchmarks.salbench import questions as salbench
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.importers import _totals
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocols.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^##+ (.+)\n((?:(?!##).*\n)*)", PAGE, re.MULTILINE))
@@ -82,7 +82,7 @@ def test_the_statuses_and_outcomes_are_those_of_the_code() -> None:
 
 def test_every_prompt_set_is_described() -> None:
     named = {name.strip() for cell in table("VGBench prompts") for name in cell.split(",")}
-    sets = {path.stem for path in (templates_root() / "prompts").glob("*.toml")} - NOT_QUESTIONS
+    sets = {path.stem for path in (find_templates_root() / "prompts").glob("*.toml")} - NOT_QUESTIONS
     assert sets <= named
     assert f"`{AskOptions().prompt_set}` | the default" in SECTIONS["VGBench prompts"]
 

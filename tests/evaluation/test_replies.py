@@ -190,7 +190,7 @@ def test_a_file_is_never_without_its_header(tmp_path: Path, monkeypatch: pytest.
     def full(*given: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(replies, "sync", full)
+    monkeypatch.setattr(replies, "sync_to_disk", full)
     with pytest.raises(OSError, match="No space"):
         ReplyWriter(tmp_path / "r.jsonl", HEADER)
     assert not list(tmp_path.iterdir())

@@ -20,7 +20,7 @@ from vgbench_gen.quality.verify import verify_item, verify_set
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, write_manifest
-from vgbench_gen.store.schema import item_row
+from vgbench_gen.store.schema import make_item_row
 from vgbench_gen.store.shards import write_items
 
 Reference = tuple[Path, dict[str, str]]
@@ -131,7 +131,7 @@ def test_dropping_what_cannot_be_asked_evens_the_letters_again(reference: Refere
     assert len(items) == len(load(reference[0])) - gone
     assert [item.index for item in items] == list(range(len(items)))
     assert not verify_set(items)
-    dealt = deal_row_letters([item_row(item) for item in items], small_recipe().seed)
+    dealt = deal_row_letters([make_item_row(item) for item in items], small_recipe().seed)
     assert all(items[k].answer == LETTERS[letter] for k, letter in dealt.items())
     assert all(max(counts) - min(counts) <= 1 for counts in report.letters.values())
 

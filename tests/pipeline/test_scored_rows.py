@@ -13,7 +13,7 @@ from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.evaluation.answers.option_texts import split_options
 from vgbench_gen.evaluation.scoring import Scored, make_case, score
 from vgbench_gen.store.dataset import load
-from vgbench_gen.text.render import phrasings, question_types, task_names
+from vgbench_gen.text.render import list_question_types, list_task_names, load_phrasings
 
 # Spellings of a unit and how many of the truth's unit each is.
 SPELLINGS = {
@@ -44,7 +44,7 @@ def outcome(item: Item, reply: str) -> tuple[str, float]:
 def phrased(item: Item) -> Iterator[Item]:
     """The row in every reviewed wording of its task and type; slots stay unfilled."""
     yield item
-    for phrasing in phrasings(item.task, item.question_type):
+    for phrasing in load_phrasings(item.task, item.question_type):
         named = {"{{ unit }}": item.answer.split()[-1], "{{ quantity }}": "value"}
         question, context = phrasing.question, phrasing.context
         for slot, text in named.items():
@@ -58,7 +58,7 @@ def said_right(found: Scored) -> bool:
 
 def test_every_task_and_type_is_here(built_rows: list[Item]) -> None:
     assert {(item.task, item.question_type) for item in built_rows} == {
-        (task, form) for task in task_names() for form in question_types(task)
+        (task, form) for task in list_task_names() for form in list_question_types(task)
     }
 
 

@@ -15,7 +15,7 @@ from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import decode
 from vgbench_gen.store.schema import Row
-from vgbench_gen.store.shards import iter_rows, write_embedded_rows
+from vgbench_gen.store.shards import iterate_rows, write_embedded_rows
 
 
 def write_scans(root: Path) -> None:
@@ -37,7 +37,7 @@ def build_small(scans: Path, out: Path) -> None:
 def strip(source: Path, out: Path, travels: Callable[[Row], bool] = lambda row: False) -> Path:
     """The dataset as `vgbench publish` writes it, with the manifest beside it."""
     media, memory = MediaStore(source / "media"), FileFacts()
-    rows = (make_published_row(row, media, travels(row), memory) for row in iter_rows(load(source).paths))
+    rows = (make_published_row(row, media, travels(row), memory) for row in iterate_rows(load(source).paths))
     write_embedded_rows(out / "items", rows, PUBLISHED, "test")
     (out / "manifest.json").write_bytes((source / "manifest.json").read_bytes())
     return out

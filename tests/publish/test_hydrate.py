@@ -32,7 +32,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, text_fingerprint
 from vgbench_gen.store.schema import Row
-from vgbench_gen.store.shards import iter_rows, write_embedded_rows
+from vgbench_gen.store.shards import iterate_rows, write_embedded_rows
 
 Capture = pytest.CaptureFixture[str]
 
@@ -69,7 +69,7 @@ def copied(home: Path, name: str, to: Path) -> Path:
 def edited(source: Path, out: Path, change: Callable[[Row], None]) -> Path:
     """The set with one function applied to every row's `image_files`."""
     rows = []
-    for row in iter_rows(load(source).paths):
+    for row in iterate_rows(load(source).paths):
         for file in row["image_files"]:
             change(file)
         rows.append(row)
@@ -108,7 +108,7 @@ def test_a_set_without_pixels_comes_back_bit_for_bit(home: Path, tmp_path: Path)
 
 def test_rows_whose_pixels_travel_come_along(home: Path, tmp_path: Path) -> None:
     mixed = strip(home / "built", tmp_path / "mixed", make_gate().travels)
-    stripped = {row["source"] for row in iter_rows(load(mixed).paths) if not row["images"]}
+    stripped = {row["source"] for row in iterate_rows(load(mixed).paths) if not row["images"]}
     assert stripped == {"ca1m"}
     report = hydrate(mixed, home / "raw" / "ca1m", tmp_path / "out", workers=2)
     assert report.exact
@@ -174,7 +174,7 @@ def test_another_codec_is_told_and_the_rows_say_the_same(
     # Published once more, it says what it shows.
     bare, whole = strip(tmp_path / "out", tmp_path / "bare"), strip(tmp_path / "out", tmp_path / "whole", bool)
     assert dataset_fingerprint(load(bare)) == dataset_fingerprint(load(whole)) == report.fingerprint
-    assert not any(row["images"] for row in iter_rows(load(bare).paths))
+    assert not any(row["images"] for row in iterate_rows(load(bare).paths))
     assert pixels(load(whole)) == pixels(again)
     args = ["hydrate", str(home / "published"), "--scenes", str(home / "raw"), "--out", str(tmp_path / "out")]
     assert main([*args, "--workers", "1"]) == 0
@@ -211,7 +211,7 @@ def test_other_pictures_are_not_taken(home: Path, tmp_path: Path) -> None:
     assert swapped
     assert lost
     result = load(tmp_path / "out")
-    bare = {row["id"] for row in iter_rows(result.paths) if not row["images"]}
+    bare = {row["id"] for row in iterate_rows(result.paths) if not row["images"]}
     assert bare == swapped | lost
     assert list(report.missing_frames) == ["wildrgbd/box/scenes_000"]
     assert list(report.missing_frames["wildrgbd/box/scenes_000"]) == ["2"]
@@ -237,7 +237,7 @@ def test_what_is_damaged_is_refused(home: Path, tmp_path: Path) -> None:
         with pytest.raises(DatasetError):
             hydrate(edited(home / "published", tmp_path / f"{k}", change), home / "raw", tmp_path / f"out{k}")
         assert not (tmp_path / f"out{k}" / "items").exists()
-    rows = list(iter_rows(load(home / "built").paths))
+    rows = list(iterate_rows(load(home / "built").paths))
     rows[0]["images"][0]["bytes"] += b"x"
     with_bad = [{**row, "image_files": []} for row in rows]
     write_embedded_rows(tmp_path / "bad" / "items", with_bad, PUBLISHED, "test")
@@ -249,7 +249,7 @@ def test_what_is_damaged_is_refused(home: Path, tmp_path: Path) -> None:
 
 def test_rows_without_a_scan_behind_them_are_counted(home: Path, tmp_path: Path) -> None:
     rows = []
-    for row in iter_rows(load(home / "built").paths):
+    for row in iterate_rows(load(home / "built").paths):
         if row["source"] == "wildrgbd":
             row |= {"benchmark": "MMVP", "evidence": "{}"}
         rows.append(row)
@@ -266,7 +266,7 @@ def test_names_alone_are_enough_for_what_is_bit_for_bit(home: Path, tmp_path: Pa
     """Rows of plain items whose bytes were taken out: their evidence says how to make them."""
     rows = [
         {**row, "images": [{"bytes": None, "path": i["path"]} for i in row["images"]], "image_files": []}
-        for row in iter_rows(load(home / "built").paths)
+        for row in iterate_rows(load(home / "built").paths)
     ]
     write_embedded_rows(tmp_path / "in" / "items", rows, PUBLISHED, "test")
     report = hydrate(tmp_path / "in", home / "raw", tmp_path / "out")

@@ -21,7 +21,7 @@ from vgbench_gen.publish.pull import pull
 from vgbench_gen.publish.smoke_test import NotOpenedError, open_with_datasets
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest
-from vgbench_gen.store.shards import iter_rows
+from vgbench_gen.store.shards import iterate_rows
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def made(build: Path, tmp_path_factory: pytest.TempPathFactory) -> Package:
 
 def test_rows_stand_under_their_configurations(made: Package) -> None:
     rows = {
-        place: list(iter_rows(sorted((made.folder / "data" / place).glob("*.parquet"))))
+        place: list(iterate_rows(sorted((made.folder / "data" / place).glob("*.parquet"))))
         for place in ("vgbench/metric_depth", "vgbench/relative_depth", "hard", "train")
     }
     ids = {place: [row["id"] for row in found] for place, found in rows.items()}
@@ -62,7 +62,7 @@ def test_pixels_that_may_not_travel_are_in_no_file(build: Path, made: Package) -
         for k in range(len(item.images)):
             body = built.image_bytes(item, k)[-400:-2]
             assert (body in published) == (item.source == "wildrgbd")
-    for row in iter_rows(sorted((made.folder / "data" / "vgbench").rglob("*.parquet"))):
+    for row in iterate_rows(sorted((made.folder / "data" / "vgbench").rglob("*.parquet"))):
         original = built.by_id(row["id"])
         assert [file["name"] for file in row["image_files"]] == list(original.images)
         travels = row["source"] == "wildrgbd"
@@ -83,7 +83,7 @@ def without_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_metadata")
 def test_a_flag_that_names_the_licence_lets_pixels_travel(build: Path, tmp_path: Path) -> None:
     made = publish(build, tmp_path / "set", with_pixels=("scannet=ScanNet-TOU",))
-    assert all(row["images"] for row in iter_rows(sorted((made.folder / "data").rglob("*.parquet"))))
+    assert all(row["images"] for row in iterate_rows(sorted((made.folder / "data").rglob("*.parquet"))))
     assert "on the publisher's word that ScanNet-TOU allows it" in (made.folder / "README.md").read_text()
     with pytest.raises(ConfigError, match="ScanNet-TOU"):
         publish(build, tmp_path / "other", with_pixels=("scannet=MIT",))

@@ -22,7 +22,7 @@ from vgbench_gen.publish.release import Options, make_configuration_names
 from vgbench_gen.publish.smoke_test import open_with_datasets
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.provenance import read_manifest, write_manifest
-from vgbench_gen.store.shards import iter_rows
+from vgbench_gen.store.shards import iterate_rows
 
 Capture = pytest.CaptureFixture[str]
 RULE = {"wrong": 16, "models": 20, "large": 2, "large_from_billions": 32.0, "policy": "paper"}
@@ -108,7 +108,7 @@ def test_hard_rows_name_no_partner_that_is_not_hard(tmp_path: Path) -> None:
     pair = {**TRAVELS, "twin_id": "t", "pair_id": "p"}
     build = write_build(tmp_path / "small", [pair])
     made = publish(build, tmp_path / "set", hard=hard_set(build, tmp_path / "hard", "candidate"))
-    rows = list(iter_rows(sorted((made.folder / "data" / "hard").glob("*.parquet"))))
+    rows = list(iterate_rows(sorted((made.folder / "data" / "hard").glob("*.parquet"))))
     assert [(row["id"], row["twin_id"], row["pair_id"]) for row in rows] == [
         ("scene001", "", ""),
         ("scene006", "", ""),

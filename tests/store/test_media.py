@@ -60,7 +60,7 @@ def test_missing_and_damaged_say_what_to_do(media: MediaStore) -> None:
 
 def test_a_batch_syncs_once_at_its_end(media: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(files, "sync", synced.append)
+    monkeypatch.setattr(files, "sync_to_disk", synced.append)
     with media.batch():
         names = [media.put(JPEG + bytes([k]), "jpg") for k in range(5)]
         assert synced == []

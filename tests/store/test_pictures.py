@@ -23,7 +23,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
-from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, image_size, render
+from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, read_image_size, render
 
 BASE = "0" * 32 + ".jpg"
 CROP = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": [600, 450]}
@@ -62,7 +62,7 @@ def test_a_crop_follows_the_camera_model(size: tuple[int, int]) -> None:
     result = apply(Picture(BASE, (op,)), image)
     assert result.shape == (size[1], size[0], 3)
     np.testing.assert_allclose(centroid(result), expected[0], atol=0.05)
-    assert pictures.size(Picture(BASE, (op,)), (640, 480)) == size
+    assert pictures.find_size(Picture(BASE, (op,)), (640, 480)) == size
 
 
 def test_a_crop_of_equal_size_copies_pixels() -> None:
@@ -121,7 +121,7 @@ def test_a_mirror_exchanges_left_and_right(media: MediaStore, tmp_path: Path) ->
     picture = Picture(BASE, (MIRROR,))
     flipped = apply(picture, image)
     np.testing.assert_array_equal(flipped, cv2.flip(image, 1))
-    assert pictures.size(picture, (641, 480)) == (641, 480)
+    assert pictures.find_size(picture, (641, 480)) == (641, 480)
     # Pixel (u, v) goes to (W - 1 - u, v), before anything that follows.
     np.testing.assert_array_equal(flipped[33, 640 - 100], image[33, 100])
     marked = apply(Picture(BASE, (MIRROR, CROP, POINT | {"uv": [7, 9]})), image)
@@ -154,7 +154,7 @@ def test_exif_never_turns_a_picture(media: MediaStore) -> None:
     Image.fromarray(textured(64, 48)).save(buffer, "JPEG", quality=95, exif=exif)
     data = buffer.getvalue()
     shown = render(Picture(media.put(data, "jpg")), media)
-    assert image_size(shown) == image_size(data) == (64, 48)
+    assert read_image_size(shown) == read_image_size(data) == (64, 48)
     assert decode(shown).shape == decode(data).shape == (48, 64, 3)
     assert Image.open(io.BytesIO(shown)).getexif().get(0x0112, 1) == 1
 

@@ -15,7 +15,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.rewrite import read_stored_rows, rewrite_items
-from vgbench_gen.store.schema import Row, item_row
+from vgbench_gen.store.schema import Row, make_item_row
 from vgbench_gen.store.shards import write_items
 
 ROWS, PER_FILE = 330, 120  # three files; the first two have two row groups
@@ -34,7 +34,7 @@ def old(tmp_path: Path, media: MediaStore, jpegs: list[str]) -> tuple[list[Path]
 
 
 def test_rows_are_read_as_they_are_written(jpegs: list[str], old: tuple[list[Path], list[Row]]) -> None:
-    assert old[1] == [item_row(item) for item in made(jpegs)]
+    assert old[1] == [make_item_row(item) for item in made(jpegs)]
 
 
 def worded(item: Item) -> Item:
@@ -56,7 +56,7 @@ def test_the_bytes_are_those_of_writing_all_anew(
     }
     for k, change in changes.items():
         items[k] = change(items[k])
-    after = [item_row(items[k]) if k in changes else row for k, row in enumerate(old[1])]
+    after = [make_item_row(items[k]) if k in changes else row for k, row in enumerate(old[1])]
     told: list[tuple[int, int]] = []
     new = rewrite_items(
         tmp_path / "new", old[0], old[1], after, media, threads, lambda done, total: told.append((done, total))

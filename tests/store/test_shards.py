@@ -18,7 +18,7 @@ from vgbench_gen.core.types import Item, Rejected
 from vgbench_gen.store import files
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import FACTS, ITEMS, REJECTS
-from vgbench_gen.store.shards import clean_temporary, iter_rows, read_shard, write_items, write_shard
+from vgbench_gen.store.shards import clean_temporary, iterate_rows, read_shard, write_items, write_shard
 
 ROOT = Path(__file__).parents[2]
 
@@ -84,9 +84,9 @@ print(json.dumps({
 
 def test_embedded_bytes_are_the_stored_ones(tmp_path: Path, media: MediaStore, jpegs: list[str]) -> None:
     paths = write_items(tmp_path / "items", items(jpegs, 7), media)
-    for row in iter_rows(paths, ["images"], batch=3):
+    for row in iterate_rows(paths, ["images"], batch=3):
         assert [f"{digest_bytes(image['bytes'])}.jpg" for image in row["images"]] == [i["path"] for i in row["images"]]
-    light = list(iter_rows(paths, ["id", "images.list.element.path"]))
+    light = list(iterate_rows(paths, ["id", "images.list.element.path"]))
     assert light[2]["images"] == [{"path": jpegs[2]}, {"path": jpegs[3]}]
 
 
@@ -101,7 +101,7 @@ def test_a_row_group_holds_an_image_once(tmp_path: Path, media: MediaStore) -> N
     assert once <= stored.total_compressed_size < 1.1 * once
     assert stored.compression == "UNCOMPRESSED"
     assert columns["evidence"].compression == "SNAPPY"
-    shown = [[image["bytes"] for image in row["images"]] for row in iter_rows([path])]
+    shown = [[image["bytes"] for image in row["images"]] for row in iterate_rows([path])]
     assert shown == [[media.get(name) for name in names]] * 8
 
 
@@ -154,7 +154,7 @@ def stream():
     if sys.argv[3] == "midway":
         die()
 if sys.argv[3] == "rename":
-    shards.sync = die
+    shards.sync_to_disk = die
 if sys.argv[3] == "swap":
     files.shutil.rmtree = die
     rename = pathlib.Path.rename
@@ -198,7 +198,7 @@ def test_killed_while_writing_a_shard(tmp_path: Path, jpegs: list[str]) -> None:
 
 
 def test_cleaning_spares_the_living_and_strangers(tmp_path: Path) -> None:
-    mine = files.temporary_name(tmp_path / "x.parquet")
+    mine = files.make_temporary_name(tmp_path / "x.parquet")
     for path in (mine, tmp_path / "x.parquet", tmp_path / ".x.tmp", tmp_path / ".x.parquet.12-zz.tmp"):
         path.write_bytes(b"")
     assert clean_temporary(tmp_path) == []
@@ -224,17 +224,17 @@ def test_errors_name_file_finding_expectation_and_remedy(tmp_path: Path) -> None
 def test_only_some_rows_are_unpacked(tmp_path: Path) -> None:
     path = tmp_path / "rejects.parquet"
     write_shard(path, [Rejected("metric_depth", "ca1m", "1", f"key {k}", "blurred") for k in range(10)], REJECTS)
-    rows = iter_rows([path], batch=4, only={0, 3, 4, 9})
+    rows = iterate_rows([path], batch=4, only={0, 3, 4, 9})
     assert [row["key"] for row in rows] == ["key 0", "key 3", "key 4", "key 9"]
-    assert list(iter_rows([path], batch=4, only=())) == []
+    assert list(iterate_rows([path], batch=4, only=())) == []
 
 
 def test_choosing_rows_does_not_bring_pandas(tmp_path: Path) -> None:
     path = tmp_path / "rejects.parquet"
     write_shard(path, [Rejected("metric_depth", "ca1m", "1", f"key {k}", "blurred") for k in range(4)], REJECTS)
     code = (
-        "import sys; from pathlib import Path; from vgbench_gen.store.shards import iter_rows\n"
-        "assert len(list(iter_rows([Path(sys.argv[1])], only={1, 3}))) == 2\n"
+        "import sys; from pathlib import Path; from vgbench_gen.store.shards import iterate_rows\n"
+        "assert len(list(iterate_rows([Path(sys.argv[1])], only={1, 3}))) == 2\n"
         "assert 'pandas' not in sys.modules\n"
     )
     assert not run(code, path).stderr

@@ -29,7 +29,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import compute_parameter
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = CameraParameters()
 NAME = "0" * 32 + ".png"
@@ -231,7 +231,7 @@ def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
         assert (choice.slots["width"], choice.slots["height"]) == ("640", "480")
         asked = {"multi-choice": (choice.slots, choice.options), "open-ended": (opened.slots, ())} | claimed
         for form, (slots, texts) in asked.items():
-            for phrasing in phrasings(TASK.name, form):
+            for phrasing in load_phrasings(TASK.name, form):
                 question, context = render(phrasing, slots)
                 assert lint(question, context, texts, phrasing.states) == []
 

@@ -19,7 +19,7 @@ from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = HomographyToImage()
 NAME = "0" * 32 + ".png"
@@ -68,9 +68,9 @@ def test_candidates_stand_in_the_order_of_the_options(view: SceneView, facts: li
         ]
         assert int(np.argmin(differences)) == options.truth
         assert differences[options.truth] < 1 < min(d for i, d in enumerate(differences) if i != options.truth) / 3
-        assert pictures.size(shown.pictures[1], (480, 360)) == (480, 360)
+        assert pictures.find_size(shown.pictures[1], (480, 360)) == (480, 360)
         places.add(options.truth)
-        for phrasing in phrasings(TASK.name, "multi-choice"):
+        for phrasing in load_phrasings(TASK.name, "multi-choice"):
             question, context = render(phrasing, shown.slots)
             assert lint(question, context, shown.options, phrasing.states) == []
     assert len(places) > 1

@@ -30,7 +30,7 @@ from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = HomographyToMatrix()
 NAME = "0" * 32 + ".png"
@@ -196,7 +196,7 @@ def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list
             expected = cv2.perspectiveTransform(np.array([[[x, y]]], dtype=np.float64), H)[0, 0]
             np.testing.assert_allclose([u.mean(), v.mean()], expected, atol=0.6)
             image[:] = 0
-        for phrasing in phrasings(TASK.name, "multi-choice"):
+        for phrasing in load_phrasings(TASK.name, "multi-choice"):
             question, context = render(phrasing, shown.slots)
             assert lint(question, context, shown.options, phrasing.states) == []
         assert (shown.slots["width"], shown.slots["height"]) == ("480", "360")

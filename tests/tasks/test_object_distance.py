@@ -25,7 +25,7 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = ObjectDistance()
 LEFT = thing("left", [-0.6, 0.0, 2.0], [0.4, 0.4, 0.3])
@@ -259,7 +259,7 @@ def test_every_phrasing_gets_all_its_slots() -> None:
     slots = TASK.choice(fact, options, np.random.default_rng(0)).slots
     for form in TASK.formats:
         claimed = {**twins.slots, **twins.false.slots} if form == "judgment" else slots
-        assert all(all(render(phrasing, claimed)) for phrasing in phrasings("object_distance", form))
+        assert all(all(render(phrasing, claimed)) for phrasing in load_phrasings("object_distance", form))
 
 
 def test_drafts_repeat_and_respect_the_limit() -> None:

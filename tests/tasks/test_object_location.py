@@ -29,7 +29,7 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_location import ObjectLocation
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = ObjectLocation()
 CRATE = thing("crate", [0.2, 0.1, 2.0], [0.5, 0.4, 0.3])
@@ -326,7 +326,7 @@ def test_every_phrasing_gets_all_its_slots() -> None:
     slots = TASK.choice(fact, options, np.random.default_rng(0)).slots
     for form in TASK.formats:
         claimed = {**twins.slots, **twins.false.slots} if form == "judgment" else slots
-        assert all(all(render(phrasing, claimed)) for phrasing in phrasings("object_location", form))
+        assert all(all(render(phrasing, claimed)) for phrasing in load_phrasings("object_location", form))
 
 
 def test_drafts_repeat() -> None:

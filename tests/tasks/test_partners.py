@@ -28,7 +28,7 @@ from vgbench_gen.tasks.object_distance import ObjectDistance
 from vgbench_gen.tasks.relative_pose import RelativePose
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASKS: list[Task] = [RelativePose(), HomographyToMatrix(), ObjectDistance()]
 
@@ -202,7 +202,7 @@ def test_the_first_image_of_an_inverse_warped_by_its_matrix_is_the_second() -> N
 
 def words(task: Task, entry: Side) -> Sequence[str]:
     shown = task.choice(entry.fact, entry.options, rng_for(0, "c"))
-    return [render(phrasing, shown.slots)[0] for phrasing in phrasings(task.name, "multi-choice")]
+    return [render(phrasing, shown.slots)[0] for phrasing in load_phrasings(task.name, "multi-choice")]
 
 
 def test_distances_name_the_objects_in_the_other_order() -> None:

@@ -33,7 +33,7 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = PointTracking()
 
@@ -257,7 +257,7 @@ def test_numbers_labels_and_options_name_the_same_points() -> None:
             assert text == f"point {label_of[u, v]}"
             assert f"({u}, {v})" in shown.slots["points"]
         orders.add(shown.options)
-        for phrasing in phrasings("point_tracking", "multi-choice"):
+        for phrasing in load_phrasings("point_tracking", "multi-choice"):
             render(phrasing, shown.slots)
     assert len(orders) > 3  # numbers do not follow the letters
 
@@ -276,7 +276,7 @@ def test_twins_show_two_points_and_name_one_each() -> None:
         assert twins.true.separation == 0
         assert twins.false.separation >= 1
         numbers.add(twins.true.slots["number"])
-        for phrasing in phrasings("point_tracking", "judgment"):
+        for phrasing in load_phrasings("point_tracking", "judgment"):
             render(phrasing, {**twins.slots, **twins.true.slots})
     assert numbers == {"1", "2"}
 

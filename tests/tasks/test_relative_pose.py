@@ -33,7 +33,7 @@ from vgbench_gen.tasks._pairs import get_pair_table
 from vgbench_gen.tasks._pose_margins import PoseMargins
 from vgbench_gen.tasks.relative_pose import RelativePose
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 TASK = RelativePose()
 
@@ -248,7 +248,7 @@ def test_twins_keep_their_tolerance_and_show_the_same_pixels() -> None:
         assert TASK.claim_error(truth, twins.false.value) >= 2
         assert twins.true.separation < 0.5 < 1 <= twins.false.separation
         slots = {**twins.slots, **twins.true.slots}
-        for phrasing in phrasings("relative_pose", "judgment"):
+        for phrasing in load_phrasings("relative_pose", "judgment"):
             question, context = render(phrasing, slots)
             assert twins.true.slots["rotation"] in question
             assert "fx" in context
@@ -282,7 +282,7 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
     assert len(set(shown.options)) == 4
     read = parse_numbers(shown.options[options.truth])
     assert np.array_equal(read[:9].reshape(3, 3), fact.truth_candidate.value[:, :3])
-    for phrasing in phrasings("relative_pose", "multi-choice"):
+    for phrasing in load_phrasings("relative_pose", "multi-choice"):
         render(phrasing, shown.slots)
 
 

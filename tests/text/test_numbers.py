@@ -31,7 +31,7 @@ finite = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
     ],
 )
 def test_fixed(x: float, decimals: int, text: str) -> None:
-    assert numbers.fixed(x, decimals) == text
+    assert numbers.format_fixed(x, decimals) == text
 
 
 @pytest.mark.parametrize(
@@ -50,20 +50,20 @@ def test_fixed(x: float, decimals: int, text: str) -> None:
     ],
 )
 def test_significant(x: float, text: str) -> None:
-    assert numbers.significant(x, 4) == text
+    assert numbers.format_significant(x, 4) == text
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), 1e300])
 def test_what_cannot_be_printed(bad: float) -> None:
     with pytest.raises(ValueError, match="cannot print"):
-        numbers.fixed(bad, 2)
+        numbers.format_fixed(bad, 2)
     with pytest.raises(ValueError, match="cannot print"):
-        numbers.significant(bad)
+        numbers.format_significant(bad)
 
 
 @given(finite, st.integers(0, 6))
 def test_fixed_rounds_like_decimal_and_reads_back(x: float, decimals: int) -> None:
-    text = numbers.fixed(x, decimals)
+    text = numbers.format_fixed(x, decimals)
     rounded = Decimal(x).quantize(Decimal(1).scaleb(-decimals), rounding=ROUND_HALF_EVEN)
     assert Decimal(text) == rounded
     assert numbers.parse_numbers(f"about {text} metres.").tolist() == [float(rounded)]
@@ -73,7 +73,7 @@ def test_fixed_rounds_like_decimal_and_reads_back(x: float, decimals: int) -> No
 
 @given(finite.filter(lambda x: abs(x) > 1e-9), st.integers(1, 8))
 def test_significant_rounds_like_decimal_and_reads_back(x: float, digits: int) -> None:
-    text = numbers.significant(x, digits)
+    text = numbers.format_significant(x, digits)
     rounded = Context(prec=digits, rounding=ROUND_HALF_EVEN).create_decimal(Decimal(x))
     assert Decimal(text) == rounded
     assert numbers.parse_numbers(text).tolist() == [float(rounded)]
@@ -84,13 +84,18 @@ def test_significant_rounds_like_decimal_and_reads_back(x: float, digits: int) -
 def test_arrays_read_back_in_order() -> None:
     values: FloatArray = np.random.default_rng(3).normal(size=(3, 3)) * [1, 100, 1e-4]
     expected = np.array([[float(f"{x:.3e}") for x in row] for row in values])
-    for text in (numbers.matrix(values, numbers.significant), numbers.matrix_line(values, numbers.significant)):
+    for text in (
+        numbers.format_matrix(values, numbers.format_significant),
+        numbers.format_matrix_line(values, numbers.format_significant),
+    ):
         np.testing.assert_array_equal(numbers.parse_numbers(text).reshape(3, 3), expected)
-    assert numbers.matrix([[1, 2], [3, 4]], lambda x: numbers.fixed(x, 1)) == "[[1.0, 2.0],\n [3.0, 4.0]]"
-    assert numbers.matrix_line([[1, 2], [3, 4]], lambda x: numbers.fixed(x, 1)) == "[[1.0, 2.0], [3.0, 4.0]]"
-    assert numbers.vector([0.254, -0.001], lambda x: numbers.fixed(x, 2)) == "[0.25, 0.00]"
+    assert numbers.format_matrix([[1, 2], [3, 4]], lambda x: numbers.format_fixed(x, 1)) == "[[1.0, 2.0],\n [3.0, 4.0]]"
+    assert (
+        numbers.format_matrix_line([[1, 2], [3, 4]], lambda x: numbers.format_fixed(x, 1)) == "[[1.0, 2.0], [3.0, 4.0]]"
+    )
+    assert numbers.format_vector([0.254, -0.001], lambda x: numbers.format_fixed(x, 2)) == "[0.25, 0.00]"
     corners = np.random.default_rng(4).normal(size=(8, 3))
-    text = numbers.corners_line(corners)
+    text = numbers.format_corners(corners)
     assert "\n" not in text
     np.testing.assert_array_equal(
         numbers.parse_numbers(text).reshape(8, 3), [[float(f"{x:.2f}") for x in c] for c in corners]
@@ -98,17 +103,17 @@ def test_arrays_read_back_in_order() -> None:
 
 
 def test_pixels_are_integers() -> None:
-    assert numbers.rect(np.array([1.0, 2, 3, -0.0])) == "[1, 2, 3, 0]"
-    assert numbers.point((301, 222)) == "(301, 222)"
+    assert numbers.format_rect(np.array([1.0, 2, 3, -0.0])) == "[1, 2, 3, 0]"
+    assert numbers.format_point((301, 222)) == "(301, 222)"
     for bad in ([1.5, 2, 3, 4], [1, 2, 3], [1, 2, 3, float("nan")]):
         with pytest.raises(ValueError, match="4 integer pixel coordinates"):
-            numbers.rect(bad)
+            numbers.format_rect(bad)
 
 
 @pytest.mark.parametrize("bad", [[], [[]], [[1.0], [2.0]]])
 def test_vector_refuses_other_shapes(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="1 axes"):
-        numbers.vector(bad, str)
+        numbers.format_vector(bad, str)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +141,9 @@ def test_parse_refuses_exponents_and_endless_text() -> None:
 
 
 def test_numbers_are_spelled_for_people() -> None:
-    assert numbers.spelled([1.23456789]) == "1.23457"
-    assert numbers.spelled(np.array([[1.0, -20.5], [0.25, 3.0]])).splitlines() == [
+    assert numbers.format_value([1.23456789]) == "1.23457"
+    assert numbers.format_value(np.array([[1.0, -20.5], [0.25, 3.0]])).splitlines() == [
         "[[       1,    -20.5],",
         "[    0.25,        3]]",
     ]
-    assert numbers.spelled("frames 1 and 2") == "frames 1 and 2"
+    assert numbers.format_value("frames 1 and 2") == "frames 1 and 2"

@@ -153,15 +153,15 @@ def test_refuses_too_few_phrasings_and_unreadable_files(tmp_path: Path) -> None:
 def test_unknown_tasks_and_types() -> None:
     for name in ("metric_deepness", "../words", "/etc/passwd"):
         with pytest.raises(PhrasingError, match="no file for the task"):
-            render.phrasings(name, "judgment")
+            render.load_phrasings(name, "judgment")
     with pytest.raises(PhrasingError, match=r"no section \[open-ended\]"):
-        render.phrasings("relative_depth", "open-ended")
+        render.load_phrasings("relative_depth", "open-ended")
 
 
 def test_words() -> None:
-    assert render.word("quantity.hfov") == "horizontal field of view"
-    assert render.word("option.region", n="3") == "region 3"
-    assert render.word("option.pose", rotation="[[1]]", translation="[2]") == "R =\n[[1]]\nt = [2]"
+    assert render.fill_word("quantity.hfov") == "horizontal field of view"
+    assert render.fill_word("option.region", n="3") == "region 3"
+    assert render.fill_word("option.pose", rotation="[[1]]", translation="[2]") == "R =\n[[1]]\nt = [2]"
     for key, slots, match in (
         ("option.regoin", {}, "one of .*option.region"),
         ("regoin", {}, "one of .*'quantity'"),
@@ -169,7 +169,7 @@ def test_words() -> None:
         ("option.region", {"n": "1", "m": "2"}, r"unknown slots \['m'\]"),
     ):
         with pytest.raises(PhrasingError, match=match):
-            render.word(key, **slots)
+            render.fill_word(key, **slots)
 
 
 def test_words_are_plain_text_with_slots(tmp_path: Path) -> None:

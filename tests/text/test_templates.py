@@ -28,35 +28,35 @@ CELLS = [(task, question_type) for task, types in EXPECTED.items() for question_
 
 
 def four_digits(x: float) -> str:
-    return numbers.significant(x, 4)
+    return numbers.format_significant(x, 4)
 
 
 def sample_slots(task: str) -> dict[str, str]:
     rotation = [[0.866, -0.5, 0.0], [0.5, 0.866, -0.0001], [0.0, 0.0, 1.0]]
     corners = [[x, y, z] for z in (1.2, 2.4) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
-    regions = [f"region {n} {numbers.rect([40 * n, 30, 40 * n + 32, 94])}" for n in range(1, 5)]
-    points = [f"point {n} {numbers.point([50 * n, 77])}" for n in range(1, 5)]
+    regions = [f"region {n} {numbers.format_rect([40 * n, 30, 40 * n + 32, 94])}" for n in range(1, 5)]
+    points = [f"point {n} {numbers.format_point([50 * n, 77])}" for n in range(1, 5)]
     everything = {
-        "quantity": render.word("quantity.fx"),
-        "unit": render.word("unit.pixels"),
-        "definition": render.word("definition.fx"),
+        "quantity": render.fill_word("quantity.fx"),
+        "unit": render.fill_word("unit.pixels"),
+        "definition": render.fill_word("definition.fx"),
         "claim": "2.10",
-        "tolerance": render.word("tolerance.percent", value="10"),
-        "color": render.word("color.orange"),
-        "color_a": render.word("color.orange"),
-        "color_b": render.word("color.blue"),
-        "region": numbers.rect([212, 96, 276, 160]),
-        "region_a": numbers.rect([12, 96, 76, 160]),
-        "region_b": numbers.rect([212, 300, 276, 411]),
-        "extreme": render.word("extreme.deepest"),
+        "tolerance": render.fill_word("tolerance.percent", value="10"),
+        "color": render.fill_word("color.orange"),
+        "color_a": render.fill_word("color.orange"),
+        "color_b": render.fill_word("color.blue"),
+        "region": numbers.format_rect([212, 96, 276, 160]),
+        "region_a": numbers.format_rect([12, 96, 76, 160]),
+        "region_b": numbers.format_rect([212, 300, 276, 411]),
+        "extreme": render.fill_word("extreme.deepest"),
         "regions": ", ".join(regions),
         "points": ", ".join(points),
-        "point": numbers.point([301, 222]),
+        "point": numbers.format_point([301, 222]),
         "number": "2",
-        "matrix": numbers.matrix([[1.02, -0.1, 20.5], [0.0, 0.98, -5.25], [0.00012345, 0, 1]], four_digits),
-        "box": numbers.corners_line(corners),
-        "rotation": numbers.matrix(rotation, lambda x: numbers.fixed(x, 3)),
-        "translation": numbers.vector([0.25, -0.001, 0.1], lambda x: numbers.fixed(x, 2)),
+        "matrix": numbers.format_matrix([[1.02, -0.1, 20.5], [0.0, 0.98, -5.25], [0.00012345, 0, 1]], four_digits),
+        "box": numbers.format_corners(corners),
+        "rotation": numbers.format_matrix(rotation, lambda x: numbers.format_fixed(x, 3)),
+        "translation": numbers.format_vector([0.25, -0.001, 0.1], lambda x: numbers.format_fixed(x, 2)),
         "tolerance_deg": "5.0",
         "tolerance_m": "0.10",
         "width": "640",
@@ -83,14 +83,14 @@ def filled(phrasing: Phrasing) -> tuple[str, str]:
 
 
 def test_every_task_and_type_has_phrasings() -> None:
-    assert set(render.task_names()) == set(EXPECTED)
+    assert set(render.list_task_names()) == set(EXPECTED)
     for task, types in EXPECTED.items():
-        assert render.question_types(task) == types
+        assert render.list_question_types(task) == types
 
 
 @pytest.mark.parametrize(("task", "question_type"), CELLS)
 def test_every_phrasing_renders_clean(task: str, question_type: QuestionType) -> None:
-    bank = render.phrasings(task, question_type)
+    bank = render.load_phrasings(task, question_type)
     assert 6 <= len(bank) <= 8
     assert len({p.id for p in bank}) == len(bank)
     assert all(p.states for p in bank)
@@ -109,7 +109,7 @@ def test_every_phrasing_renders_clean(task: str, question_type: QuestionType) ->
 
 @pytest.mark.parametrize(("task", "question_type"), CELLS)
 def test_phrasings_of_a_cell_are_really_different(task: str, question_type: QuestionType) -> None:
-    bank = render.phrasings(task, question_type)
+    bank = render.load_phrasings(task, question_type)
     for a, b in itertools.combinations(bank, 2):
         for part in ("question", "context"):
             words_a, words_b = (re.findall(r"[a-z]+", getattr(p, part).lower()) for p in (a, b))
@@ -119,7 +119,7 @@ def test_phrasings_of_a_cell_are_really_different(task: str, question_type: Ques
 
 @pytest.mark.parametrize("task", [t for t, types in EXPECTED.items() if "judgment" in types])
 def test_judgments_ask_for_yes_when_the_claim_is_true(task: str) -> None:
-    for phrasing in render.phrasings(task, "judgment"):
+    for phrasing in render.load_phrasings(task, "judgment"):
         question, _ = filled(phrasing)
         assert question.endswith("?") or ":" in question, phrasing.id
         assert not re.search(r"\b(?:not|wrong|incorrect|false|differ|fail|outside|more than|less than)\b", question)
@@ -128,7 +128,7 @@ def test_judgments_ask_for_yes_when_the_claim_is_true(task: str) -> None:
 @pytest.mark.parametrize(("task", "question_type"), CELLS)
 def test_conventions_are_checked_not_only_listed(task: str, question_type: QuestionType) -> None:
     """Without its context, each phrasing misses what the context is there to say."""
-    for phrasing in render.phrasings(task, question_type):
+    for phrasing in render.load_phrasings(task, question_type):
         question, _ = filled(phrasing)
         problems = lint.lint(question, "Look at the image.", states=phrasing.states)
         assert any("'size'" in p for p in problems)
@@ -138,39 +138,39 @@ def test_conventions_are_checked_not_only_listed(task: str, question_type: Quest
 
 @pytest.mark.parametrize("key", ["fx", "fy", "cx", "cy", "hfov", "vfov"])
 def test_camera_questions_read_well_for_every_parameter(key: str) -> None:
-    unit = render.word("unit.degrees" if key.endswith("fov") else "unit.pixels")
+    unit = render.fill_word("unit.degrees" if key.endswith("fov") else "unit.pixels")
     for question_type in EXPECTED["camera_parameters"]:
-        for phrasing in render.phrasings("camera_parameters", question_type):
+        for phrasing in render.load_phrasings("camera_parameters", question_type):
             values = sample_slots("camera_parameters") | {
-                "quantity": render.word(f"quantity.{key}"),
-                "definition": render.word(f"definition.{key}"),
+                "quantity": render.fill_word(f"quantity.{key}"),
+                "definition": render.fill_word(f"definition.{key}"),
                 "unit": unit,
             }
             question, context = render.render(phrasing, {name: values[name] for name in phrasing.slots})
             assert lint.lint(question, context, states=phrasing.states) == []
-            assert render.word(f"definition.{key}").endswith(".")
+            assert render.fill_word(f"definition.{key}").endswith(".")
             assert f" {unit}" in question
 
 
 def test_no_indefinite_article_stands_before_a_slot_that_may_begin_with_a_vowel() -> None:
     for task, question_type in CELLS:
-        for phrasing in render.phrasings(task, question_type):
+        for phrasing in render.load_phrasings(task, question_type):
             for name in re.findall(r"\b[Aa]n? \{\{ (\w+) \}\}", phrasing.question + phrasing.context):
                 assert name == "quantity", phrasing.id  # horizontal, vertical, principal-point: never a vowel
 
 
 def test_golden_questions() -> None:
-    assert filled(render.phrasings("metric_depth", "judgment")[0])[0] == (
+    assert filled(render.load_phrasings("metric_depth", "judgment")[0])[0] == (
         "Is the mean depth of the region [212, 96, 276, 160], outlined in orange, within 10 percent of 2.10 metres?"
     )
-    question, context = filled(render.phrasings("homography_to_image", "multi-choice")[0])
+    question, context = filled(render.load_phrasings("homography_to_image", "multi-choice")[0])
     assert question == (
         "The first image is warped with the homography\nH =\n"
         "[[1.020, -0.1000, 20.50],\n [0.000, 0.9800, -5.250],\n [0.0001234, 0.000, 1.000]]\n"
         "Which of the images 2 to 5 is the result?"
     )
     assert context.startswith("Five images are shown, numbered 1 to 5 in order: image 1 is the source,")
-    question, context = filled(render.phrasings("relative_pose", "judgment")[0])
+    question, context = filled(render.load_phrasings("relative_pose", "judgment")[0])
     assert question == (
         "Is the relative pose (R, t) from the first camera to the second equal to\nR =\n"
         "[[0.866, -0.500, 0.000],\n [0.500, 0.866, 0.000],\n [0.000, 0.000, 1.000]]\nt = [0.25, 0.00, 0.10]\n"

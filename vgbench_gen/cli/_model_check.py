@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from vgbench_gen.backends.base import BackendError, ImagePart, Message, Reply, Request, Settings, TextPart
 from vgbench_gen.backends.batch import ask_all
-from vgbench_gen.text.render import load_words, templates_root
+from vgbench_gen.text.render import find_templates_root, load_words
 
 if TYPE_CHECKING:
     from vgbench_gen.backends.base import Backend
@@ -69,7 +69,7 @@ def examine_model(backend: Backend, *, image: bool, long_side_px: int, max_token
     Raises:
         BackendError: not even plain words get a reply.
     """
-    words = load_words(templates_root() / "prompts" / "check.toml")
+    words = load_words(find_templates_root() / "prompts" / "check.toml")
     plain = Settings(max_tokens=max_tokens)
     (first,) = ask_all(backend, [_request(words["text.ask"], plain)])
     if isinstance(first, BackendError):

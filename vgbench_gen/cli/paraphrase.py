@@ -140,10 +140,10 @@ class _Job:
 def _reword_templates(job: _Job, path: Path) -> None:
     from vgbench_gen.text.bank import load_bank
     from vgbench_gen.text.paraphrase.rules import find_language
-    from vgbench_gen.text.paraphrase.templates import cells, make_requests, paraphrase
+    from vgbench_gen.text.paraphrase.templates import choose_cells, make_requests, paraphrase
 
     find_language(job.language)
-    wanted, bank = cells(job.tasks, job.types), load_bank(path, missing_ok=True)
+    wanted, bank = choose_cells(job.tasks, job.types), load_bank(path, missing_ok=True)
     for entry in bank.stale:
         print(f"{path}, {entry.id}: its template changed; it is kept in the file and not used", file=sys.stderr)
     if job.dry_run:
@@ -164,9 +164,9 @@ def _reword_templates(job: _Job, path: Path) -> None:
 def _reword_items(job: _Job, dataset: Path, out: Path) -> None:
     from vgbench_gen.pipeline import reword
     from vgbench_gen.store.dataset import load
-    from vgbench_gen.text.paraphrase.templates import cells
+    from vgbench_gen.text.paraphrase.templates import choose_cells
 
-    cells(job.tasks, job.types)
+    choose_cells(job.tasks, job.types)
     # One wording is wanted of each text; the others would be thrown away.
     job = replace(job, n=min(job.n, 2))
     if job.dry_run:

@@ -205,7 +205,7 @@ def pair_problems(
         codes[apart < 1] = _PROBLEMS.index("margin")
         # All pairs at once may round otherwise than one pair, which verification trusts.
         close = (np.abs(apart - 1) < _ROUNDING) | (np.abs(wide - 1) < _ROUNDING)
-    codes[_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
+    codes[_find_equal_values(candidates)] = _PROBLEMS.index("printed_alike")
     np.fill_diagonal(codes, 0)
     for i, j in np.argwhere(np.triu(close, 1)).tolist():
         problem = pair_problem(candidates[i], candidates[j], fact, space, margins)
@@ -251,7 +251,7 @@ def _fit_together(members: Sequence[Candidate], fact: Fact, space: AnswerSpace) 
     return bool(_latest[3][np.ix_(places, places)].all())
 
 
-def _equal_values(candidates: Sequence[Candidate]) -> BoolArray:
+def _find_equal_values(candidates: Sequence[Candidate]) -> BoolArray:
     """(n, n) True where two candidates have the same value, hence the same print."""
     seen: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
     values = [(c.value.shape, tuple(c.value.ravel().tolist())) for c in candidates]
@@ -262,7 +262,7 @@ def _equal_values(candidates: Sequence[Candidate]) -> BoolArray:
 
 def valid_sets(table: BoolArray, count: int) -> IntArray:
     """All sets of `count` mutually compatible members, (sets, count), members ascending."""
-    combos = _combinations(table.shape[0], count)
+    combos = _list_combinations(table.shape[0], count)
     keep = np.ones(len(combos), dtype=bool)
     for i, j in itertools.combinations_with_replacement(range(count), 2):
         keep &= table[combos[:, i], combos[:, j]]
@@ -285,7 +285,7 @@ def draw_truth(table: BoolArray, count: int, rng: np.random.Generator, eligible:
 
 
 @lru_cache(maxsize=64)
-def _combinations(n: int, count: int) -> IntArray:
+def _list_combinations(n: int, count: int) -> IntArray:
     combos = np.array(list(itertools.combinations(range(n), count)), dtype=np.int64).reshape(-1, count)
     combos.flags.writeable = False
     return combos

@@ -31,7 +31,7 @@ from vgbench_gen.distractors.base import (
     strategies,
     valid_sets,
 )
-from vgbench_gen.text.render import load_words, phrase, templates_root
+from vgbench_gen.text.render import fill_phrase, find_templates_root, load_words
 
 NAMED = 16  # values that are asked for
 KEPT = 24  # values of one fact that are looked at; sets grow with the third power
@@ -50,7 +50,7 @@ class UnreadableReply(ValueError):
 
 @strategies.register("llm")
 class Llm(Strategy):
-    """Options from a pool that holds the truth and what a model named (`named`); nothing is asked here."""
+    """Options from a pool that holds the truth and what a model named (`make_candidates`); nothing is asked here."""
 
     name = "llm"
 
@@ -63,7 +63,7 @@ class Llm(Strategy):
             TooFewOptionsError: the pool has sets, but none in which the truth has the rank that was drawn.
         """
         rank = int(rng.integers(count))
-        sets, ranks = _ranked_sets(fact, space, count)
+        sets, ranks = _rank_sets(fact, space, count)
         if len(sets) and not (ranks == rank).any():
             raise TooFewOptionsError("rank_out_of_reach", f"{fact.task} {fact.key}: no set with the truth at {rank}")
         sets = sets[ranks == rank]
@@ -72,7 +72,7 @@ class Llm(Strategy):
             yield [fact.candidates[i] for i in members], members.index(fact.truth)
 
 
-def _ranked_sets(fact: Fact, space: AnswerSpace, count: int) -> tuple[IntArray, IntArray]:
+def _rank_sets(fact: Fact, space: AnswerSpace, count: int) -> tuple[IntArray, IntArray]:
     """(sets that hold the truth (n, count), the truth's rank in each (n,))."""
     table = compatibility(fact.candidates, fact, space)
     beside = np.flatnonzero(table[fact.truth])
@@ -89,22 +89,22 @@ def request(fact: Fact, proposal: Proposal, name: str, seed: int, turn: int) -> 
         name: of the fact's group.
         turn: from 0, where it is asked more than once.
     """
-    path = _words_path()
+    path = _find_words_path()
     scenes = load_words(path)
     slots = {
         "scene": scenes.get(f"scenes.{fact.dataset}", scenes["scenes.other"]),
-        "quantity": phrase(path, f"values.{proposal.kind}", proposal.slots),
+        "quantity": fill_phrase(path, f"values.{proposal.kind}", proposal.slots),
         "count": str(NAMED),
-        "shape": phrase(path, f"shapes.{proposal.shape}", {}),
+        "shape": fill_phrase(path, f"shapes.{proposal.shape}", {}),
     }
     settings = Settings(
         temperature=1.0,
         max_tokens=REPLY_TOKENS,
-        system=phrase(path, "prompts.system", {}),
+        system=fill_phrase(path, "prompts.system", {}),
         epoch=int(hash_stably("llm", name, str(seed), str(turn), size=6), 16),
         stage="distractors",
     )
-    return Request((Message.of("user", phrase(path, "prompts.ask", slots)),), settings)
+    return Request((Message.of("user", fill_phrase(path, "prompts.ask", slots)),), settings)
 
 
 def read_values(text: str, numbers: int) -> list[tuple[float, ...]]:
@@ -143,7 +143,7 @@ def _refuse(name: str) -> float:
     raise ValueError(name)
 
 
-def named(
+def make_candidates(
     fact: Fact, space: AnswerSpace, proposal: Proposal, values: Sequence[tuple[float, ...]], name: str, seed: int
 ) -> tuple[Candidate, ...]:
     """What a model named as candidates: members of the family that print unlike the truth and each other.
@@ -169,9 +169,9 @@ def named(
 
 def has_set(fact: Fact, space: AnswerSpace) -> bool:
     """Whether the pool of a fact holds any set of options."""
-    return bool(len(_ranked_sets(fact, space, len(LETTERS))[0]))
+    return bool(len(_rank_sets(fact, space, len(LETTERS))[0]))
 
 
 @cache
-def _words_path() -> Path:
-    return templates_root() / "distractors" / "llm.toml"
+def _find_words_path() -> Path:
+    return find_templates_root() / "distractors" / "llm.toml"

@@ -36,7 +36,7 @@ from vgbench_gen.quality.voting.choice import Choice, Subject, choose_balanced
 from vgbench_gen.quality.voting.rule import VOTES, Rule, Vote, Voter, fit_rule
 from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix, count_by_question
 from vgbench_gen.store.dataset import load
-from vgbench_gen.store.files import dataset_error, replace_file, replace_folder, temporary_name, write_bytes
+from vgbench_gen.store.files import dataset_error, make_temporary_name, replace_file, replace_folder, write_bytes
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
 CANDIDATES, UNDECIDED, CHOSEN, REPORT = "candidates.jsonl", "undecided.jsonl", "chosen.txt", "report.json"
@@ -268,7 +268,7 @@ def write_hard(dataset: Path, out: Path, result: VoteResult, choice: Choice, see
         "status": "reviewed" if reviewed else "candidate",
         "items": items,
     }
-    filled = temporary_name(out)
+    filled = make_temporary_name(out)
     try:
         write_subset(load(dataset), dataset, filled, choice.ids, HARD, record)
         replace_folder(filled, out)

@@ -19,7 +19,7 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.reply_lines import DRAWING, ReplyKey
 from vgbench_gen.importers.base import ASKED
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 VISUAL_COT_IMAGE = DRAWING  # stage of the image that is made before an answer
 LETTERS = string.ascii_uppercase  # other benchmarks have up to six options
@@ -73,7 +73,7 @@ def find_prompt_set(name: str) -> PromptSet:
         UnknownNameError: there is none.
         ConfigError: its file is not as it must be.
     """
-    folder = templates_root() / "prompts"
+    folder = find_templates_root() / "prompts"
     names = sorted(path.stem for path in folder.glob("*.toml") if path.stem != "check")
     if name not in names:
         raise UnknownNameError(f"no prompt set is called {name!r}. Known: {', '.join(names)}")

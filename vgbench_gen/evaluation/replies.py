@@ -36,7 +36,7 @@ from vgbench_gen.evaluation.reply_lines import (
     read_line_at,
     read_records,
 )
-from vgbench_gen.store.files import dataset_error, sync, temporary_name
+from vgbench_gen.store.files import dataset_error, make_temporary_name, sync_to_disk
 
 __all__ = [
     "FOLDER",
@@ -212,7 +212,7 @@ class ReplyWriter:
             os.close(self._handle)
             raise
         if new:
-            sync(path.parent)
+            sync_to_disk(path.parent)
         self._synced_s = time.monotonic()
         self._dirty = False
 
@@ -273,10 +273,10 @@ class ReplyWriter:
 
 def _begin(path: Path, header: Header) -> None:
     """Make the file with its header at once, so that nobody meets one without; another process may be faster."""
-    temporary = temporary_name(path)
+    temporary = make_temporary_name(path)
     try:
         temporary.write_bytes(encode_record(asdict(header)))
-        sync(temporary)
+        sync_to_disk(temporary)
         with suppress(OSError):  # some disks have no links; the header is then written like any other line
             path.hardlink_to(temporary)
     finally:

@@ -26,7 +26,7 @@ from vgbench_gen.evaluation.options import VISUAL_COT
 from vgbench_gen.evaluation.prompting import VISUAL_COT_IMAGE, Asked, add_images
 from vgbench_gen.evaluation.replies import ReplyKey, ReplyLine, ReplyWriter, read_answered, read_line_at
 from vgbench_gen.store.files import write_bytes
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 DEFAULT_SET = "seed"
 _AGAIN = 2  # so often a chat that brought no image is asked again, where --retries allows it
@@ -50,7 +50,7 @@ def read_prompts(name: str) -> tuple[str, Prompts]:
     Raises:
         ConfigError: neither.
     """
-    shipped = load_toml(templates_root() / "visual_cot" / "mmsi.toml", Prompts)
+    shipped = load_toml(find_templates_root() / "visual_cot" / "mmsi.toml", Prompts)
     if name in shipped.sets:
         return name, shipped
     path = Path(name)

@@ -147,7 +147,7 @@ def read_parquet_rows(path: Path, needed: Sequence[str | tuple[str, ...]]) -> It
     with shards.open_parquet(path) as file:
         names = list(file.schema_arrow.names)
     check_columns(path, names, needed)
-    yield from shards.iter_rows([path], batch=_BATCH)
+    yield from shards.iterate_rows([path], batch=_BATCH)
 
 
 def read_csv_rows(path: Path, needed: Sequence[str | tuple[str, ...]], delimiter: str = "") -> Iterator[Fields]:

@@ -19,7 +19,7 @@ from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.importers._words import FOUND_LETTERS, find_options, parse_measure
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 MAX_BYTES = 2 * 2**30
 MAX_ROWS = 1_000_000
@@ -181,7 +181,7 @@ def _read_key(form: str, text: str, answer: str) -> _Key:
         said = answer.strip(" .").lower()
         if said not in _YES | _NO:
             raise _Bad("answer", f"{answer[:40]!r}, which is neither yes nor no")
-        return _Key(text, (word("answer.yes"), word("answer.no")), 0 if said in _YES else 1)
+        return _Key(text, (fill_word("answer.yes"), fill_word("answer.no")), 0 if said in _YES else 1)
     value, unit = parse_measure(answer)
     if math.isnan(value):
         raise _Bad("answer", f"{answer[:40]!r}, which is no number with or without a unit")

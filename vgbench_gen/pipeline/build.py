@@ -26,7 +26,7 @@ from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.files import clean_temporary
-from vgbench_gen.store.pictures import codec_versions
+from vgbench_gen.store.pictures import list_codec_versions
 from vgbench_gen.store.provenance import BuildLock, code_version, read_manifest, read_recipe, write_manifest
 from vgbench_gen.tasks.base import tasks
 
@@ -217,7 +217,7 @@ def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
     return {
         "recipe": recipe.model_dump(mode="json"),
         "code": code_version(),
-        "pixels": codec_versions(),
+        "pixels": list_codec_versions(),
         "fingerprint": report.composed.fingerprint,
         "counts": {
             "scenes": len(report.scenes),

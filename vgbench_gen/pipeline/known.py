@@ -13,7 +13,7 @@ from vgbench_gen.core.types import Fact
 from vgbench_gen.pipeline.measure import list_tasks
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.schema import FACTS
-from vgbench_gen.store.shards import iter_rows, read_columns
+from vgbench_gen.store.shards import iterate_rows, read_columns
 from vgbench_gen.tasks.base import Task
 
 KnownFacts = Mapping[str, Any]  # what `Task.learn` gave, by task; tasks that learn nothing are absent
@@ -52,7 +52,7 @@ def _read_facts(path: Path, recipe: Recipe, learning: Mapping[str, Task]) -> Ite
         and dataset in recipe.only_from.get(task, (dataset,))
         and (not recipe.only_splits or split in recipe.only_splits)
     }
-    for raw in iter_rows([path], [column.name for column in FACTS.columns], only=rows) if rows else ():
+    for raw in iterate_rows([path], [column.name for column in FACTS.columns], only=rows) if rows else ():
         if learning[raw["task"]].learns == "truths":
             # Unpacking the evidence of all others takes longer than learning.
             raw = {**raw, "candidates": [raw["candidates"][raw["truth"]]], "truth": 0}

@@ -20,7 +20,7 @@ from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import code_version
 from vgbench_gen.store.schema import FACTS, REJECTS
-from vgbench_gen.store.shards import iter_rows, read_metadata, read_shard, write_shard
+from vgbench_gen.store.shards import iterate_rows, read_metadata, read_shard, write_shard
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import make_camera_record
 
@@ -270,7 +270,7 @@ def read_reports(out: Path) -> list[SceneReport]:
         report.total_frames, report.issues = int(notes.get("total_frames", 0)), dict(notes.get("issues", {}))
         # The names alone: unpacking a thousand scenes' facts only to count them would take minutes.
         facts = shard_path(out, "facts", report.dataset, report.scene_id)
-        _count(report, [str(row["task"]) for row in iter_rows([facts], ["task"])], read_shard(path, REJECTS))
+        _count(report, [str(row["task"]) for row in iterate_rows([facts], ["task"])], read_shard(path, REJECTS))
         reports.append(report)
     return reports
 

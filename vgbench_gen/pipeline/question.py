@@ -23,7 +23,7 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.presentation import Claim
 from vgbench_gen.text import lint
-from vgbench_gen.text.render import Phrasing, phrasings, render, word
+from vgbench_gen.text.render import Phrasing, fill_word, load_phrasings, render
 
 
 class QuestionRejectedError(VGBenchError):
@@ -175,7 +175,7 @@ def make_question(
         texts = tuple(
             AnswerableText(
                 fill_words({**twins.slots, **claim.slots}, pictures),
-                word(answer),
+                fill_word(answer),
                 claim=claim,
                 other_claim=other,
                 tolerance=twins.tolerance,
@@ -245,8 +245,8 @@ def list_phrasings(task: str, form: QuestionType, words: WordSettings) -> Sequen
     """What a question of this kind is worded by: the bank's wordings first, as many as are allowed."""
     extra = [p for p in words.phrasings if p.task == task and p.question_type == form]
     if not extra:
-        return phrasings(task, form)
-    more = phrasings(task, form) if words.language == "en" else ()
+        return load_phrasings(task, form)
+    more = load_phrasings(task, form) if words.language == "en" else ()
     return [*extra, *more][: words.most]
 
 

@@ -55,7 +55,7 @@ from vgbench_gen.store.provenance import (
     write_manifest,
 )
 from vgbench_gen.store.rewrite import read_stored_rows, rewrite_items
-from vgbench_gen.store.schema import Row, item_row
+from vgbench_gen.store.schema import Row, make_item_row
 from vgbench_gen.store.shards import read_columns, write_item_rows
 from vgbench_gen.tasks.base import tasks
 
@@ -187,7 +187,7 @@ def _write(
 ) -> RedrawReport:
     paths = load(dataset).paths
     stored = read_stored_rows(paths)
-    before = stored if stored is not None else [item_row(item) for item in load(dataset)]
+    before = stored if stored is not None else [make_item_row(item) for item in load(dataset)]
     asked = list_redraws(before, work / "facts", settings)
     by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()

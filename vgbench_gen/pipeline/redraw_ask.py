@@ -115,7 +115,7 @@ def _read_reply(case: _Case, reply: Reply, seed: int, replies: Counter[str]) -> 
         except llm.UnreadableReply as error:
             read = error.reason
     replies[read] += 1
-    case.found = llm.named(case.fact, case.task, case.proposal, case.values, case.group_id, seed)
+    case.found = llm.make_candidates(case.fact, case.task, case.proposal, case.values, case.group_id, seed)
     pool = replace(case.fact, candidates=(case.fact.truth_candidate, *case.found), truth=0)
     case.reason = "" if llm.has_set(pool, case.task) else "no_set"
 

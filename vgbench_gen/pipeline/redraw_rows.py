@@ -36,11 +36,11 @@ from vgbench_gen.pipeline.trials import read_facts
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.store.schema import Row, item_row, read_item
+from vgbench_gen.store.schema import Row, make_item_row, read_item
 from vgbench_gen.store.shards import read_columns
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
-from vgbench_gen.text.render import phrasings
+from vgbench_gen.text.render import load_phrasings
 
 CHOICE: QuestionType = "multi-choice"
 _KEPT_ROWS = 4  # of a shard at most, whose facts are kept: what could not be drawn is drawn anew a few times
@@ -109,7 +109,7 @@ def prepare_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
 def preload_tasks() -> None:
     """Load what the first job of a process would have to wait for: all tasks, and the words of their options."""
     for name in tasks:
-        phrasings(name, CHOICE)
+        load_phrasings(name, CHOICE)
 
 
 def redraw_options(job: RedrawJob) -> list[Redraw]:
@@ -195,7 +195,7 @@ def _redraw(
         made = make_question(there, turned, plan, task, settings, fill_words=words)
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
         row = row_with_options(item, made, entry.strategy, job.seed, difficulty, _KeptPictures(item, cache))
-        rows.append(item_row(row))
+        rows.append(make_item_row(row))
         digests.append(digest_options(turned, task))
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))
 
@@ -222,7 +222,7 @@ def reletter_rows(job: RedrawJob) -> list[Redraw]:
                     continue
                 difficulty, pictures = "stress" if stress else item.difficulty, _KeptPictures(item, cache)
                 row = row_with_options(item, made, item.strategy, item.distractor_seed, difficulty, pictures)
-                rows.append(item_row(row))
+                rows.append(make_item_row(row))
             found.append(replace(entry, rows=tuple(rows)))
     cache.close()
     return found

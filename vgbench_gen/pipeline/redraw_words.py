@@ -10,7 +10,7 @@ from vgbench_gen.pipeline.question import QuestionRejectedError
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.text.bank import ITEM_MARK, find_origin, load_shipped
 from vgbench_gen.text.paraphrase.rules import SLOT
-from vgbench_gen.text.render import phrasings, render
+from vgbench_gen.text.render import load_phrasings, render
 
 REWORDED = "words_name_options"
 """Why a row may keep its options: nobody can say where its own wording names them."""
@@ -36,7 +36,7 @@ def refill_template(
     """
     if ITEM_MARK in item.template_id:
         return *_exchange_values(item, before, after), item.paraphrase
-    bank = [*recipe.wording.phrasings, *phrasings(item.task, item.question_type)]
+    bank = [*recipe.wording.phrasings, *load_phrasings(item.task, item.question_type)]
     phrasing = next((p for p in bank if p.id == item.template_id), None)
     if phrasing is None:
         raise DatasetError(

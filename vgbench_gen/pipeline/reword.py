@@ -52,7 +52,7 @@ class ItemRewordReport:
     @property
     def total(self) -> RewordCounts:
         """All cells together."""
-        return RewordCounts.over(self.cells.values())
+        return RewordCounts.sum_over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""

@@ -14,7 +14,7 @@ from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
-from vgbench_gen.store.shards import iter_rows, write_items
+from vgbench_gen.store.shards import iterate_rows, write_items
 
 HARD = "hard"  # the record of a vote: what `write_subset` is called with by `vgbench vote`
 _PARTNERS = ("twin_id", "pair_id")
@@ -56,7 +56,7 @@ def is_choice(manifest: Mapping[str, Any]) -> bool:
 def find_absent_partners(items: Dataset, kept_ids: Collection[str]) -> dict[str, dict[str, Any]]:
     """Item id -> columns to be emptied, of kept questions whose twin or pair is not kept whole."""
     whole: dict[tuple[str, str], int] = defaultdict(int)
-    rows = list(iter_rows(items.paths, ["id", *_PARTNERS], 4096))
+    rows = list(iterate_rows(items.paths, ["id", *_PARTNERS], 4096))
     for row in rows:
         for column in _PARTNERS:
             whole[column, row[column]] += row["id"] not in kept_ids
@@ -87,7 +87,7 @@ def write_subset(
     chosen = set(kept_ids)
     places = [place for place, name in enumerate(items.ids()) if name in chosen]
     apart = find_absent_partners(items, chosen)
-    kept = [replace(item, index=index, **apart.get(item.id, {})) for index, item in enumerate(items.at(places))]
+    kept = [replace(item, index=index, **apart.get(item.id, {})) for index, item in enumerate(items.take(places))]
     write_items(out / "items", kept, _Embedded(items, kept))
     folder = next((f for f in (source, source.parent) if (f / MANIFEST).is_file()), None)
     manifest: dict[str, Any] = dict(read_manifest(folder)) if folder else {}

@@ -28,7 +28,7 @@ from vgbench_gen.pipeline.question import (
 from vgbench_gen.pipeline.question_plan import Key, PackedOptions, QuestionPlan, group_hash
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.store.schema import FACTS
-from vgbench_gen.store.shards import iter_rows
+from vgbench_gen.store.shards import iterate_rows
 from vgbench_gen.tasks.base import Task
 
 # A form that fails this often is tried on all facts at once: one plan after the other would find out slowly.
@@ -142,7 +142,7 @@ def read_plans(path: Path, tasks: Sequence[Task], recipe: Recipe) -> list[Questi
         DatasetError: the shard cannot be read.
     """
     by_name = {task.name: task for task in tasks}
-    rows = enumerate(iter_rows([path], _PLAN_COLUMNS))
+    rows = enumerate(iterate_rows([path], _PLAN_COLUMNS))
     return [
         plan
         for row, raw in rows
@@ -162,7 +162,7 @@ def read_facts(path: Path, rows: set[int]) -> dict[int, Fact]:
     Raises:
         DatasetError: the shard cannot be read.
     """
-    found = iter_rows([path], [column.name for column in FACTS.columns], only=rows)
+    found = iterate_rows([path], [column.name for column in FACTS.columns], only=rows)
     return {row: FACTS.from_row(raw) for row, raw in zip(sorted(rows), found, strict=True)}
 
 

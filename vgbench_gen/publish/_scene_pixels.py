@@ -18,7 +18,7 @@ from vgbench_gen.scenes.base import Frame, SceneRef, loaders
 from vgbench_gen.scenes.view import make_delivered_color
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import NAME, MediaStore
-from vgbench_gen.store.pictures import Picture, codec_versions, decode, render_from
+from vgbench_gen.store.pictures import Picture, decode, list_codec_versions, render_from
 
 Outcome = Literal["exact", "same_pixels", "close", "unchecked", "different", "missing"]
 USABLE: tuple[Outcome, ...] = ("exact", "same_pixels", "close", "unchecked")
@@ -181,7 +181,7 @@ def _read_record(path: Path) -> dict[str, HydratedImage]:
         if path.stat().st_size > _MAX_RECORD_BYTES:
             return {}
         stored = json.loads(path.read_bytes())
-        if stored["made_with"] != codec_versions():
+        if stored["made_with"] != list_codec_versions():
             return {}
         made = {name: HydratedImage(outcome, made) for name, (outcome, made) in stored["images"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -195,4 +195,4 @@ def _read_record(path: Path) -> dict[str, HydratedImage]:
 
 def _write_record(path: Path, result: SceneResult) -> None:
     images = {name: [made.outcome, made.name] for name, made in result.made.items() if made.name}
-    write_bytes(path, format_canonical_json({"made_with": codec_versions(), "images": images}).encode())
+    write_bytes(path, format_canonical_json({"made_with": list_codec_versions(), "images": images}).encode())

@@ -19,7 +19,7 @@ from vgbench_gen.publish.sources import info_of, title_of
 from vgbench_gen.publish.words import fill_page, format_table, load_word, name_of, share
 from vgbench_gen.store.schema import PUBLISHED
 from vgbench_gen.tasks.base import tasks as registered
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _CC0 = "cc0-1.0"
@@ -296,4 +296,4 @@ def _scanned(release: Release) -> list[str]:
 
 def load_citations() -> dict[str, Any]:
     """`templates/cards/citations.toml`."""
-    return tomllib.loads((templates_root() / "cards" / "citations.toml").read_text("utf-8"))
+    return tomllib.loads((find_templates_root() / "cards" / "citations.toml").read_text("utf-8"))

@@ -18,7 +18,7 @@ from vgbench_gen.publish.sources import info_of, title_of
 from vgbench_gen.publish.words import load_word
 from vgbench_gen.store.columns import Column
 from vgbench_gen.store.schema import PUBLISHED
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 FILE = "croissant.json"
 _HUB = "https://huggingface.co/datasets"
@@ -43,7 +43,7 @@ def make_croissant(
     """
     mlc = _import_library()
     ctx = mlc.Context(conforms_to=_CONFORMS)
-    texts = tomllib.loads((templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
+    texts = tomllib.loads((find_templates_root() / "cards" / "croissant.toml").read_text("utf-8"))
     repo = f"{_HUB}/{release.options.repo}"
     date = datetime.fromisoformat(release.date) if release.date else None
     metadata = mlc.Metadata(

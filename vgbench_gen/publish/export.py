@@ -21,7 +21,7 @@ from vgbench_gen.evaluation.base import Keeps, Source
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.scoring import SCORER_VERSION
 from vgbench_gen.publish.export_job import Job
-from vgbench_gen.store.files import dataset_error, replace_folder, sync_all, temporary_name
+from vgbench_gen.store.files import dataset_error, make_temporary_name, replace_folder, sync_all_to_disk
 
 SCHEMA = 1
 MANIFEST = "export.json"  # says that a folder is an export, which may be replaced by the next one
@@ -84,14 +84,14 @@ def export(
     target = exports[to]
     _check(source, to, out, options, answers)
     out.parent.mkdir(parents=True, exist_ok=True)
-    folder = temporary_name(out)
+    folder = make_temporary_name(out)
     folder.mkdir()
     try:
         job = Job(source, options, folder, answers, progress)
         job.check_images()
         run = target.write(job)
         job.text(MANIFEST, json.dumps(_describe(job, to), indent=2) + "\n")
-        sync_all(sorted(path for path in folder.rglob("*") if path.is_file()))
+        sync_all_to_disk(sorted(path for path in folder.rglob("*") if path.is_file()))
         replace_folder(folder, out)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -23,7 +23,7 @@ from vgbench_gen.evaluation.scoring import make_case
 from vgbench_gen.publish.scorer import copy_scorer
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import NAME
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 IMAGES = "images"
 _KINDS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG", "png"), (b"RIFF", "webp"), (b"GIF8", "gif"), (b"BM", "bmp"))
@@ -151,7 +151,7 @@ class Job:
 
     def template(self, file: str, target: str, **slots: str) -> None:
         """Write a file of `templates/exports/`; in Markdown `name`, `questions`, `prompts` and the slots are filled."""
-        words = (templates_root() / "exports" / file).read_text("utf-8")
+        words = (find_templates_root() / "exports" / file).read_text("utf-8")
         if target.endswith(".md"):
             slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
             words = _SLOT.sub(lambda match: slots[match.group(1)], words)

@@ -28,7 +28,7 @@ from vgbench_gen.store.columns import ITEM_COLUMNS, PUBLISHED_COLUMNS, Column
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import clean_temporary, dataset_error, write_bytes
 from vgbench_gen.store.media import NAME, MediaStore
-from vgbench_gen.store.pictures import codec_versions
+from vgbench_gen.store.pictures import list_codec_versions
 from vgbench_gen.store.provenance import (
     MANIFEST,
     BuildLock,
@@ -39,7 +39,7 @@ from vgbench_gen.store.provenance import (
     write_manifest,
 )
 from vgbench_gen.store.schema import RecordSchema, Row
-from vgbench_gen.store.shards import iter_rows, open_parquet, write_embedded_rows
+from vgbench_gen.store.shards import iterate_rows, open_parquet, write_embedded_rows
 
 REPORT = "hydrate.json"
 _RECORDS = "hydrated"
@@ -126,7 +126,7 @@ def hydrate(
     if out is None and source.is_file():
         raise ConfigError(f"{source}: found a file; expected --out, the folder to write to. Give one.")
     target = Path(out) if out is not None else home
-    report = HydrateReport(here=codec_versions())
+    report = HydrateReport(here=list_codec_versions())
     items = load(source)
     manifest = read_manifest(home) if (home / MANIFEST).is_file() else None
     if manifest is not None and isinstance(manifest.get("pixels"), dict):
@@ -136,10 +136,10 @@ def hydrate(
         media = MediaStore(target / "media")
         wanted = _Wanted(media)
         with media.batch():
-            report.expected = rows_fingerprint(wanted.gathered(iter_rows(items.paths)))
+            report.expected = rows_fingerprint(wanted.gathered(iterate_rows(items.paths)))
         report.expected_said = text_fingerprint(items)
         made = _make_images(wanted, _list_roots(scenes), target, workers, progress, report)
-        rows = _fill_rows(iter_rows(items.paths, _list_light_columns(items.paths)), made, wanted, media, report)
+        rows = _fill_rows(iterate_rows(items.paths, _list_light_columns(items.paths)), made, wanted, media, report)
         write_embedded_rows(target / "items", rows, _make_table(items.paths), "items")
         result = load(target)
         report.fingerprint, report.said = dataset_fingerprint(result), text_fingerprint(result)

@@ -23,9 +23,9 @@ from vgbench_gen.publish.rows_without_images import count_rows_without_images
 from vgbench_gen.store.files import (
     clean_temporary,
     dataset_error,
+    make_temporary_name,
     replace_folder,
-    sync_all,
-    temporary_name,
+    sync_all_to_disk,
     write_bytes,
 )
 from vgbench_gen.store.provenance import MANIFEST, code_version, read_manifest, text_fingerprint, write_manifest
@@ -92,11 +92,11 @@ def write_package(
         return Package(out, kept, rows, decisions, warnings, fresh=False)
     out.parent.mkdir(parents=True, exist_ok=True)
     clean_temporary(out.parent)
-    filling = temporary_name(out)
+    filling = make_temporary_name(out)
     try:
         noticed = _fill(filling, release, doors, decisions, progress)
         found = _list_files(filling)
-        sync_all([filling / name for name in found])
+        sync_all_to_disk([filling / name for name in found])
         _finish(filling, release, inputs, found)
         replace_folder(filling, out)
     except BaseException:

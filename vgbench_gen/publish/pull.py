@@ -20,7 +20,7 @@ from vgbench_gen.publish.release import ALL, HARD, REPO, TRAIN
 from vgbench_gen.publish.rows_without_images import import_name, is_from_scans
 from vgbench_gen.store import shards
 from vgbench_gen.store.dataset import Dataset, load
-from vgbench_gen.store.files import dataset_error, replace_folder, sync_all, temporary_name
+from vgbench_gen.store.files import dataset_error, make_temporary_name, replace_folder, sync_all_to_disk
 from vgbench_gen.store.provenance import MANIFEST, dataset_fingerprint, read_manifest, write_manifest
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
@@ -95,7 +95,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
     files: Mapping[str, Any] = manifest[SECTION]["files"]
     audit = [name for name in files if fnmatch.fnmatch(name, _AUDIT) and part == ALL]
     out.parent.mkdir(parents=True, exist_ok=True)
-    filling = temporary_name(out)
+    filling = make_temporary_name(out)
     try:
         names = list(record["files"])
         targets = {name: f"items/items-{k:05d}-of-{len(names):05d}.parquet" for k, name in enumerate(names)}
@@ -114,7 +114,7 @@ def _take(source: Path, out: Path, commit: str, part: str) -> Pulled:
         _check_rows(filling, dataset, record)
         _check_images(dataset.paths)
         bare = _count_rows_without_images(dataset.paths)
-        sync_all([path for path in sorted(filling.rglob("*")) if path.is_file()])
+        sync_all_to_disk([path for path in sorted(filling.rglob("*")) if path.is_file()])
         replace_folder(filling, out)
     except BaseException:
         shutil.rmtree(filling, ignore_errors=True)
@@ -180,7 +180,7 @@ def _check_rows(folder: Path, dataset: Dataset, record: Mapping[str, Any]) -> No
 
 def _check_images(paths: Sequence[Path]) -> None:
     """Make sure that every image is the one that its name, a digest, says."""
-    for row in shards.iter_rows(paths, ["id", "images"], _AT_ONCE):
+    for row in shards.iterate_rows(paths, ["id", "images"], _AT_ONCE):
         for image in row["images"]:
             if digest_bytes(image["bytes"]) != str(image["path"]).partition(".")[0]:
                 found = f"an image with other bytes than its name {image['path']} says"
@@ -191,7 +191,7 @@ def _count_rows_without_images(paths: Sequence[Path]) -> tuple[int, dict[str, in
     """Questions without images, and of them those that no scan gives the images of, by import."""
     columns = ["benchmark", "images.list.element.path", "image_files.list.element.frame_id"]
     bare, imports = 0, Counter[str]()
-    for row in shards.iter_rows(paths, columns, 4096):
+    for row in shards.iterate_rows(paths, columns, 4096):
         if not row["images"] and row["image_files"]:
             bare += 1
             made = all(file["frame_id"] for file in row["image_files"])

@@ -85,7 +85,7 @@ class RowSet:
         """The questions, in the dataset's order."""
         if self.keep is None:
             return iter(self.dataset)
-        return (replace(item, **self.apart.get(item.id, {})) for item in self.dataset.at(self.keep))
+        return (replace(item, **self.apart.get(item.id, {})) for item in self.dataset.take(self.keep))
 
     @cached_property
     def by_task(self) -> dict[str, list[int]]:
@@ -192,7 +192,7 @@ def read_release(folder: Path, options: Options) -> Release:
     sets = [RowSet(ALL, "test", folder, dataset)]
     if options.hard is not None:
         rows = _read_hard_rows(dataset, options.hard)
-        apart = find_absent_partners(dataset, {item.id for item in dataset.at(rows)})
+        apart = find_absent_partners(dataset, {item.id for item in dataset.take(rows)})
         sets.append(RowSet(HARD, "test", folder, dataset, rows, apart))
     if options.train is not None:
         sets.append(RowSet(TRAIN, "train", options.train, load(options.train)))

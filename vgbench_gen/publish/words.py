@@ -8,14 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.text.render import load_words, phrase, templates_root
+from vgbench_gen.text.render import fill_phrase, find_templates_root, load_words
 
 _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
 def load_word(key: str, **slots: str) -> str:
-    """Phrase `<table>.<key>` of `cards/words.toml`. Raises PhrasingError as `text.render.phrase` does."""
-    return phrase(_find_path("words.toml"), key, slots)
+    """Phrase `<table>.<key>` of `cards/words.toml`. Raises PhrasingError as `text.render.fill_phrase` does."""
+    return fill_phrase(_find_path("words.toml"), key, slots)
 
 
 def name_of(table: str, key: str, default: str = "") -> str:
@@ -57,4 +57,4 @@ def share(part: int, whole: int) -> str:
 
 @cache
 def _find_path(name: str) -> Path:
-    return templates_root() / "cards" / name
+    return find_templates_root() / "cards" / name

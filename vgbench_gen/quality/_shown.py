@@ -15,7 +15,7 @@ from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import lint, numbers
 from vgbench_gen.text.bank import find_origin
-from vgbench_gen.text.render import phrasings, word
+from vgbench_gen.text.render import fill_word, load_phrasings
 
 _KINDS = ("image", "point", "region")
 
@@ -29,7 +29,7 @@ def find_problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
 
 def find_text_problems(item: Item) -> list[str]:
     """What the text lint finds, and conventions that the row's template promises and the text does not state."""
-    known = {phrasing.id: phrasing.states for phrasing in phrasings(item.task, item.question_type)}
+    known = {phrasing.id: phrasing.states for phrasing in load_phrasings(item.task, item.question_type)}
     template, language = find_origin(item.template_id)
     # Of other languages than English the lint knows no conventions.
     states = known.get(template, ()) if language == "en" else ()
@@ -47,7 +47,7 @@ def mark_problems(item: Item) -> list[str]:
         for op in picture.ops:
             if op["op"] not in ("region", "point"):
                 continue
-            where = numbers.rect(op["rect"]) if op["op"] == "region" else numbers.point(op["uv"])
+            where = numbers.format_rect(op["rect"]) if op["op"] == "region" else numbers.format_point(op["uv"])
             if where not in text:
                 problems.append(f"{op['op']} {where} is drawn and not in the text")
     return problems
@@ -63,9 +63,9 @@ def find_image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
     for name, data, picture in zip(item.images, images, shown, strict=True):
         if digest_bytes(data) != name.partition(".")[0]:
             problems.append(f"{name} holds other bytes")
-        expected = pictures.size(picture, row.base_size(picture.base))
-        if pictures.image_size(data, name) != expected:
-            problems.append(f"{name} is {pictures.image_size(data, name)}, the evidence says {expected}")
+        expected = pictures.find_size(picture, row.base_size(picture.base))
+        if pictures.read_image_size(data, name) != expected:
+            problems.append(f"{name} is {pictures.read_image_size(data, name)}, the evidence says {expected}")
     return problems
 
 
@@ -77,7 +77,7 @@ def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
         # Points are claimed by number: the number that the question names must mark the claimed pixel.
         right = {op["label"] for op in marks if _place(op) == claimed.value.ravel().tolist()}
         labels = {op["label"] for op in marks}
-        named = {n for n in labels if re.search(rf"\b{re.escape(word('option.point', n=n))}\b", item.question)}
+        named = {n for n in labels if re.search(rf"\b{re.escape(fill_word('option.point', n=n))}\b", item.question)}
         return "" if named == right else f"the question names point {sorted(named)}, the claim is {sorted(right)}"
     said = Counter(numbers.parse_numbers(f"{item.question}\n{item.context}").tolist())
     missing = Counter(task.printed_numbers(claimed.value).tolist()) - said
@@ -90,7 +90,7 @@ def read_named_thing(text: str) -> tuple[str, int] | None:
     if number.size != 1:
         return None
     n = int(number[0])
-    return next(((kind, n) for kind in _KINDS if text == word(f"option.{kind}", n=str(n))), None)
+    return next(((kind, n) for kind in _KINDS if text == fill_word(f"option.{kind}", n=str(n))), None)
 
 
 def is_shown(thing: tuple[str, int], option: Candidate, item: Item, pictures: Sequence[Picture]) -> bool:

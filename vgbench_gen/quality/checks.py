@@ -46,7 +46,7 @@ def _place_problems(item: Item) -> Problems:
     for picture in row.shown():
         base_size = row.base_size(picture.base)
         for k, op in enumerate(picture.ops):
-            width, height = pictures.size(Picture(picture.base, picture.ops[:k]), base_size)
+            width, height = pictures.find_size(Picture(picture.base, picture.ops[:k]), base_size)
             corners = _find_extent(op)
             if corners is None:
                 continue

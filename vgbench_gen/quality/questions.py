@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vgbench_gen.core.types import ALPHABET, Item, QuestionType
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Question:
 
 def read_question(item: Item) -> Question:
     """The reader's view of one of our items."""
-    yes_no = (word("answer.yes"), word("answer.no"))
+    yes_no = (fill_word("answer.yes"), fill_word("answer.no"))
     options, truth, value = item.options, -1, float("nan")
     if item.question_type == "multi-choice":
         truth = ALPHABET.index(item.answer)

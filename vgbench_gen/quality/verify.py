@@ -27,7 +27,7 @@ from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
@@ -106,7 +106,7 @@ def verify_set(items: Iterable[Item], chosen: bool = False) -> list[Problem]:
             twins[item.twin_id].append(item)
         if item.pair_id or read_side(item):
             pairs[item.pair_id].append(item)
-    yes, no = word("answer.yes"), word("answer.no")
+    yes, no = fill_word("answer.yes"), fill_word("answer.no")
     if chosen:
         twins, pairs = ({k: m for k, m in found.items() if k and len(m) > 1} for found in (twins, pairs))
     for twin_id, members in twins.items():
@@ -277,7 +277,7 @@ def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, 
         return [("claim", "the evidence keeps no claim")]
     holds, claimed = claim.holds, claim.candidate()
     found = []
-    if item.answer != word("answer.yes" if holds else "answer.no"):
+    if item.answer != fill_word("answer.yes" if holds else "answer.no"):
         found.append(("claim", f"answer {item.answer!r} for a claim that {'holds' if holds else 'does not hold'}"))
     off = task.claim_ratio(claimed, fact)
     if (off < 1) != holds or (holds and off > 0.5):

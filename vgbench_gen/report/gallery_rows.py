@@ -12,11 +12,11 @@ from vgbench_gen.core.errors import VGBenchError
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.report.site import replace_non_finite
-from vgbench_gen.store.pictures import size
+from vgbench_gen.store.pictures import find_size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
-from vgbench_gen.text.numbers import spelled
+from vgbench_gen.text.numbers import format_value
 
 EXCERPT = 150  # characters of the question on a card
 # What reading a damaged or foreign row can raise; such a row is shown without what cannot be read.
@@ -65,7 +65,7 @@ def read_sizes(item: Item) -> list[list[int] | None]:
     try:
         row = RowEvidence.of(item)
         for k, picture in enumerate(row.shown()[: len(found)]):
-            width, height = size(picture, row.base_size(picture.base))
+            width, height = find_size(picture, row.base_size(picture.base))
             if 0 < width < 32768 and 0 < height < 32768:
                 found[k] = [width, height]
     except UNREADABLE:
@@ -101,15 +101,15 @@ def _list_numbers(item: Item) -> list[tuple[str, str]]:
     row = RowEvidence.found(item)
     unit = f" {item.unit}" if item.unit else ""
     found = [
-        ("Answer value", spelled(_reshape_answer(item)) + unit),
-        ("Second route", "" if row is None else spelled(row.second_value.tolist()) + unit),
+        ("Answer value", format_value(_reshape_answer(item)) + unit),
+        ("Second route", "" if row is None else format_value(row.second_value.tolist()) + unit),
         ("Tolerance", f"{item.tolerance:g}" if item.tolerance else ""),
         ("Smallest margin", "" if row is None else f"{row.margin:g}"),
     ]
     if row is None:
         return found
     if row.claim is not None:
-        found.append(("Claimed value", spelled(row.claim.value.tolist()) + unit))
+        found.append(("Claimed value", format_value(row.claim.value.tolist()) + unit))
         found.append(("Claim holds", "yes" if row.claim.holds else "no"))
         found.append(("Claim's separation over margin", _format_plain(row.claim.separation)))
     found += [

@@ -13,11 +13,11 @@ from vgbench_gen.quality.review.lines import CANNOT_TELL, CONFIDENCES, FLAGS, VE
 from vgbench_gen.quality.review.queue import list_items
 from vgbench_gen.quality.review.session import Assignment, ReviewSession
 from vgbench_gen.quality.review.shown import list_evidence
-from vgbench_gen.store.pictures import image_size
+from vgbench_gen.store.pictures import read_image_size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 _LABEL = 1 / 34  # height of a label, of the image's width: still readable where the image is as wide as a phone
 _GLYPH = 0.56  # width of a letter, of the label's height
@@ -73,7 +73,7 @@ def list_images(session: ReviewSession, assignment: Assignment, with_marks: bool
     marks = _read_marks(item) if with_marks else [[] for _ in item.images]
     found = []
     for k in range(len(item.images)):
-        width, height = image_size(session.read_image(assignment, k), f"item {item.id}, image {k + 1}")
+        width, height = read_image_size(session.read_image(assignment, k), f"item {item.id}, image {k + 1}")
         found.append(
             {
                 "url": f"/image/{assignment.token}/{k}",
@@ -146,7 +146,7 @@ def _describe_question(item: Item) -> dict[str, Any]:
 
 def _list_choices(item: Item) -> list[dict[str, str]]:
     if item.question_type == "judgment":
-        words = (word("answer.yes"), word("answer.no"))
+        words = (fill_word("answer.yes"), fill_word("answer.no"))
         return [{"value": w, "letter": "", "text": w, "keys": w[0].lower()} for w in words]
     return [
         {"value": letter, "letter": letter, "text": text, "keys": f"{n} {letter.lower()}"}

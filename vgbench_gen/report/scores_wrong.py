@@ -24,7 +24,7 @@ from vgbench_gen.evaluation.replies import ReplyExcerpt, ReplyKey, read_excerpts
 from vgbench_gen.evaluation.saved import SavedScores
 from vgbench_gen.report.gallery_images import OWN, make_relative_address
 from vgbench_gen.report.site import PAGES, make_environment
-from vgbench_gen.store.files import sync_all, write_bytes
+from vgbench_gen.store.files import sync_all_to_disk, write_bytes
 from vgbench_gen.store.media import NAME
 
 PER_PAGE = 500  # replies on one page
@@ -88,7 +88,7 @@ def write_wrong(
         if misses:
             paths, found[run.name] = _write(board, run, misses, views, folder, title)
             written += paths
-    sync_all(written)
+    sync_all_to_disk(written)
     _remove_stale(folder, {path.name for path in written})
     return found
 

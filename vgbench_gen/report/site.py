@@ -16,7 +16,7 @@ from typing import Any
 import jinja2
 
 from vgbench_gen.core.rng import format_canonical_json
-from vgbench_gen.store.files import clean_temporary, dataset_error, sync_all, write_bytes
+from vgbench_gen.store.files import clean_temporary, dataset_error, sync_all_to_disk, write_bytes
 
 PAGES = Path(__file__).with_name("pages")
 CSP = (
@@ -131,7 +131,7 @@ class Site:
 
     def close(self, folders: Iterable[str]) -> None:
         """Make everything durable, and remove files in these folders that an earlier run left and this one did not."""
-        sync_all(self._unsynced)
+        sync_all_to_disk(self._unsynced)
         self._unsynced.clear()
         for folder in folders:
             for path in sorted((self.folder / folder).glob("*")):

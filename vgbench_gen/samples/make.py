@@ -29,7 +29,14 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.samples.base import Capture, SampleSpec
 from vgbench_gen.samples.layout import Layout
 from vgbench_gen.scenes.licence import SAMPLES_FILE
-from vgbench_gen.store.files import clean_temporary, replace_file, sync, sync_all, temporary_name, write_bytes
+from vgbench_gen.store.files import (
+    clean_temporary,
+    make_temporary_name,
+    replace_file,
+    sync_all_to_disk,
+    sync_to_disk,
+    write_bytes,
+)
 from vgbench_gen.store.provenance import BuildLock
 
 SAMPLES_VERSION = 3
@@ -168,13 +175,13 @@ def make_scene(spec: SampleSpec, out: Path, film: Film | None = None) -> MadeSce
     """Make one scene, whole or not at all. Args: see `make_samples`."""
     started = time.perf_counter()
     path = get_scene_path(out, spec)
-    temporary = temporary_name(path)
+    temporary = make_temporary_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _get_layout(spec.dataset).write((film or _render_capture)(spec), spec, temporary)
         _sync_to_disk(temporary)
         temporary.rename(path)
-        sync(path.parent)
+        sync_to_disk(path.parent)
     except BaseException:
         if temporary.is_dir():
             shutil.rmtree(temporary)
@@ -269,9 +276,9 @@ def _measure_size_bytes(path: Path) -> int:
 
 def _sync_to_disk(path: Path) -> None:
     if path.is_file():
-        sync(path)
+        sync_to_disk(path)
         return
-    sync_all(sorted(file for file in path.rglob("*") if file.is_file()))
+    sync_all_to_disk(sorted(file for file in path.rglob("*") if file.is_file()))
 
 
 # -- processes --------------------------------------------------------------------------------------------------------

@@ -80,12 +80,12 @@ class Dataset(Sequence[Item]):
         if not 0 <= row < len(self):
             raise IndexError(f"row {index} of a dataset of {len(self)}")
         group = self._group_of(row)
-        return self._item(group, row - self._starts[group])
+        return self._read_item(group, row - self._starts[group])
 
     def __iter__(self) -> Iterator[Item]:
-        for group, size in enumerate(self._sizes()):
+        for group, size in enumerate(self._count_group_rows()):
             for place in range(size):
-                yield self._item(group, place)
+                yield self._read_item(group, place)
 
     def without_evidence(self, but: str = "") -> Iterator[Item]:
         """All items in order, with empty evidence, convention and distractors: these take longest to read.
@@ -95,18 +95,20 @@ class Dataset(Sequence[Item]):
         empty: dict[str, Any] = {"evidence": "{}", "convention": "{}", "distractors": []}
         columns = [name for name in (*_LIGHT, _NAMES) if name not in empty or (but and name == "evidence")]
         for path in self.paths:
-            for row in shards.iter_rows([path], _list_leaves(path, columns), 1024):
+            for row in shards.iterate_rows([path], _list_leaves(path, columns), 1024):
                 kept = {"evidence": row["evidence"]} if but and f'"{but}":' in row["evidence"] else {}
                 yield _make_item(path, row | empty | kept)
 
-    def at(self, places: Iterable[int]) -> Iterator[Item]:
+    def take(self, places: Iterable[int]) -> Iterator[Item]:
         """The items in these rows, in the order of the dataset; the others are not unpacked."""
         wanted, start = set(places), 0
         for path in self.paths:
-            size = sum(count for (file, _), count in zip(self._groups, self._sizes(), strict=True) if file == path)
+            size = sum(
+                count for (file, _), count in zip(self._groups, self._count_group_rows(), strict=True) if file == path
+            )
             mine = {place - start for place in wanted if start <= place < start + size}
             if mine:
-                for row in shards.iter_rows([path], _list_leaves(path, [*_LIGHT, _NAMES]), 64, mine):
+                for row in shards.iterate_rows([path], _list_leaves(path, [*_LIGHT, _NAMES]), 64, mine):
                     yield _make_item(path, row)
             start += size
 
@@ -116,7 +118,7 @@ class Dataset(Sequence[Item]):
         Raises:
             DatasetError: there is none, or two items share an id.
         """
-        return self[self._row_of(item_id)]
+        return self[self._find_row(item_id)]
 
     def image_bytes(self, item: Item | str, k: int) -> bytes:
         """The encoded k-th image of an item (or of the item with this id), as embedded in the parquet file.
@@ -125,7 +127,7 @@ class Dataset(Sequence[Item]):
             DatasetError: no such item; or its images are not embedded.
             IndexError: it has fewer images.
         """
-        row = self._row_of(item if isinstance(item, str) else item.id)
+        row = self._find_row(item if isinstance(item, str) else item.id)
         group = self._group_of(row)
         if self._images[0] != group:
             path, index = self._groups[group]
@@ -143,14 +145,14 @@ class Dataset(Sequence[Item]):
         """All ids in order."""
         return list(self._index())
 
-    def _sizes(self) -> list[int]:
+    def _count_group_rows(self) -> list[int]:
         return [end - start for start, end in itertools.pairwise(self._starts)]
 
     def _group_of(self, row: int) -> int:
         # The right one of equal starts: empty row groups hold no row.
         return bisect.bisect_right(self._starts, row) - 1
 
-    def _row_of(self, item_id: str) -> int:
+    def _find_row(self, item_id: str) -> int:
         rows = self._index()
         if item_id not in rows:
             near = difflib.get_close_matches(item_id, rows, n=1)
@@ -161,14 +163,14 @@ class Dataset(Sequence[Item]):
     def _index(self) -> dict[str, int]:
         if self._rows is None:
             rows: dict[str, int] = {}
-            for row, record in enumerate(shards.iter_rows(self.paths, ["id"], 4096)):
+            for row, record in enumerate(shards.iterate_rows(self.paths, ["id"], 4096)):
                 if rows.setdefault(record["id"], row) != row:
                     found = f"item {record['id']!r} in rows {rows[record['id']]} and {row}"
                     raise dataset_error(self._name(), found, "every id once", "Build it again (`vgbench compose`).")
             self._rows = rows
         return self._rows
 
-    def _item(self, group: int, place: int) -> Item:
+    def _read_item(self, group: int, place: int) -> Item:
         if group not in self._rows_read:
             self._rows_read[group] = [*_read_group(*self._groups[group], [*_LIGHT, _NAMES])]
             if len(self._rows_read) > _GROUPS_KEPT:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from vgbench_gen.core.types import Item
-from vgbench_gen.store.schema import item_row
+from vgbench_gen.store.schema import make_item_row
 
 # Where a row stands says nothing about it; `Difference.moved` tells about the order.
 _PLACE = ("index", "index_origin")
@@ -87,10 +87,12 @@ def diff(a: Iterable[Item], b: Iterable[Item]) -> DatasetDifference:
             tasks[item.task][count] += 1
     pairs += more
     for one, other in pairs:
-        columns = _columns(one, other)
+        columns = _list_changed_columns(one, other)
         tasks[one.task]["changed" if columns else "same"] += 1
         if columns:
-            found.changed.append(Change(one.task, one.question_type, one.id, other.id, _kind(one, columns), columns))
+            found.changed.append(
+                Change(one.task, one.question_type, one.id, other.id, _name_kind(one, columns), columns)
+            )
         else:
             found.same += 1
     found.tasks = {
@@ -108,7 +110,7 @@ def _pair_rest(
     for side, (rows, others) in enumerate(((rows_a, rows_b), (rows_b, rows_a))):
         for name, item in rows.items():
             if name not in others:
-                rest[_asked(item)][side].append(item)
+                rest[_identify_question(item)][side].append(item)
     pairs: list[tuple[Item, Item]] = []
     only_a: list[Item] = []
     only_b: list[Item] = []
@@ -120,19 +122,19 @@ def _pair_rest(
     return pairs, only_a, only_b
 
 
-def _asked(item: Item) -> tuple[str, str, str]:
+def _identify_question(item: Item) -> tuple[str, str, str]:
     return item.group_id, item.question_type, item.answer if item.question_type == "judgment" else ""
 
 
-def _columns(a: Item, b: Item) -> tuple[str, ...]:
-    one, other = item_row(a), item_row(b)
+def _list_changed_columns(a: Item, b: Item) -> tuple[str, ...]:
+    one, other = make_item_row(a), make_item_row(b)
     # NaN, which a number may be, is not equal to itself; its text is.
     return tuple(
         name for name in one if name not in _PLACE and one[name] != other[name] and f"{one[name]}" != f"{other[name]}"
     )
 
 
-def _kind(item: Item, columns: tuple[str, ...]) -> str:
+def _name_kind(item: Item, columns: tuple[str, ...]) -> str:
     if "answer" in columns and item.question_type != "multi-choice":
         return "other answer"
     for kind, about in _KINDS.items():

@@ -90,18 +90,18 @@ def draw(image: ColorArray, marks: Sequence[Mapping[str, Any]]) -> ColorArray:
     style = StrokeSizes.of(width, height)
     for mark in marks:
         if mark["op"] == "region":
-            _outline(canvas, mark, style)
+            _draw_outline(canvas, mark, style)
     for mark in marks:
         if mark["op"] == "point":
-            _marker(canvas, mark, style)
+            _draw_marker(canvas, mark, style)
     for mark in marks:
         if mark["op"] == "point":
             _reopen(canvas, image, mark, style)
-    _labels(canvas, marks, style)
+    _draw_labels(canvas, marks, style)
     return canvas
 
 
-def _outline(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
+def _draw_outline(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
     """Frames around the rectangle, widest first, then the inside as it was."""
     x1, y1, x2, y2 = mark["rect"]
     edge = style.edge
@@ -115,10 +115,10 @@ def _outline(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) ->
     canvas[y1 : y2 + 1, x1 : x2 + 1] = inside
 
 
-def _marker(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
+def _draw_marker(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
     """A ring and four ticks that point at the centre from outside."""
     u, v = mark["uv"]
-    y, x, patch = _patch(canvas, u, v, style.reach)
+    y, x, patch = _cut_patch(canvas, u, v, style.reach)
     dx, dy = np.abs(x - u)[None, :], np.abs(y - v)[:, None]
     ring = np.abs(np.hypot(dx, dy) - style.ring)
     along, across = np.maximum(dx, dy), np.minimum(dx, dy)
@@ -136,40 +136,40 @@ def _marker(canvas: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> 
 def _reopen(canvas: ColorArray, image: ColorArray, mark: Mapping[str, Any], style: StrokeSizes) -> None:
     """Put back what a neighbour's marker painted over this point."""
     u, v = mark["uv"]
-    y, x, patch = _patch(canvas, u, v, style.reach)
+    y, x, patch = _cut_patch(canvas, u, v, style.reach)
     centre = np.hypot(x - u, (y - v)[:, None]) <= style.open_centre
     patch[centre] = image[y[0] : y[-1] + 1, x[0] : x[-1] + 1][centre]
 
 
-def _patch(canvas: ColorArray, u: int, v: int, reach: int) -> tuple[Any, Any, ColorArray]:
+def _cut_patch(canvas: ColorArray, u: int, v: int, reach: int) -> tuple[Any, Any, ColorArray]:
     height, width = canvas.shape[:2]
     y = np.arange(max(v - reach, 0), min(v + reach + 1, height))
     x = np.arange(max(u - reach, 0), min(u + reach + 1, width))
     return y, x, canvas[y[0] : y[-1] + 1, x[0] : x[-1] + 1]
 
 
-def _labels(canvas: ColorArray, marks: Sequence[Mapping[str, Any]], style: StrokeSizes) -> None:
+def _draw_labels(canvas: ColorArray, marks: Sequence[Mapping[str, Any]], style: StrokeSizes) -> None:
     height, width = canvas.shape[:2]
-    precious = [_kept_clear(m, style) for m in marks]
-    strokes = [_extent(m, style) for m in marks]
+    precious = [_find_clear_box(m, style) for m in marks]
+    strokes = [_find_extent(m, style) for m in marks]
     placed: list[Box] = []
     for mark in marks:
         if not mark["label"]:
             continue
-        chip = _chip(mark["label"], COLORS[mark["color"]], style)
+        chip = _draw_chip(mark["label"], COLORS[mark["color"]], style)
         h, w = chip.shape[:2]
         if w > width or h > height:
             chip = chip[: min(h, height), : min(w, width)]
             h, w = chip.shape[:2]
         best, best_cost = (0, 0), np.inf
-        for rank, (x, y) in enumerate(_places(mark, w, h, style)):
+        for rank, (x, y) in enumerate(_list_places(mark, w, h, style)):
             x, y = min(max(x, 0), width - w), min(max(y, 0), height - h)
             box = (x, y, x + w - 1, y + h - 1)
             # Hiding what is asked about is worse than covering another label, that worse than a stroke.
             cost = (
-                100.0 * sum(_overlap(box, other) for other in precious)
-                + 10.0 * sum(_overlap(box, other) for other in placed)
-                + sum(_overlap(box, other) for other in strokes)
+                100.0 * sum(_measure_overlap(box, other) for other in precious)
+                + 10.0 * sum(_measure_overlap(box, other) for other in placed)
+                + sum(_measure_overlap(box, other) for other in strokes)
                 + 1e-3 * rank
             )
             if cost < best_cost:
@@ -179,9 +179,9 @@ def _labels(canvas: ColorArray, marks: Sequence[Mapping[str, Any]], style: Strok
         canvas[y : y + h, x : x + w] = chip
 
 
-def _places(mark: Mapping[str, Any], w: int, h: int, style: StrokeSizes) -> list[tuple[int, int]]:
+def _list_places(mark: Mapping[str, Any], w: int, h: int, style: StrokeSizes) -> list[tuple[int, int]]:
     """Top-left corners to try, best first."""
-    x1, y1, x2, y2 = _extent(mark, style)
+    x1, y1, x2, y2 = _find_extent(mark, style)
     cx, cy = (x1 + x2) // 2, (y1 + y2) // 2
     if mark["op"] == "point":
         return [
@@ -196,7 +196,7 @@ def _places(mark: Mapping[str, Any], w: int, h: int, style: StrokeSizes) -> list
     ]  # fmt: skip
 
 
-def _chip(text: str, color: tuple[int, int, int], style: StrokeSizes) -> ColorArray:
+def _draw_chip(text: str, color: tuple[int, int, int], style: StrokeSizes) -> ColorArray:
     """The label: text on its colour, with the same dark and light edges as the strokes."""
     import cv2
 
@@ -208,19 +208,19 @@ def _chip(text: str, color: tuple[int, int, int], style: StrokeSizes) -> ColorAr
     canvas = np.empty((cap_h + 2 * (pad_y + edge), w + 2 * (pad_x + edge), 3), np.uint8)
     canvas[:] = _DARK
     canvas[edge:-edge, edge:-edge] = color
-    ink = _DARK if _luminance(color) > 0.18 else _LIGHT
+    ink = _DARK if _measure_luminance(color) > 0.18 else _LIGHT
     cv2.putText(canvas, text, (edge + pad_x - x, edge + pad_y - cap_y), ink, face, size, weight)
     return canvas
 
 
-def _luminance(color: tuple[int, int, int]) -> float:
+def _measure_luminance(color: tuple[int, int, int]) -> float:
     """Relative luminance of an sRGB colour in 0..1 (WCAG 2); black and white text contrast equally at 0.18."""
     c: FloatArray = np.array(color) / 255.0
     linear = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
 
-def _kept_clear(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
+def _find_clear_box(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
     if mark["op"] == "region":
         x1, y1, x2, y2 = mark["rect"]
         return x1, y1, x2, y2
@@ -228,7 +228,7 @@ def _kept_clear(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
     return u - r, v - r, u + r, v + r
 
 
-def _extent(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
+def _find_extent(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
     if mark["op"] == "region":
         x1, y1, x2, y2 = mark["rect"]
         g = style.frame
@@ -237,7 +237,7 @@ def _extent(mark: Mapping[str, Any], style: StrokeSizes) -> Box:
     return u - r, v - r, u + r, v + r
 
 
-def _overlap(a: Box, b: Box) -> int:
+def _measure_overlap(a: Box, b: Box) -> int:
     """Common pixels of two boxes."""
     w = min(a[2], b[2]) - max(a[0], b[0]) + 1
     h = min(a[3], b[3]) - max(a[1], b[1]) + 1

@@ -18,14 +18,14 @@ GROUP_ROWS = 100
 GROUP_BYTES = 16 * 2**20  # of a row group; writing takes about ten times this in memory
 
 
-def stored_schema(table: RecordSchema[Any], metadata: Mapping[str, Any] | None = None) -> pa.Schema:
+def make_stored_schema(table: RecordSchema[Any], metadata: Mapping[str, Any] | None = None) -> pa.Schema:
     """The table's schema with the notes of a file, see `read_metadata`."""
     notes = {**(metadata or {}), "kind": table.kind, "schema_version": SCHEMA_VERSION}
     schema = table.schema
     return schema.with_metadata({**schema.metadata, b"vgbench": format_canonical_json(notes).encode()})
 
 
-def parquet_writer(path: Path, table: RecordSchema[Any], schema: pa.Schema) -> Any:
+def open_parquet_writer(path: Path, table: RecordSchema[Any], schema: pa.Schema) -> Any:
     """A `pyarrow.parquet.ParquetWriter` with the encodings of this table."""
     text, images, numbers = table.text_leaves, table.image_leaves, table.number_leaves
     # No dictionaries for numbers: they make equal floats share an entry, and zeros and NaNs compare oddly. One for
@@ -48,8 +48,8 @@ class GroupWriter:
     """
 
     def __init__(self, path: Path, table: RecordSchema[Any], metadata: Mapping[str, Any] | None) -> None:
-        self._schema = stored_schema(table, metadata)
-        self._parquet = parquet_writer(path, table, self._schema)
+        self._schema = make_stored_schema(table, metadata)
+        self._parquet = open_parquet_writer(path, table, self._schema)
         self._pending: list[Row] = []
         self._beside = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
@@ -59,7 +59,7 @@ class GroupWriter:
 
     def add(self, row: Row) -> None:
         """Add a row, as the table has them; a row group that is full then is written."""
-        size = _row_size(row)
+        size = _measure_row(row)
         for image in row.get("images", ()):
             if image["path"] in self._shown:
                 size -= len(image["bytes"] or b"")
@@ -111,11 +111,11 @@ class GroupWriter:
         self._parquet.write_table(pa.Table.from_pylist(rows, schema=self._schema), row_group_size=len(rows))
 
 
-def _row_size(value: Any) -> int:
+def _measure_row(value: Any) -> int:
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, dict):
-        return sum(map(_row_size, value.values()))
+        return sum(map(_measure_row, value.values()))
     if isinstance(value, list):
-        return sum(map(_row_size, value))
+        return sum(map(_measure_row, value))
     return 8

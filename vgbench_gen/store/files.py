@@ -26,7 +26,7 @@ def dataset_error(where: object, found: str, expected: str, remedy: str) -> Data
     return DatasetError(f"{where}: found {found}; expected {expected}. {remedy}")
 
 
-def temporary_name(target: Path, kind: str = "tmp") -> Path:
+def make_temporary_name(target: Path, kind: str = "tmp") -> Path:
     """A name beside `target` that no other writer uses and no reader looks at."""
     return target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(6)}.{kind}")
 
@@ -36,7 +36,7 @@ def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a temporary path to write to; when the block ends well, it takes the place of `target` durably.
 
     The folder of `target` is made if need be. When the block raises, `target` stays as it was. Without `durable` a
-    killed process leaves the old or the new file, but a power cut may leave an empty one: `sync_all` later.
+    killed process leaves the old or the new file, but a power cut may leave an empty one: `sync_all_to_disk` later.
 
     Raises:
         DatasetError: `target` is there and no regular file.
@@ -45,11 +45,11 @@ def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
         # A rename would put the file in the place of a device such as /dev/null.
         raise dataset_error(target, "a folder or device", "a file to write", "Give another path.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_name(target)
+    temporary = make_temporary_name(target)
     try:
         yield temporary
         if durable:
-            sync(temporary)
+            sync_to_disk(temporary)
         os.replace(temporary, target)  # noqa: PTH105 (same call, but it says what it does)
     except BaseException as error:
         with suppress(OSError):  # what went wrong first is what to tell
@@ -58,7 +58,7 @@ def replace_file(target: Path, durable: bool = True) -> Iterator[Path]:
             error.filename = str(target)  # a failed write names no file, a failed open does
         raise
     if durable:
-        sync(target.parent)
+        sync_to_disk(target.parent)
 
 
 def write_bytes(target: Path, data: bytes, durable: bool = True) -> None:
@@ -73,13 +73,13 @@ def replace_folder(filled: Path, target: Path) -> None:
     A folder with files cannot be replaced by one rename, so the old one steps aside first. A crash between the two
     renames leaves no `target`; `clean_temporary` then brings the old one back.
     """
-    sync(filled)
-    aside = temporary_name(target, "old")
+    sync_to_disk(filled)
+    aside = make_temporary_name(target, "old")
     had_old = target.exists()
     if had_old:
         target.rename(aside)
     filled.rename(target)
-    sync(target.parent)
+    sync_to_disk(target.parent)
     if had_old:
         shutil.rmtree(aside)
 
@@ -148,7 +148,7 @@ def process_alive(pid: int) -> bool:
     return True
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Force a file's or folder's content to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -157,9 +157,9 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def sync_all(paths: Sequence[Path]) -> None:
-    """`sync` many files and then their folders, at once: the disk's journal commits them together."""
+def sync_all_to_disk(paths: Sequence[Path]) -> None:
+    """Force many files and then their folders to the disk, at once: the disk's journal commits them together."""
     with ThreadPoolExecutor(8) as pool:
         for group in (paths, sorted({path.parent for path in paths})):
-            for _ in pool.map(sync, group):
+            for _ in pool.map(sync_to_disk, group):
                 pass

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vgbench_gen.core.rng import digest_bytes
-from vgbench_gen.store.files import dataset_error, sync_all, write_bytes
+from vgbench_gen.store.files import dataset_error, sync_all_to_disk, write_bytes
 
 NAME = re.compile(r"[0-9a-f]{32}\.(?:jpg|png)", re.ASCII)
 _MAGIC = {"jpg": b"\xff\xd8\xff", "png": b"\x89PNG\r\n\x1a\n"}
@@ -40,7 +40,7 @@ class MediaStore:
         self._unsynced = []
         try:
             yield
-            sync_all(self._unsynced)
+            sync_all_to_disk(self._unsynced)
         finally:
             self._unsynced = None
 

@@ -46,13 +46,13 @@ class PictureCache:
         Raises:
             DatasetError: as `pictures.render`.
         """
-        key = hash_stably(_renderer_version(), picture.key(), size=16)
+        key = hash_stably(_describe_renderer(), picture.key(), size=16)
         known = self._look_up(key)
         if known is not None:
             with suppress(DatasetError):  # a foreign entry is as good as none
                 if self.media.has(known):
                     return known
-        base = self._base(picture.base) if picture.ops else None
+        base = self._load_base(picture.base) if picture.ops else None
         name = self.media.put(pictures.render(picture, self.media, base), "jpg")
         self._remember(key, name)
         return name
@@ -63,7 +63,7 @@ class PictureCache:
             self._connection.close()
         self._connection = None
 
-    def _base(self, name: str) -> ColorArray:
+    def _load_base(self, name: str) -> ColorArray:
         """The decoded base; the last few are kept, because the pictures of one frame are made close together."""
         if name not in self._bases:
             self._bases[name] = pictures.decode(self.media.get(name), name)
@@ -115,7 +115,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 @cache
-def _renderer_version() -> str:
+def _describe_renderer() -> str:
     """What the bytes of a rendering depend on besides the picture: our drawing code and the codec."""
     digest = hashlib.blake2b(digest_size=16)
     for module in (pictures, drawing):

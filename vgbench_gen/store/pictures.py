@@ -97,7 +97,7 @@ class Picture:
         return format_canonical_json(self.to_json())
 
 
-def size(picture: Picture, base_size: tuple[int, int]) -> tuple[int, int]:
+def find_size(picture: Picture, base_size: tuple[int, int]) -> tuple[int, int]:
     """(width, height) in pixels after all operations, for a base image of `base_size`."""
     for op in reversed(picture.ops):
         if "size" in op:
@@ -118,7 +118,7 @@ def render(picture: Picture, media: MediaStore, base: ColorArray | None = None) 
     """
     untouched = not picture.ops and picture.base.endswith(".jpg")
     data = media.get(picture.base) if base is None or untouched else b""
-    if base is None and not _passes(picture, data):
+    if base is None and not _is_unchanged(picture, data):
         base = decode(data, picture.base)
     return render_from(picture, base, data)
 
@@ -131,14 +131,14 @@ def render_from(picture: Picture, base: ColorArray | None, data: bytes) -> bytes
     Raises:
         DatasetError: as `render`.
     """
-    if _passes(picture, data):
+    if _is_unchanged(picture, data):
         return data
     if base is None:
         raise ValueError("a picture that is drawn needs the pixels of its base")
     return encode_jpeg(apply(picture, base))
 
 
-def _passes(picture: Picture, data: bytes) -> bool:
+def _is_unchanged(picture: Picture, data: bytes) -> bool:
     return not picture.ops and data[:2] == b"\xff\xd8" and not _read_header(picture.base, data)[1]
 
 
@@ -162,7 +162,7 @@ def apply(picture: Picture, image: ColorArray) -> ColorArray:
     return drawing.draw(image, marks) if marks else image
 
 
-def image_size(data: bytes, where: object = "image") -> tuple[int, int]:
+def read_image_size(data: bytes, where: object = "image") -> tuple[int, int]:
     """(width, height) of encoded image bytes, from the header alone.
 
     Raises:
@@ -183,7 +183,7 @@ def decode(data: bytes, where: object = "image") -> ColorArray:
     flags = cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
     image = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
     if image is None:
-        raise _not_an_image(where, data)
+        raise _make_format_error(where, data)
     return np.asarray(image, dtype=np.uint8)
 
 
@@ -198,7 +198,7 @@ def encode_jpeg(image: ColorArray) -> bytes:
 
 
 @cache
-def codec_versions() -> dict[str, str]:
+def list_codec_versions() -> dict[str, str]:
     """What the bytes of images hang on besides our code: OpenCV, its codecs, numpy, the kind of processor."""
     import cv2
 
@@ -233,7 +233,7 @@ def _warp(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
     H = np.array(op["H"], dtype=np.float64).reshape(3, 3)
     width, height = op["size"]
     if max(image.shape[:2]) > MAX_SIDE:
-        raise _outside(op, image)
+        raise _make_outside_error(op, image)
     warped = cv2.warpPerspective(
         image, H, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(0, 0, 0)
     )
@@ -313,10 +313,10 @@ def _require_inside(op: Mapping[str, Any], image: ColorArray) -> None:
         if op["op"] == "crop_resize":
             right, bottom = left + right - 1, top + bottom - 1
     if left < 0 or top < 0 or right >= width or bottom >= height:
-        raise _outside(op, image)
+        raise _make_outside_error(op, image)
 
 
-def _outside(op: Mapping[str, Any], image: ColorArray) -> Exception:
+def _make_outside_error(op: Mapping[str, Any], image: ColorArray) -> Exception:
     found = f"{op['op']} {op.get('rect', op.get('uv', ''))} on an image of {image.shape[1]}x{image.shape[0]} px"
     remedy = "The row and its image do not belong together: measure its scene again."
     return dataset_error("picture", found, "an operation within the image", remedy)
@@ -331,19 +331,19 @@ def _read_header(where: object, data: bytes) -> tuple[tuple[int, int], bool]:
             width, height = image.size
             turned = image.format == "JPEG" and image.getexif().get(0x0112, 1) != 1
     except (OSError, ValueError, SyntaxError) as error:
-        raise _not_an_image(where, data) from error
+        raise _make_format_error(where, data) from error
     except Image.DecompressionBombError as error:  # Pillow's own bound is higher than ours
-        raise _too_large(where, "hundreds of megapixels") from error
+        raise _make_size_error(where, "hundreds of megapixels") from error
     if width * height > MAX_PIXELS:
-        raise _too_large(where, f"{width}x{height} px")
+        raise _make_size_error(where, f"{width}x{height} px")
     return (width, height), turned
 
 
-def _not_an_image(where: object, data: bytes) -> Exception:
+def _make_format_error(where: object, data: bytes) -> Exception:
     found = f"{len(data)} bytes that are no image"
     return dataset_error(where, found, "a JPEG or PNG", "The file is damaged: measure its scene again.")
 
 
-def _too_large(where: object, found: str) -> Exception:
+def _make_size_error(where: object, found: str) -> Exception:
     remedy = "Shrink the source images before building."
     return dataset_error(where, found, f"at most {MAX_PIXELS // 10**6} megapixels", remedy)

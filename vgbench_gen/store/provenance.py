@@ -20,7 +20,7 @@ from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.columns import ITEM_COLUMNS
 from vgbench_gen.store.files import dataset_error, process_alive, write_bytes
-from vgbench_gen.store.schema import Row, item_row
+from vgbench_gen.store.schema import Row, make_item_row
 
 if TYPE_CHECKING:
     pass
@@ -77,13 +77,13 @@ def read_recipe(manifest: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
 def code_version() -> dict[str, str]:
     """{"version": of the package, "source": digest of its own Python files and templates}."""
     digest = hashlib.blake2b(digest_size=16)
-    for name, path in sorted(_source_files()):
+    for name, path in sorted(_list_source_files()):
         data = path.read_bytes()
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     return {"version": vgbench_gen.__version__, "source": digest.hexdigest()}
 
 
-def _source_files() -> Iterator[tuple[str, Path]]:
+def _list_source_files() -> Iterator[tuple[str, Path]]:
     package = Path(vgbench_gen.__file__).parent
     for path in package.rglob("*.py"):
         yield path.relative_to(package).as_posix(), path
@@ -98,11 +98,11 @@ def _source_files() -> Iterator[tuple[str, Path]]:
 
 def row_fingerprint(item: Item) -> str:
     """Digest of everything an item says and shows; images count by their names, which are digests of their bytes."""
-    return _digest(item_row(item))
+    return _digest(make_item_row(item))
 
 
 def rows_fingerprint(rows: Iterable[Row]) -> str:
-    """`dataset_fingerprint` of items by their rows (`item_row`)."""
+    """`dataset_fingerprint` of items by their rows (`make_item_row`)."""
     return _join_digests(map(_digest, rows))
 
 
@@ -123,7 +123,7 @@ def text_fingerprint(items: Iterable[Item]) -> str:
 
     The same wherever a dataset's images are made again, also by another codec, whose bytes have other names.
     """
-    return _join_digests(_digest({**item_row(item), "images": []}) for item in items)
+    return _join_digests(_digest({**make_item_row(item), "images": []}) for item in items)
 
 
 def dataset_fingerprint(items: Iterable[Item]) -> str:
@@ -160,8 +160,8 @@ class BuildLock:
     def __enter__(self) -> BuildLock:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with _serialize(self.path.parent):
-            holder = self._holder() or {}
-            if (holder and not _is_gone(holder)) or self._flocked():
+            holder = self._read_holder() or {}
+            if (holder and not _is_gone(holder)) or self._is_flocked():
                 raise BuildLocked(
                     f"{self.path.parent}: process {holder.get('pid')} on {holder.get('host')} is building here. Wait "
                     f"for it to end; if it no longer runs, delete {self.path} and try again."
@@ -181,11 +181,11 @@ class BuildLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with _serialize(self.path.parent):
-            if self._holder() == _describe_process():
+            if self._read_holder() == _describe_process():
                 self.path.unlink(missing_ok=True)
         os.close(self._handle)
 
-    def _flocked(self) -> bool:
+    def _is_flocked(self) -> bool:
         """Whether a process holds the file open as a lock, in whatever container it runs."""
         try:
             handle = os.open(self.path, os.O_RDWR)
@@ -201,7 +201,7 @@ class BuildLock:
             os.close(handle)
         return False
 
-    def _holder(self) -> dict[str, Any] | None:
+    def _read_holder(self) -> dict[str, Any] | None:
         try:
             found = json.loads(self.path.read_bytes())
         except (FileNotFoundError, ValueError):

@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from vgbench_gen.store.encoding import parquet_writer, stored_schema
-from vgbench_gen.store.files import link_file, replace_folder, sync, temporary_name
+from vgbench_gen.store.encoding import make_stored_schema, open_parquet_writer
+from vgbench_gen.store.files import link_file, make_temporary_name, replace_folder, sync_to_disk
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.schema import ITEMS, Row
-from vgbench_gen.store.shards import damage_error, iter_rows, open_parquet
+from vgbench_gen.store.shards import damage_error, iterate_rows, open_parquet
 
 _LIGHT = [c.name if c.type != "images" else f"{c.name}.list.element.path" for c in ITEMS.columns]
 _AT_ONCE = 512
@@ -36,7 +36,7 @@ class _Part:
 
 
 def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:
-    """The rows of a dataset as `schema.item_row` makes them, whose texts were not read; `rewrite_items` takes them.
+    """The rows of a dataset as `make_item_row` makes them, whose texts were not read; `rewrite_items` takes them.
 
     Args:
         paths: all its files in order, as `store.dataset.Dataset.paths`.
@@ -47,13 +47,13 @@ def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:
     Raises:
         DatasetError: a file is missing, not parquet or damaged.
     """
-    schema = stored_schema(ITEMS)
+    schema = make_stored_schema(ITEMS)
     for path in paths:
         with open_parquet(path) as file:
             # Fields have metadata of their own when they are read.
             if not file.schema_arrow.equals(schema) or file.schema_arrow.metadata != schema.metadata:
                 return None
-    rows = list(iter_rows(paths, _LIGHT, _AT_ONCE))
+    rows = list(iterate_rows(paths, _LIGHT, _AT_ONCE))
     for row in rows:
         row["images"] = [{"bytes": None, **image} for image in row["images"]]
     return rows
@@ -109,7 +109,7 @@ def rewrite_items(
 def _fill_folder(folder: Path) -> Iterator[Path]:
     """A folder to fill, which takes the place of `folder` when the block ends well."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    filling = temporary_name(folder)
+    filling = make_temporary_name(folder)
     filling.mkdir()
     try:
         yield filling
@@ -127,9 +127,9 @@ def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media:
     if not changed:
         link_file(part.source, part.target)
         return
-    repainted = {k for k, row in changed.items() if _shown(row) != _shown(before[part.start + k])}
-    schema = stored_schema(ITEMS)
-    with open_parquet(part.source) as file, parquet_writer(part.target, ITEMS, schema) as writer:
+    repainted = {k for k, row in changed.items() if _list_images(row) != _list_images(before[part.start + k])}
+    schema = make_stored_schema(ITEMS)
+    with open_parquet(part.source) as file, open_parquet_writer(part.target, ITEMS, schema) as writer:
         start = 0
         for group in range(file.metadata.num_row_groups):
             try:
@@ -139,17 +139,17 @@ def _write_part(part: _Part, before: Sequence[Row], after: Sequence[Row], media:
             here = range(start, start + len(table))
             mine = {k - start: row for k, row in changed.items() if k in here}
             if mine:
-                table = _replaced(table, mine, {k - start for k in repainted if k in here}, media)
+                table = _replace_rows(table, mine, {k - start for k in repainted if k in here}, media)
             start += len(table)
             writer.write_table(table, row_group_size=len(table))
-    sync(part.target)
+    sync_to_disk(part.target)
 
 
-def _replaced(table: Any, changed: Mapping[int, Row], repainted: set[int], media: MediaStore) -> Any:
+def _replace_rows(table: Any, changed: Mapping[int, Row], repainted: set[int], media: MediaStore) -> Any:
     """The table with other rows at some places, and other images at some of these."""
     records = []
     for k, row in changed.items():
-        names = _shown(row) if k in repainted else []
+        names = _list_images(row) if k in repainted else []
         records.append({**row, "images": [{"bytes": media.get(name), "path": name} for name in names]})
     both = pa.concat_tables([table, pa.Table.from_pylist(records, schema=table.schema)])
     new = {k: len(table) + j for j, k in enumerate(changed)}
@@ -161,5 +161,5 @@ def _replaced(table: Any, changed: Mapping[int, Row], repainted: set[int], media
     return texts.add_column(place, table.schema.field(place), images)
 
 
-def _shown(row: Row) -> list[str]:
+def _list_images(row: Row) -> list[str]:
     return [image["path"] for image in row["images"]]

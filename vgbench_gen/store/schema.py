@@ -30,7 +30,17 @@ from vgbench_gen.store.columns import (
 )
 from vgbench_gen.store.files import dataset_error
 
-__all__ = ["FACTS", "ITEMS", "PUBLISHED", "REJECTS", "SCHEMA_VERSION", "RecordSchema", "Row", "item_row", "read_item"]
+__all__ = [
+    "FACTS",
+    "ITEMS",
+    "PUBLISHED",
+    "REJECTS",
+    "SCHEMA_VERSION",
+    "RecordSchema",
+    "Row",
+    "make_item_row",
+    "read_item",
+]
 
 Row = dict[str, Any]
 R = TypeVar("R")
@@ -67,25 +77,27 @@ class RecordSchema(Generic[R]):
         """Arrow schema with the metadata keys `vgbench` (kind, schema version) and, for items, `huggingface`."""
         metadata = {"vgbench": format_canonical_json({"kind": self.kind, "schema_version": SCHEMA_VERSION})}
         if any(c.type == "images" for c in self.columns):
-            metadata["huggingface"] = json.dumps({"info": {"features": {c.name: _feature(c) for c in self.columns}}})
-        return pa.schema([pa.field(c.name, _arrow_type(c)) for c in self.columns], metadata=metadata)
+            metadata["huggingface"] = json.dumps(
+                {"info": {"features": {c.name: _make_feature(c) for c in self.columns}}}
+            )
+        return pa.schema([pa.field(c.name, _make_arrow_type(c)) for c in self.columns], metadata=metadata)
 
     @property
     def text_leaves(self) -> list[str]:
         """Parquet paths of the text columns."""
-        return self._leaves("string", "json", "strings")
+        return self._list_leaves("string", "json", "strings")
 
     @property
     def number_leaves(self) -> list[str]:
         """Parquet paths of the number columns."""
-        return self._leaves("int64", "float64", "int64s", "float64s")
+        return self._list_leaves("int64", "float64", "int64s", "float64s")
 
     @property
     def image_leaves(self) -> list[str]:
         """Parquet paths of the columns with encoded images."""
-        return self._leaves("binary")
+        return self._list_leaves("binary")
 
-    def _leaves(self, *kinds: str) -> list[str]:
+    def _list_leaves(self, *kinds: str) -> list[str]:
         leaves = []
         for c in self.columns:
             members: list[tuple[str, str]] = [(f".list.element.{f.name}", f.type) for f in c.fields] or [("", c.type)]
@@ -99,22 +111,22 @@ class RecordSchema(Generic[R]):
         return leaves
 
 
-def _arrow_type(column: Column) -> Any:
+def _make_arrow_type(column: Column) -> Any:
     if column.type == "structs":
-        return pa.list_(pa.struct([(f.name, _arrow_type(f)) for f in column.fields]))
+        return pa.list_(pa.struct([(f.name, _make_arrow_type(f)) for f in column.fields]))
     return _ARROW[column.type]
 
 
-def _feature(column: Column) -> Any:
+def _make_feature(column: Column) -> Any:
     if column.type == "images":
         return {"feature": {"_type": "Image"}, "_type": "List"}
     if column.type == "structs":
-        return {"feature": {f.name: _feature(f) for f in column.fields}, "_type": "List"}
+        return {"feature": {f.name: _make_feature(f) for f in column.fields}, "_type": "List"}
     value = {"dtype": _FEATURE_OF.get(column.type, column.type), "_type": "Value"}
     return {"feature": value, "_type": "List"} if column.type.endswith("s") else value
 
 
-def _fact_row(fact: Fact) -> Row:
+def _make_fact_row(fact: Fact) -> Row:
     row = {name: getattr(fact, name) for name in ("task", "task_version", "ask", "dataset", "scene_id", "split", "key")}
     return row | {
         "frame_ids": list(fact.frame_ids),
@@ -169,7 +181,7 @@ def _read_reject(row: Mapping[str, Any]) -> Rejected:
     return Rejected(**row)
 
 
-def item_row(item: Item) -> Row:
+def make_item_row(item: Item) -> Row:
     """The row of an item; every image is {"bytes": None, "path": its media name}.
 
     Raises:
@@ -226,9 +238,9 @@ def _reshape(values: Sequence[float], shape: Sequence[int]) -> FloatArray:
     return np.array(values, dtype=np.float64).reshape(tuple(shape))
 
 
-FACTS: RecordSchema[Fact] = RecordSchema("facts", FACT_COLUMNS, _fact_row, _read_fact)
+FACTS: RecordSchema[Fact] = RecordSchema("facts", FACT_COLUMNS, _make_fact_row, _read_fact)
 REJECTS: RecordSchema[Rejected] = RecordSchema("rejects", REJECT_COLUMNS, _reject_row, _read_reject)
-ITEMS: RecordSchema[Item] = RecordSchema("items", ITEM_COLUMNS, item_row, read_item)
+ITEMS: RecordSchema[Item] = RecordSchema("items", ITEM_COLUMNS, make_item_row, read_item)
 PUBLISHED: RecordSchema[Item] = RecordSchema(
-    "items", PUBLISHED_COLUMNS, lambda item: {**item_row(item), "image_files": []}, read_item
+    "items", PUBLISHED_COLUMNS, lambda item: {**make_item_row(item), "image_files": []}, read_item
 )

@@ -22,12 +22,19 @@ import pyarrow.parquet as pq
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.store.encoding import GroupWriter
-from vgbench_gen.store.files import clean_temporary, dataset_error, replace_file, replace_folder, sync, temporary_name
+from vgbench_gen.store.files import (
+    clean_temporary,
+    dataset_error,
+    make_temporary_name,
+    replace_file,
+    replace_folder,
+    sync_to_disk,
+)
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, RecordSchema, Row, item_row
+from vgbench_gen.store.schema import ITEMS, SCHEMA_VERSION, RecordSchema, Row, make_item_row
 
 __all__ = [
-    "check_schema", "clean_temporary", "damage_error", "iter_rows", "open_parquet", "read_columns", "read_metadata",
+    "check_schema", "clean_temporary", "damage_error", "iterate_rows", "open_parquet", "read_columns", "read_metadata",
     "read_shard", "write_embedded_rows", "write_item_rows", "write_items", "write_rows", "write_shard",
 ]  # fmt: skip
 
@@ -86,7 +93,7 @@ def write_items(
     Raises:
         DatasetError: an image is missing or damaged; `folder` stays as it was.
     """
-    return write_item_rows(folder, map(item_row, items), media, rows_per_shard, bytes_per_shard, metadata)
+    return write_item_rows(folder, map(make_item_row, items), media, rows_per_shard, bytes_per_shard, metadata)
 
 
 def write_item_rows(
@@ -97,9 +104,9 @@ def write_item_rows(
     bytes_per_shard: int = SHARD_BYTES,
     metadata: Mapping[str, Any] | None = None,
 ) -> list[Path]:
-    """`write_items` for rows of `item_row`; the bytes of their images are set here."""
+    """`write_items` for rows of `make_item_row`; the bytes of their images are set here."""
     embedded = (
-        {**row, "images": [{"bytes": images[name], "path": name} for name in _shown(row)]}
+        {**row, "images": [{"bytes": images[name], "path": name} for name in _list_images(row)]}
         for row, images in _embed_images(rows, media)
     )
     return write_embedded_rows(folder, embedded, ITEMS, "items", rows_per_shard, bytes_per_shard, metadata)
@@ -116,7 +123,7 @@ def write_embedded_rows(
 ) -> list[Path]:
     """As `write_item_rows`, for rows that hold their images, in files `<stem>-00000-of-0000N.parquet` of any table."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    filling = temporary_name(folder)
+    filling = make_temporary_name(folder)
     filling.mkdir()
     parts: list[Path] = []
     writer: GroupWriter | None = None
@@ -136,7 +143,7 @@ def write_embedded_rows(
         writer.close()
         names = [f"{stem}-{k:05d}-of-{len(parts):05d}.parquet" for k in range(len(parts))]
         for part, name in zip(parts, names, strict=True):
-            sync(part)
+            sync_to_disk(part)
             part.rename(filling / name)
     except BaseException as error:
         if writer is not None:
@@ -156,7 +163,7 @@ def _embed_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row
     # Reading, digests and pyarrow's writing all let go of the interpreter.
     with ThreadPoolExecutor(1) as reader:
         while batch := list(islice(rows, READ_AHEAD)):
-            names = dict.fromkeys(name for row in batch for name in _shown(row))
+            names = dict.fromkeys(name for row in batch for name in _list_images(row))
             ahead.append((batch, {name: reader.submit(media.get, name) for name in names}))
             if len(ahead) > 1:
                 yield from _read(*ahead.popleft())
@@ -166,10 +173,10 @@ def _embed_images(items: Iterable[Row], media: MediaStore) -> Iterator[tuple[Row
 
 def _read(batch: Sequence[Row], reading: Mapping[str, Future[bytes]]) -> Iterator[tuple[Row, dict[str, bytes]]]:
     for row in batch:
-        yield row, {name: reading[name].result() for name in _shown(row)}
+        yield row, {name: reading[name].result() for name in _list_images(row)}
 
 
-def _shown(row: Row) -> list[str]:
+def _list_images(row: Row) -> list[str]:
     return [image["path"] for image in row["images"]]
 
 
@@ -180,7 +187,7 @@ def read_shard(path: Path, table: RecordSchema[R]) -> list[R]:
         DatasetError: missing, not parquet, another kind of record, another schema version, damaged.
     """
     check_schema(path, open_parquet(path), table)
-    return [table.from_row(row) for row in iter_rows([path], [c.name for c in table.columns])]
+    return [table.from_row(row) for row in iterate_rows([path], [c.name for c in table.columns])]
 
 
 def read_metadata(path: Path) -> dict[str, Any]:
@@ -199,7 +206,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def iter_rows(
+def iterate_rows(
     paths: Iterable[Path],
     columns: Sequence[str] | None = None,
     batch: int = 64,
@@ -230,12 +237,12 @@ def iter_rows(
                     raise damage_error(path, error) from error
                 count = len(rows)
                 if only is not None:
-                    rows = rows.take(_indices([k for k in range(count) if places[start + k] in only]))
+                    rows = rows.take(_make_indices([k for k in range(count) if places[start + k] in only]))
                 start += count
                 yield from rows.to_pylist()
 
 
-def _indices(places: Sequence[int]) -> pa.Array:
+def _make_indices(places: Sequence[int]) -> pa.Array:
     """As `pa.array` makes them, which imports pandas: every worker would spend half a second on that."""
     return pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(np.array(places, dtype=np.int64))])
 
@@ -255,7 +262,7 @@ def _find_groups(metadata: Any, only: Container[int] | None) -> tuple[list[int],
 
 
 def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Some plain columns of a file, row by row; many times faster than `iter_rows`, and all in memory at once.
+    """Some plain columns of a file, row by row; many times faster than `iterate_rows`, and all in memory at once.
 
     Raises:
         DatasetError: the file is missing, not parquet or damaged.
@@ -289,18 +296,18 @@ def check_schema(path: Path, file: Any, table: RecordSchema[Any]) -> None:
     if (kind, version) != (table.kind, SCHEMA_VERSION):
         found = f"{kind}, schema version {version}"
         raise dataset_error(path, found, f"{table.kind}, schema version {SCHEMA_VERSION}", _REMEDY)
-    have = {field.name: _plain_type(field.type) for field in file.schema_arrow}
+    have = {field.name: _name_type(field.type) for field in file.schema_arrow}
     wrong = [
         f"{field.name} ({have.get(field.name, 'missing')})"
         for field in table.schema
-        if have.get(field.name) != _plain_type(field.type)
+        if have.get(field.name) != _name_type(field.type)
     ]
     if wrong:
         found = f"wrong columns {', '.join(wrong[:6])}{' …' if len(wrong) > 6 else ''}"
         raise dataset_error(path, found, f"the columns of {table.kind} (docs/data-dictionary.md)", _REMEDY)
 
 
-def _plain_type(arrow_type: Any) -> str:
+def _name_type(arrow_type: Any) -> str:
     # Other writers use 64-bit offsets and name list members "item"; neither changes the content.
     return str(arrow_type).replace("large_", "").replace("element:", "item:")
 

@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import poses
-from vgbench_gen.text.numbers import fixed, matrix, vector
-from vgbench_gen.text.render import word
+from vgbench_gen.text.numbers import format_fixed, format_matrix, format_vector
+from vgbench_gen.text.render import fill_word
 
 ROTATION_DECIMALS, TRANSLATION_DECIMALS = 3, 2
 ORTHONORMAL_MAX = 2e-3  # of the printed R (docs/validity.md#relative-pose)
@@ -21,22 +21,22 @@ HIDDEN_SHIFT_D = 100.0  # what a point behind a camera counts as having moved
 
 def round_as_printed(value: FloatArray) -> FloatArray:
     """(3, 4) [R|t] as a reader of `print_pose` gets it back; R is then a rotation to three decimals only."""
-    R = [[float(fixed(float(x), ROTATION_DECIMALS)) for x in row[:3]] for row in value]
-    t = [float(fixed(float(row[3]), TRANSLATION_DECIMALS)) for row in value]
+    R = [[float(format_fixed(float(x), ROTATION_DECIMALS)) for x in row[:3]] for row in value]
+    t = [float(format_fixed(float(row[3]), TRANSLATION_DECIMALS)) for row in value]
     return np.concatenate([np.array(R), np.array(t)[:, None]], axis=1)
 
 
 def make_slots(value: FloatArray) -> dict[str, str]:
     """`rotation`, one row per line, and `translation`, in metres."""
     return {
-        "rotation": matrix(value[:, :3], lambda x: fixed(x, ROTATION_DECIMALS)),
-        "translation": vector(value[:, 3], lambda x: fixed(x, TRANSLATION_DECIMALS)),
+        "rotation": format_matrix(value[:, :3], lambda x: format_fixed(x, ROTATION_DECIMALS)),
+        "translation": format_vector(value[:, 3], lambda x: format_fixed(x, TRANSLATION_DECIMALS)),
     }
 
 
 def print_pose(value: FloatArray) -> str:
     """The pose as an option text."""
-    return word("option.pose", **make_slots(value))
+    return fill_word("option.pose", **make_slots(value))
 
 
 def is_pose(value: FloatArray) -> bool:

@@ -27,7 +27,7 @@ from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 
 @tasks.register("homography_to_image")
@@ -42,7 +42,7 @@ class HomographyToImage(HomographyTask):
 
     def printed(self, value: FloatArray) -> str:
         """As it stands in the question, one row per line; the options are images."""
-        return numbers.matrix(value, numbers.significant)
+        return numbers.format_matrix(value, numbers.format_significant)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""
@@ -56,7 +56,7 @@ class HomographyToImage(HomographyTask):
         size = [camera["width"], camera["height"]]
         warps = ({"op": "warp", "H": list(option.show["H"]), "size": size} for option in options.options)
         shown = tuple(_mirror.make_picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
-        texts = tuple(word("option.image", n=str(place + 2)) for place in range(len(options.options)))
+        texts = tuple(fill_word("option.image", n=str(place + 2)) for place in range(len(options.options)))
         slots = {"matrix": self.printed(fact.truth_candidate.value)} | make_camera_slots(camera, intrinsics=False)
         return Presentation(shown, slots, texts)
 

@@ -33,7 +33,7 @@ from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 
 @tasks.register("homography_to_matrix")
@@ -52,7 +52,7 @@ class HomographyToMatrix(HomographyTask):
 
     def printed(self, value: FloatArray) -> str:
         """One row per line."""
-        return word("option.matrix", matrix=numbers.matrix(value, numbers.significant))
+        return fill_word("option.matrix", matrix=numbers.format_matrix(value, numbers.format_significant))
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """A grid of the source, and where the true matrix puts it."""

@@ -51,7 +51,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MIN, ScalarTask, read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
 SHARED_SHARE = 0.6  # of the facts of a scene, which can be asked in every form
@@ -267,8 +267,8 @@ class MetricDepth(ScalarTask):
     def slots(self, fact: Fact) -> dict[str, str]:
         """Region, colour word and camera."""
         return {
-            "color": word(f"color.{self._color(fact)}"),
-            "region": numbers.rect(read_evidence_rect(fact.truth_candidate.show)),
+            "color": fill_word(f"color.{self._color(fact)}"),
+            "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
         } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:

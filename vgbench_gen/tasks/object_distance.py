@@ -44,7 +44,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import FALSE_RATIO_MAX, FALSE_RATIO_MIN, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
 USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
@@ -280,8 +280,8 @@ class ObjectDistance(ScalarTask):
         """Both regions with their colours, and the camera."""
         named: dict[str, str] = {}
         for side, color in _choose_colors(fact).items():
-            named[f"color_{side}"] = word(f"color.{color}")
-            named[f"region_{side}"] = numbers.rect(fact.truth_candidate.show[f"rect_{side}"])
+            named[f"color_{side}"] = fill_word(f"color.{color}")
+            named[f"region_{side}"] = numbers.format_rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:

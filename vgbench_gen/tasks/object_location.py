@@ -44,7 +44,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
 DECIMALS = 2
@@ -208,12 +208,12 @@ class ObjectLocation(Task):
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """To the printed decimals."""
-        flat = [float(numbers.fixed(x, DECIMALS)) for x in np.asarray(value, dtype=np.float64).ravel().tolist()]
+        flat = [float(numbers.format_fixed(x, DECIMALS)) for x in np.asarray(value, dtype=np.float64).ravel().tolist()]
         return np.array(flat).reshape(value.shape)
 
     def printed(self, value: FloatArray) -> str:
         """The eight corners on one line."""
-        return word("option.box", box=numbers.corners_line(value, DECIMALS))
+        return fill_word("option.box", box=numbers.format_corners(value, DECIMALS))
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """(1 - IoU) / (1 - the largest IoU allowed), so >= 1 exactly where the printed boxes overlap little enough."""
@@ -364,7 +364,7 @@ class ObjectLocation(Task):
         if not all(self.valid(claim, fact) for claim in claims) or off[0] > most or off[1] < 1:
             return None
         true, false = (
-            Claim({"box": numbers.corners_line(claim.value, DECIMALS)}, claim.value, value)
+            Claim({"box": numbers.format_corners(claim.value, DECIMALS)}, claim.value, value)
             for claim, value in zip(claims, off, strict=True)
         )
         return ClaimPair(self._pictures(fact), self._slots(fact), true, false, TRUE_IOU_MIN)
@@ -387,8 +387,8 @@ class ObjectLocation(Task):
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         return {
-            "color": word(f"color.{self._color(fact)}"),
-            "region": numbers.rect(read_evidence_rect(fact.truth_candidate.show)),
+            "color": fill_word(f"color.{self._color(fact)}"),
+            "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
         } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
 
     def _color(self, fact: Fact) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.types import Camera
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 
 def make_camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
@@ -33,4 +33,6 @@ def read_camera_record(record: Mapping[str, Any]) -> Camera:
 
 def number_texts(texts: Sequence[str], kind: str) -> str:
     """ "region 1 [...], region 2 [...]": numbered regions or points in one line, by the words of `list.<kind>`."""
-    return word("list.separator").join(word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts))
+    return fill_word("list.separator").join(
+        fill_word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts)
+    )

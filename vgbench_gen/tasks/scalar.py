@@ -14,8 +14,8 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Presentation
-from vgbench_gen.text.numbers import fixed
-from vgbench_gen.text.render import word
+from vgbench_gen.text.numbers import format_fixed
+from vgbench_gen.text.render import fill_word
 
 SIGMAS_KEPT = 3.0  # of the truth's error that a true claim bears, so that it passes the noise test
 CLAIM_NOISE_MIN = 0.1  # of the tolerance; a claim that bears less noise than this is not made
@@ -62,11 +62,11 @@ class ScalarTask(Task):
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """To the printed decimals."""
-        return np.array([float(fixed(float(value[0]), self.decimals))])
+        return np.array([float(format_fixed(float(value[0]), self.decimals))])
 
     def printed(self, value: FloatArray) -> str:
         """Number with its unit; the unit's word follows the fact's kind where there are several."""
-        return word("option.metres", value=fixed(float(value[0]), self.decimals))
+        return fill_word("option.metres", value=format_fixed(float(value[0]), self.decimals))
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Smaller of log-ratio over the ratio margin and difference over the gap."""
@@ -148,12 +148,12 @@ class ScalarTask(Task):
 
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """A share of the value, in per cent."""
-        return (word("tolerance.percent", value=fixed(100 * tolerance, 0)),)
+        return (fill_word("tolerance.percent", value=format_fixed(100 * tolerance, 0)),)
 
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options; the answer carries its unit."""
-        value = fixed(float(fact.truth_candidate.value[0]), self.decimals)
-        answer = word(f"answer.{self.unit_key(fact)}", value=value)
+        value = format_fixed(float(fact.truth_candidate.value[0]), self.decimals)
+        answer = fill_word(f"answer.{self.unit_key(fact)}", value=value)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
@@ -173,7 +173,7 @@ class ScalarTask(Task):
             return None
         return ClaimPair(
             self.pictures(fact),
-            self.slots(fact) | {"tolerance": word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")},
+            self.slots(fact) | {"tolerance": fill_word("tolerance.percent", value=f"{100 * self.claim_tolerance:.0f}")},
             self._claim(true_value, fact),
             self._claim(false_value, fact),
             self.claim_tolerance,
@@ -198,7 +198,7 @@ class ScalarTask(Task):
     def _claim(self, value: FloatArray, fact: Fact) -> Claim:
         truth = fact.truth_candidate
         off = self.margin_ratio(truth, Candidate("", value), fact)
-        return Claim({"claim": fixed(float(value[0]), self.decimals)}, value, off)
+        return Claim({"claim": format_fixed(float(value[0]), self.decimals)}, value, off)
 
 
 def read_evidence_rect(show: Mapping[str, object]) -> list[int]:

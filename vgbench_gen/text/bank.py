@@ -23,16 +23,16 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.store.files import write_bytes
-from vgbench_gen.text.paraphrase.checks import Original, Text, lint_problems
+from vgbench_gen.text.paraphrase.checks import Original, Text, find_lint_problems
 from vgbench_gen.text.paraphrase.rules import find_language
 from vgbench_gen.text.render import (
     MAX_TEMPLATE_CHARS,
     Phrasing,
     PhrasingError,
-    phrasings,
-    question_types,
-    slot_names,
-    task_names,
+    find_slot_names,
+    list_question_types,
+    list_task_names,
+    load_phrasings,
 )
 
 MAX_PER_CELL = 8  # wordings of one task, type and language (docs/validity.md#conventions-in-every-question)
@@ -98,19 +98,21 @@ class Bank:
         parts = [part for e in self.entries for part in (e.template_id, e.status, e.model)]
         return hash_stably("bank", *parts, size=16)
 
-    def of(self, task: str, question_type: QuestionType, language: str) -> list[BankEntry]:
+    def list_entries(self, task: str, question_type: QuestionType, language: str) -> list[BankEntry]:
         """Entries of one cell."""
         return [e for e in self.entries if (e.task, e.type, e.language) == (task, question_type, language)]
 
 
-def template_digest(phrasing: Phrasing) -> str:
+def digest_template(phrasing: Phrasing) -> str:
     """Digest of a shipped phrasing's words and of what they must state."""
     return hash_stably("template", phrasing.question, phrasing.context, *phrasing.states)
 
 
 def load_shipped() -> dict[str, Phrasing]:
     """All shipped phrasings by id."""
-    return {p.id: p for task in task_names() for form in question_types(task) for p in phrasings(task, form)}
+    return {
+        p.id: p for task in list_task_names() for form in list_question_types(task) for p in load_phrasings(task, form)
+    }
 
 
 ITEM_MARK = ".item-"  # in the `template_id` of a row that was reworded by itself, before the language
@@ -153,7 +155,7 @@ def load_bank(path: Path, missing_ok: bool = False) -> Bank:
         if not re.fullmatch(rf"{re.escape(entry.template)}\.{entry.language}[0-9]+", entry.id):
             raise PhrasingError(where, "an id that does not fit", f"{entry.template}.{entry.language}<n>")
         original = known.get(entry.template)
-        if original is None or entry.digest != template_digest(original):
+        if original is None or entry.digest != digest_template(original):
             stale.append(entry)
             continue
         _check_entry(entry, original, where)
@@ -198,7 +200,7 @@ def add_wordings(bank: Bank, template: Phrasing, texts: Sequence[Text], model: s
                 language=language,
                 model=model,
                 status="proposed",
-                digest=template_digest(template),
+                digest=digest_template(template),
                 question=text.question,
                 context=text.context,
             )
@@ -245,12 +247,12 @@ def select_phrasings(bank: Bank, use: Status, language: str) -> tuple[Phrasing, 
 
 def _check_entry(entry: BankEntry, original: Phrasing, where: str) -> None:
     for part in ("question", "context"):
-        names = slot_names(getattr(entry, part), f"{where}, {part}")
-        wanted = slot_names(getattr(original, part), original.source)
+        names = find_slot_names(getattr(entry, part), f"{where}, {part}")
+        wanted = find_slot_names(getattr(original, part), original.source)
         if names != wanted:
             raise PhrasingError(f"{where}, {part}", f"placeholders {sorted(names)}", f"exactly {sorted(wanted)}")
     old = Original(Text(original.question, original.context), original.states, entry.language)
-    for problem in lint_problems(entry.text, old):
+    for problem in find_lint_problems(entry.text, old):
         raise PhrasingError(where, str(problem), "a text that the lint passes; edit or remove it")
 
 

@@ -124,15 +124,15 @@ def find_option_problems(options: Sequence[str]) -> list[str]:
         return problems
     tokens = [number_tokens(option) for option in options]
     by_place = list(zip(*tokens, strict=False))
-    same_decimals = all(len({_decimals(token) for token in place}) == 1 for place in by_place)
+    same_decimals = all(len({_count_decimals(token) for token in place}) == 1 for place in by_place)
     if not same_decimals and not all(_is_significant(token) for row in tokens for token in row):
         problems.append("options: numbers with different decimals")
     # A lone number is as long as its text allows; its unit is part of the text.
     alike = [tuple(options)] if len(by_place) == 1 else by_place if same_decimals else []
-    return problems + _length_problems(alike)
+    return problems + _find_length_problems(alike)
 
 
-def _length_problems(rows: Iterable[Sequence[str]]) -> list[str]:
+def _find_length_problems(rows: Iterable[Sequence[str]]) -> list[str]:
     """The first row of texts whose lengths differ too much."""
     for texts in rows:
         lengths = [len(text) for text in texts]
@@ -157,25 +157,25 @@ def _find_text_problems(text: str) -> list[str]:
     for token in number_tokens(text):
         if token.startswith("-") and not token.strip("-0."):
             problems.append(f"negative zero ({token})")
-        elif _decimals(token) > MAX_DECIMALS and len(_digits(token)) > SIGNIFICANT_DIGITS:
+        elif _count_decimals(token) > MAX_DECIMALS and len(_keep_digits(token)) > SIGNIFICANT_DIGITS:
             problems.append(f"float debris ({token})")
     return problems
 
 
-def _decimals(token: str) -> int:
+def _count_decimals(token: str) -> int:
     return len(token.partition(".")[2])
 
 
-def _digits(token: str) -> str:
+def _keep_digits(token: str) -> str:
     """Digits from the first one that is not zero."""
     return token.lstrip("+-").replace(".", "").lstrip("0")
 
 
 def _is_significant(token: str) -> bool:
     """Whether the number is printed with exactly `SIGNIFICANT_DIGITS` significant digits."""
-    digits = _digits(token)
+    digits = _keep_digits(token)
     if not digits:
-        return _decimals(token) == SIGNIFICANT_DIGITS - 1
+        return _count_decimals(token) == SIGNIFICANT_DIGITS - 1
     if "." not in token:  # 12350: digits beyond the fourth only hold the place
         return len(digits) >= SIGNIFICANT_DIGITS and not digits[SIGNIFICANT_DIGITS:].strip("0")
     return len(digits) == SIGNIFICANT_DIGITS

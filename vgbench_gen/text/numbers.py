@@ -25,7 +25,7 @@ _LARGEST = 1e15  # beyond it float64 no longer holds every integer, and nothing 
 _NEGLIGIBLE = 1e-10  # rounding noise of a composed matrix; worth 1e-7 px as a perspective entry at 1000 px
 
 
-def fixed(x: float, decimals: int) -> str:
+def format_fixed(x: float, decimals: int) -> str:
     """`x` with a fixed number of decimals, e.g. fixed(-0.001, 2) == "0.00".
 
     Raises:
@@ -33,12 +33,12 @@ def fixed(x: float, decimals: int) -> str:
     """
     if not 0 <= decimals <= 12:
         raise ValueError(f"decimals must be 0 to 12, got {decimals}")
-    text = f"{_finite(x):.{decimals}f}"
+    text = f"{_check_finite(x):.{decimals}f}"
     # Looked at here: a set of poses or boxes prints a hundred numbers, and a call takes as long as printing one.
-    return _without_negative_zero(text) if text[0] == "-" else text
+    return _drop_negative_zero(text) if text[0] == "-" else text
 
 
-def significant(x: float, digits: int = 4) -> str:
+def format_significant(x: float, digits: int = 4) -> str:
     """`x` with a fixed number of significant digits, trailing zeros kept and no exponent.
 
     significant(1.0) == "1.000", significant(-0.00041236) == "-0.0004124", significant(123456) == "123500".
@@ -48,43 +48,43 @@ def significant(x: float, digits: int = 4) -> str:
     Raises:
         ValueError: x is not finite or beyond 1e15, or digits is not 1 to 12.
     """
-    value = _finite(x)
+    value = _check_finite(x)
     if not 1 <= digits <= 12:
         raise ValueError(f"digits must be 1 to 12, got {digits}")
     if abs(value) < _NEGLIGIBLE:
-        return fixed(0.0, digits - 1)
+        return format_fixed(0.0, digits - 1)
     return format(Decimal(f"{value:.{digits - 1}e}"), "f")
 
 
-def matrix(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
+def format_matrix(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
     """Two-dimensional array, one bracketed row per line: "[[a, b],\\n [c, d]]"."""
-    return "[" + ",\n ".join(_rows(values, formatter)) + "]"
+    return "[" + ",\n ".join(_format_rows(values, formatter)) + "]"
 
 
-def matrix_line(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
+def format_matrix_line(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
     """Two-dimensional array on one line: "[[a, b], [c, d]]"."""
-    return "[" + ", ".join(_rows(values, formatter)) + "]"
+    return "[" + ", ".join(_format_rows(values, formatter)) + "]"
 
 
-def vector(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
+def format_vector(values: npt.ArrayLike, formatter: Callable[[float], str]) -> str:
     """One-dimensional array: "[a, b, c]"."""
-    return f"[{', '.join(formatter(float(x)) for x in _shaped(values, 1))}]"
+    return f"[{', '.join(formatter(float(x)) for x in _check_shape(values, 1))}]"
 
 
-def rect(rect_xyxy: npt.ArrayLike) -> str:
+def format_rect(rect_xyxy: npt.ArrayLike) -> str:
     """Rectangle (4,) in integer pixels: "[x1, y1, x2, y2]". Raises ValueError where a coordinate is not an integer."""
-    return f"[{', '.join(_integers(rect_xyxy, 4))}]"
+    return f"[{', '.join(_format_integers(rect_xyxy, 4))}]"
 
 
-def point(uv: npt.ArrayLike) -> str:
+def format_point(uv: npt.ArrayLike) -> str:
     """Point (2,) in integer pixels: "(u, v)". Raises ValueError where a coordinate is not an integer."""
-    return f"({', '.join(_integers(uv, 2))})"
+    return f"({', '.join(_format_integers(uv, 2))})"
 
 
-def corners_line(corners_m: npt.ArrayLike, decimals: int = 2) -> str:
+def format_corners(corners_m: npt.ArrayLike, decimals: int = 2) -> str:
     """Points (N, 3), metres, on one line in the order given: "(x, y, z), (x, y, z), …"."""
-    array = _shaped(corners_m, 2)
-    return ", ".join(f"({', '.join(fixed(float(x), decimals) for x in row)})" for row in array)
+    array = _check_shape(corners_m, 2)
+    return ", ".join(f"({', '.join(format_fixed(float(x), decimals) for x in row)})" for row in array)
 
 
 def parse_numbers(text: str) -> FloatArray:
@@ -108,36 +108,36 @@ def number_tokens(text: str) -> list[str]:
     return _NUMBER.findall(text)
 
 
-def _rows(values: npt.ArrayLike, formatter: Callable[[float], str]) -> list[str]:
-    return [f"[{', '.join(formatter(float(x)) for x in row)}]" for row in _shaped(values, 2)]
+def _format_rows(values: npt.ArrayLike, formatter: Callable[[float], str]) -> list[str]:
+    return [f"[{', '.join(formatter(float(x)) for x in row)}]" for row in _check_shape(values, 2)]
 
 
-def _shaped(values: npt.ArrayLike, ndim: int) -> FloatArray:
+def _check_shape(values: npt.ArrayLike, ndim: int) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != ndim or array.size == 0:
         raise ValueError(f"expected a non-empty array with {ndim} axes, got shape {array.shape}")
     return array
 
 
-def _integers(values: npt.ArrayLike, count: int) -> list[str]:
-    array = _shaped(values, 1)
+def _format_integers(values: npt.ArrayLike, count: int) -> list[str]:
+    array = _check_shape(values, 1)
     if array.shape != (count,) or not np.array_equal(array, np.round(array)):
         raise ValueError(f"expected {count} integer pixel coordinates, got {array.tolist()}")
-    return [fixed(float(x), 0) for x in array]
+    return [format_fixed(float(x), 0) for x in array]
 
 
-def _finite(x: float) -> float:
+def _check_finite(x: float) -> float:
     value = float(x)
     if not abs(value) < _LARGEST:  # NaN fails this too
         raise ValueError(f"cannot print {value}: numbers must be finite and below {_LARGEST:g}")
     return value
 
 
-def _without_negative_zero(text: str) -> str:
+def _drop_negative_zero(text: str) -> str:
     return text[1:] if text.startswith("-") and not text.strip("-0.") else text
 
 
-def spelled(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A number or an array of any shape for a person to look at, one matrix row per line; anything else as it is."""
     try:
         array = np.asarray(value, dtype=np.float64)

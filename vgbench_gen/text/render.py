@@ -80,7 +80,7 @@ class _TaskFile(_Strict):
     multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
     open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
 
-    def cells(self) -> dict[QuestionType, _Cell]:
+    def list_cells(self) -> dict[QuestionType, _Cell]:
         named: dict[QuestionType, _Cell | None] = {
             "judgment": self.judgment,
             "multi-choice": self.multi_choice,
@@ -121,7 +121,7 @@ class Phrasing:
 
 
 @cache
-def templates_root() -> Path:
+def find_templates_root() -> Path:
     """Folder of the templates: inside the installed package, else beside it in a source checkout.
 
     Raises:
@@ -137,27 +137,27 @@ def templates_root() -> Path:
 
 
 @cache
-def phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ...]:
+def load_phrasings(task: str, question_type: QuestionType) -> tuple[Phrasing, ...]:
     """Reviewed phrasings of one task and question type, in file order; read once per process.
 
     Raises:
         PhrasingError: the file is missing or breaks the rules, or the task is not asked in this way.
     """
-    path = _task_path(task)
+    path = _find_task_path(task)
     bank = load_task_file(path)
     if question_type not in bank:
         raise PhrasingError(path, f"no section [{question_type}]", f"one of {sorted(bank)}")
     return bank[question_type]
 
 
-def question_types(task: str) -> tuple[QuestionType, ...]:
+def list_question_types(task: str) -> tuple[QuestionType, ...]:
     """Question types that a task has phrasings for, in the order judgment, multi-choice, open-ended."""
-    return tuple(load_task_file(_task_path(task)))
+    return tuple(load_task_file(_find_task_path(task)))
 
 
-def task_names() -> tuple[str, ...]:
+def list_task_names() -> tuple[str, ...]:
     """Names of all tasks that have a template file, sorted."""
-    shipped = (path.stem for path in (templates_root() / "tasks").glob("*.toml"))
+    shipped = (path.stem for path in (find_templates_root() / "tasks").glob("*.toml"))
     return tuple(sorted({*shipped, *_BROUGHT}))
 
 
@@ -167,7 +167,7 @@ def bring_task_file(path: Path) -> None:
     Raises:
         PhrasingError: the task has another file already.
     """
-    shipped = templates_root() / "tasks" / path.name
+    shipped = find_templates_root() / "tasks" / path.name
     other = shipped if shipped.is_file() else _BROUGHT.get(path.stem, path)
     if other != path:
         raise PhrasingError(path, f"a second file for the task {path.stem!r}", f"{other} alone")
@@ -186,7 +186,7 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
         raise PhrasingError(path, f"task = {parsed.task!r}", f"{path.stem!r}, the name of the file")
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     seen: set[str] = set()
-    for question_type, cell in parsed.cells().items():
+    for question_type, cell in parsed.list_cells().items():
         for entry in cell.phrasings:
             where = f"{path}, {entry.id}"
             if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
@@ -194,7 +194,7 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
             seen.add(entry.id)
             for part in ("question", "context"):
                 allowed, required = set(getattr(cell.slots, part)), set(getattr(cell.required, part))
-                _check_slots(f"{where}, {part}", slot_names(getattr(entry, part), where), allowed, required)
+                _check_slots(f"{where}, {part}", find_slot_names(getattr(entry, part), where), allowed, required)
         names = frozenset(cell.slots.question + cell.slots.context)
         bank[question_type] = tuple(
             Phrasing(e.id, parsed.task, question_type, e.question, e.context, names, cell.states, str(path))
@@ -203,13 +203,13 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     return bank
 
 
-def slot_names(template: str, where: object) -> frozenset[str]:
+def find_slot_names(template: str, where: object) -> frozenset[str]:
     """Names of the slots in a template.
 
     Raises:
         PhrasingError: a brace stands anywhere but in a plain slot `{{ name }}`, or the template is too long.
     """
-    names, found, expected = _slots_of(template)
+    names, found, expected = _find_slots(template)
     if found:
         raise PhrasingError(where, found, expected)
     return names
@@ -230,26 +230,28 @@ def render(phrasing: Phrasing, slots: Mapping[str, str]) -> tuple[str, str]:
     return _fill(phrasing.question, slots, where), _fill(phrasing.context, slots, where)
 
 
-def word(key: str, **slots: str) -> str:
+def fill_word(key: str, **slots: str) -> str:
     """Phrase `<table>.<key>` of `words.toml`, with exactly its slots filled.
 
     Raises:
         PhrasingError: no such phrase, or a slot is unknown, missing, not a string or too long.
     """
-    return phrase(_words_path(), key, slots)
+    return fill_phrase(_find_words_path(), key, slots)
 
 
-def phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
-    """Phrase `<table>.<key>` of a words file, with exactly its slots filled. Raises PhrasingError as `word` does."""
+def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
+    """Phrase `<table>.<key>` of a words file, with exactly its slots filled. Raises as `fill_word` does."""
     words = load_words(path)
     where = f"{path}, {key}"
     if key not in words:
         table = key.partition(".")[0]
         near = sorted(k for k in words if k.startswith(f"{table}.")) or sorted({k.partition(".")[0] for k in words})
         raise PhrasingError(where, "no such phrase", f"one of {near}")
-    unknown = set(slots) - slot_names(words[key], where)
+    unknown = set(slots) - find_slot_names(words[key], where)
     if unknown:
-        raise PhrasingError(where, f"unknown slots {sorted(unknown)}", f"only {sorted(slot_names(words[key], where))}")
+        raise PhrasingError(
+            where, f"unknown slots {sorted(unknown)}", f"only {sorted(find_slot_names(words[key], where))}"
+        )
     return _fill(words[key], slots, where)
 
 
@@ -259,20 +261,20 @@ def load_words(path: Path) -> Mapping[str, str]:
     tables = _validate(_WordsFile, {"tables": _read_toml(path)}, path).tables
     words = {f"{table}.{key}": text for table, entries in tables.items() for key, text in entries.items()}
     for key, text in words.items():
-        slot_names(text, f"{path}, {key}")
+        find_slot_names(text, f"{path}, {key}")
     return words
 
 
 @cache
-def _words_path() -> Path:
-    return templates_root() / "words.toml"
+def _find_words_path() -> Path:
+    return find_templates_root() / "words.toml"
 
 
-def _task_path(task: str) -> Path:
-    known = task_names()
+def _find_task_path(task: str) -> Path:
+    known = list_task_names()
     if task not in known:  # also keeps a name such as "../x" from becoming a path
-        raise PhrasingError(templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
-    return _BROUGHT.get(task, templates_root() / "tasks" / f"{task}.toml")
+        raise PhrasingError(find_templates_root() / "tasks", f"no file for the task {task!r}", f"one of {list(known)}")
+    return _BROUGHT.get(task, find_templates_root() / "tasks" / f"{task}.toml")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -312,7 +314,7 @@ def _check_slots(where: str, used: frozenset[str], allowed: set[str], required: 
 
 def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
     values: dict[str, str] = {}
-    for name in slot_names(template, where):
+    for name in find_slot_names(template, where):
         if name not in slots:
             raise PhrasingError(where, f"no value for the slot {name!r}", f"a text for {name!r}")
         value = slots[name]
@@ -327,7 +329,7 @@ def _fill(template: str, slots: Mapping[str, str], where: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _slots_of(template: str) -> tuple[frozenset[str], str, str]:
+def _find_slots(template: str) -> tuple[frozenset[str], str, str]:
     """(names of the slots, what is wrong or "", what was expected); every text filled asks for its template's."""
     if len(template) > MAX_TEMPLATE_CHARS:
         return frozenset(), f"{len(template)} characters", f"at most {MAX_TEMPLATE_CHARS}"

@@ -25,10 +25,10 @@ from vgbench_gen.evaluation.benchmarks.mmsi.questions import TYPES
 from vgbench_gen.evaluation.replies import read_header
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.visual_cot_models import expand_models, read_aliases
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 ROOT = Path(__file__).resolve().parents[3]
-FOLDER = templates_root() / "lmms_eval" / "mmsi"
+FOLDER = find_templates_root() / "lmms_eval" / "mmsi"
 FIVE = ("attribute_appr", "attribute_meas", "motion_obj", "motion_cam", "msr")
 
 # --- names of models
@@ -147,9 +147,9 @@ def test_task_files_say_what_we_say(task: str, stages: str) -> None:
     assert functions[0] == task
     assert found["metric_list"][0]["metric"] == TYPES[task]
     given = found["lmms_eval_specific_kwargs"]["default"]
-    prompts = tomllib.loads((templates_root() / "prompts/mmsi_seed.toml").read_text("utf-8"))["prompts"]
+    prompts = tomllib.loads((find_templates_root() / "prompts/mmsi_seed.toml").read_text("utf-8"))["prompts"]
     assert f"{given['pre_prompt']}{{{{ question }}}}{given['post_prompt']}" == prompts[f"{task}{stages}"]
-    drawings = tomllib.loads((templates_root() / "visual_cot/mmsi.toml").read_text("utf-8"))["sets"]["seed"]
+    drawings = tomllib.loads((find_templates_root() / "visual_cot/mmsi.toml").read_text("utf-8"))["sets"]["seed"]
     assert given.get("generation_prompt") == (drawings[task] if stages else None)
     assert found["output_type"] == ("generate_visual_cot" if stages else "generate_until")
     assert (found["generation_kwargs"]["max_new_tokens"], found["generation_kwargs"]["temperature"]) == (2048, 0)

@@ -18,7 +18,7 @@ from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import phrasings, render, word
+from vgbench_gen.text.render import fill_word, load_phrasings, render
 
 FRAMES = (2, 4, 5, 7, 8)
 _TURNS = {
@@ -50,12 +50,12 @@ def motion(seed: int, i: int, j: int) -> FloatArray:
 def asked(
     seed: int, task: str, form: QuestionType, slots: dict[str, str], options: Sequence[str], truth: int, n: int = 0
 ) -> Question:
-    bank = phrasings(task, form)
+    bank = load_phrasings(task, form)
     phrasing = bank[n % len(bank)]
     question, context = render(phrasing, {k: v for k, v in slots.items() if k in phrasing.slots})
     name = f"{task}/{form}/{seed}/{n}"
     scene = f"room/{seed}"
-    texts = tuple(options) or (word("answer.yes"), word("answer.no"))
+    texts = tuple(options) or (fill_word("answer.yes"), fill_word("answer.no"))
     return Question(name, name, scene, "room", task, "", form, question, context, texts, truth)
 
 
@@ -66,7 +66,7 @@ def pose_choices(seed: int) -> list[Asked]:
         a, b = pairs[(n + 1) % len(pairs)]
         stated = [motion(seed, j, i), motion(seed, a, b), motion(seed, b, a)]
         stated.insert(n % 4, motion(seed, i, j))
-        texts = [word("option.pose", **_poses.make_slots(value)) for value in stated]
+        texts = [fill_word("option.pose", **_poses.make_slots(value)) for value in stated]
         question = asked(seed, "relative_pose", "multi-choice", _two_cameras(seed, i, j), texts, n % 4, n)
         found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (i, j)]))
     return found
@@ -90,7 +90,7 @@ def views(seed: int) -> list[Asked]:
         slots = _poses.make_slots(motion(seed, source, target)) | make_camera_slots(
             make_camera_record(shot(seed, source)[2])
         )
-        options = [word("option.image", n=str(k + 2)) for k in range(4)]
+        options = [fill_word("option.image", n=str(k + 2)) for k in range(4)]
         question = asked(seed, "view_after_motion", "multi-choice", slots, options, others.index(target), n)
         found.append((question, [encode_jpeg(shot(seed, k)[0]) for k in (source, *others)]))
     return found
@@ -105,9 +105,9 @@ def warps(seed: int, count: int = 4) -> tuple[list[Asked], list[Asked]]:
         height, width = image.shape[:2]
         Hs = [_random_warp(rng, width, height) for _ in range(4)]
         warped = [_warped(image, H) for H in Hs]
-        texts = [numbers.matrix(H, numbers.significant) for H in Hs]
+        texts = [numbers.format_matrix(H, numbers.format_significant) for H in Hs]
         truth, size = n % 4, {"width": str(width), "height": str(height)}
-        images = [word("option.image", n=str(k + 2)) for k in range(4)]
+        images = [fill_word("option.image", n=str(k + 2)) for k in range(4)]
         slots = size | {"matrix": texts[truth]}
         question = asked(seed, "homography_to_image", "multi-choice", slots, images, truth, n)
         to_image.append((question, [encode_jpeg(x) for x in (image, *warped)]))
@@ -127,12 +127,12 @@ def tracks(seed: int, form: QuestionType, count: int = 6) -> list[Asked]:
         order = rng.permutation(len(targets))  # number k + 1 marks target order[k]
         number = {int(t): k + 1 for k, t in enumerate(order)}
         places = [(number[t], targets[t]) for t in order.tolist()]
-        listed = [word("list.point", n=str(k), point=numbers.point(uv)) for k, uv in places]
-        slots = {"color": "yellow", "point": numbers.point(query), "points": ", ".join(listed)}
+        listed = [fill_word("list.point", n=str(k), point=numbers.format_point(uv)) for k, uv in places]
+        slots = {"color": "yellow", "point": numbers.format_point(query), "points": ", ".join(listed)}
         slots |= _two_cameras(seed, i, j)
         marks = [{"op": "point", "uv": _pixel(uv), "color": "orange", "label": str(k)} for k, uv in places]
         mark = {"op": "point", "uv": _pixel(query), "color": "yellow", "label": ""}
-        options = [word("option.point", n=str(number[t])) for t in range(len(targets))]
+        options = [fill_word("option.point", n=str(number[t])) for t in range(len(targets))]
         claim = number[truth if n % 4 < 2 else 1 - truth] if form == "judgment" else 0
         right = truth if form == "multi-choice" else int(claim != number[truth])
         texts = options if form == "multi-choice" else ()
@@ -170,7 +170,7 @@ def _random_warp(rng: np.random.Generator, width: int, height: int) -> FloatArra
     shift = middle - linear @ middle + rng.uniform(-0.12, 0.12, 2) * width
     H = np.eye(3)
     H[:2, :2], H[:2, 2], H[2, :2] = linear, shift, rng.uniform(-2e-4, 2e-4, 2)
-    return np.array([[float(numbers.significant(x)) for x in row] for row in H])
+    return np.array([[float(numbers.format_significant(x)) for x in row] for row in H])
 
 
 def _seen_twice(seed: int, i: int, j: int, rng: np.random.Generator, count: int) -> tuple[FloatArray, list[FloatArray]]:

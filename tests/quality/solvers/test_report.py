@@ -127,12 +127,12 @@ def warp_items(media: MediaStore, count: int) -> list[Item]:
         for k in range(4):
             c, s = np.cos(0.12 * (k - 1.5) + 0.01 * n), np.sin(0.12 * (k - 1.5) + 0.01 * n)
             matrix = np.array([[c, -s, 160 - 160 * c + 120 * s], [s, c, 120 - 160 * s - 120 * c], [0, 0, 1.0]])
-            Hs.append(np.array([[float(numbers.significant(x)) for x in line] for line in matrix]))
+            Hs.append(np.array([[float(numbers.format_significant(x)) for x in line] for line in matrix]))
         truth = (3 * n) % 4
         op = {"op": "warp", "H": Hs[truth].ravel().tolist(), "size": [320, 240]}
         warped = apply(Picture("0" * 32 + ".png", (op,)), image)
         names = [media.put(encode_jpeg(x), "jpg") for x in (image, warped)]
-        options = tuple(numbers.matrix(H, numbers.significant) for H in Hs)
+        options = tuple(numbers.format_matrix(H, numbers.format_significant) for H in Hs)
         made.append(row(n, "homography_to_matrix", names, options, truth, f"scene{n % 2}"))
     return made
 

@@ -11,7 +11,7 @@ from vgbench_gen.core.types import QuestionType
 from vgbench_gen.quality.questions import read_question
 from vgbench_gen.quality.solvers.jobs import look
 from vgbench_gen.tasks.solving import Image, Unread, seen
-from vgbench_gen.text.render import phrasings, render, word
+from vgbench_gen.text.render import fill_word, load_phrasings, render
 
 MATRIX = "[[0.971, -0.095, 0.221],\n [0.095, 0.995, 0.012],\n [-0.221, 0.009, 0.975]]"
 FILLED = {
@@ -35,7 +35,7 @@ WORDINGS: list[tuple[str, QuestionType]] = [
 
 
 def texts(task: str, form: QuestionType) -> list[tuple[str, str]]:
-    return [render(p, {name: FILLED[name] for name in p.slots}) for p in phrasings(task, form)]
+    return [render(p, {name: FILLED[name] for name in p.slots}) for p in load_phrasings(task, form)]
 
 
 @pytest.mark.parametrize(("task", "form"), WORDINGS)
@@ -106,6 +106,6 @@ def test_options_must_name_what_is_shown() -> None:
     assert seen.list_candidate_images(replace(bare, options=("image 2",))) == [images[1]]
     with pytest.raises(Unread):
         seen.list_candidate_images(replace(bare, options=("image 1",)))
-    listed = replace(bare, context=f"{word('list.point', n='1', point='(3, 4)')}", options=("point 2",))
+    listed = replace(bare, context=f"{fill_word('list.point', n='1', point='(3, 4)')}", options=("point 2",))
     with pytest.raises(Unread):
         seen.list_marked_points(listed)

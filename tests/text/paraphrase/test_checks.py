@@ -15,10 +15,12 @@ from tests.text.paraphrase.good_rewordings import GOOD, rewordings
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.text.bank import load_shipped
 from vgbench_gen.text.paraphrase.checks import REASONS, Original, Text, check, tidy_text
-from vgbench_gen.text.render import phrasings, question_types, task_names
+from vgbench_gen.text.render import list_question_types, list_task_names, load_phrasings
 
 TEMPLATES = load_shipped()
-CELLS: list[tuple[str, QuestionType]] = [(task, form) for task in task_names() for form in question_types(task)]
+CELLS: list[tuple[str, QuestionType]] = [
+    (task, form) for task in list_task_names() for form in list_question_types(task)
+]
 PAIRS = [(name, k) for name, texts in GOOD.items() for k in range(len(texts))]
 
 
@@ -34,14 +36,14 @@ def reasons(text: Text, name: str, language: str = "en") -> set[str]:
 @pytest.mark.parametrize(("name", "k"), PAIRS)
 def test_careful_rewordings_pass(name: str, k: int) -> None:
     template = TEMPLATES[name]
-    beside = [Text(p.question, p.context) for p in phrasings(template.task, template.question_type)]
+    beside = [Text(p.question, p.context) for p in load_phrasings(template.task, template.question_type)]
     beside += [text for text in GOOD[name] if text != GOOD[name][k]]
     assert check(GOOD[name][k], original(name), beside) == []
 
 
 @pytest.mark.parametrize(("task", "form"), CELLS)
 def test_every_phrasing_keeps_what_it_says_itself(task: str, form: QuestionType) -> None:
-    for template in phrasings(task, form):
+    for template in load_phrasings(task, form):
         found = check(Text(template.question, template.context), original(template.id))
         assert {problem.reason for problem in found} == {"near_copy"}, template.id
         assert {problem.part for problem in found} == {"question", "context"}

@@ -22,8 +22,8 @@ from vgbench_gen.text.bank import MAX_PER_CELL, Bank, add_wordings, load_bank, l
 from vgbench_gen.text.paraphrase.checks import Text
 from vgbench_gen.text.paraphrase.prompts import read_rewordings, read_verdict
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts
-from vgbench_gen.text.paraphrase.templates import cells, make_requests, paraphrase
-from vgbench_gen.text.render import phrasings
+from vgbench_gen.text.paraphrase.templates import choose_cells, make_requests, paraphrase
+from vgbench_gen.text.render import load_phrasings
 
 DEPTH = ["metric_depth"], ["open-ended"]
 ONE_CELL = ["--task", "metric_depth", "--type", "open-ended"]
@@ -37,7 +37,7 @@ def asker(played: Played, judge: Played | None = None) -> Asker:
 
 def test_good_rewordings_reach_the_bank_as_proposals(tmp_path: Path) -> None:
     played = Played()
-    chosen = [cell for cell in cells() if any(name.startswith(".".join(cell) + ".") for name in GOOD)]
+    chosen = [cell for cell in choose_cells() if any(name.startswith(".".join(cell) + ".") for name in GOOD)]
     bank, report = paraphrase(asker(played), Bank(tmp_path / "bank.toml"), chosen)
     assert report.stopped == ""
     assert {e.template for e in bank.entries} == set(GOOD)
@@ -61,12 +61,14 @@ def test_good_rewordings_reach_the_bank_as_proposals(tmp_path: Path) -> None:
 
 
 def test_the_prompt_holds_the_rule_of_placeholders(tmp_path: Path) -> None:
-    prompt = next(make_requests(cells(["metric_depth"], ["judgment"]), 3, Bank(tmp_path / "b.toml"), "de", False))
+    prompt = next(
+        make_requests(choose_cells(["metric_depth"], ["judgment"]), 3, Bank(tmp_path / "b.toml"), "de", False)
+    )
     part = prompt.messages[0].parts[0]
     told = getattr(part, "text", "")
     assert "Write 3 different rewordings of both in German" in told
     assert 'Placeholders of the question: ["{{ region }}", "{{ color }}", "{{ tolerance }}", "{{ claim }}"]' in told
-    template = phrasings("metric_depth", "judgment")[0]
+    template = load_phrasings("metric_depth", "judgment")[0]
     assert between_fences(told) == {"question": template.question, "context": template.context}
     assert prompt.settings.max_tokens is not None
     assert prompt.settings.max_tokens > 3 * (len(template.question) + len(template.context)) / 4
@@ -79,7 +81,7 @@ def _saying(said: str, prompt: str) -> str:
 def test_a_judge_has_the_last_word(tmp_path: Path) -> None:
     for said in ('{"same": false, "reason": "The axes differ."}', "yes"):
         judge = Played(partial(_saying, said))
-        bank, report = paraphrase(asker(Played(), judge), Bank(tmp_path / "bank.toml"), cells(*DEPTH))
+        bank, report = paraphrase(asker(Played(), judge), Bank(tmp_path / "bank.toml"), choose_cells(*DEPTH))
         assert bank.entries == ()
         assert report.total.refused["judge"] == report.total.judged > 0
     assert not (tmp_path / "bank.toml").exists()
@@ -90,7 +92,7 @@ def test_a_judge_has_the_last_word(tmp_path: Path) -> None:
 )
 def test_nonsense_costs_a_fallback_and_nothing_else(tmp_path: Path, reply_text: str) -> None:
     played = Played(lambda prompt: reply_text)
-    bank, report = paraphrase(asker(played), Bank(tmp_path / "bank.toml"), cells(["homography_to_matrix"]))
+    bank, report = paraphrase(asker(played), Bank(tmp_path / "bank.toml"), choose_cells(["homography_to_matrix"]))
     assert (bank.entries, report.stopped) == ((), "")
     assert report.total.refused.total() >= report.total.rounds == 6 * 4
     assert report.total.judged == 0
@@ -131,9 +133,9 @@ def test_places_of_a_cell_are_shared_and_never_more_than_eight(tmp_path: Path) -
 
     path = tmp_path / "bank.toml"
     played = Played(inventive)
-    chosen = cells(["point_tracking"], ["multi-choice"])
+    chosen = choose_cells(["point_tracking"], ["multi-choice"])
     bank, report = paraphrase(asker(played), Bank(path), chosen)
-    counts = [sum(e.template == t.id for e in bank.entries) for t in phrasings("point_tracking", "multi-choice")]
+    counts = [sum(e.template == t.id for e in bank.entries) for t in load_phrasings("point_tracking", "multi-choice")]
     assert sum(counts) <= MAX_PER_CELL
     assert report.total.accepted == sum(counts)
     if sum(counts) == MAX_PER_CELL:
@@ -147,19 +149,19 @@ def test_wordings_differ_from_those_of_the_bank(tmp_path: Path) -> None:
     text = GOOD[name][0]
     nearly = Text(text.question, text.context.replace("All of the following", "All these following"))
     bank = add_wordings(Bank(tmp_path / "bank.toml"), load_shipped()[name], [nearly], "a person", "en")
-    again, report = paraphrase(asker(Played()), bank, cells(["relative_pose"], ["judgment"]))
+    again, report = paraphrase(asker(Played()), bank, choose_cells(["relative_pose"], ["judgment"]))
     assert again == bank
     assert report.total.accepted == 0
     # The same one again is no news, and costs no more than it did.
     bank = add_wordings(Bank(tmp_path / "bank.toml"), load_shipped()[name], [text], "played", "en")
-    again, report = paraphrase(asker(Played()), bank, cells(["relative_pose"], ["judgment"]))
+    again, report = paraphrase(asker(Played()), bank, choose_cells(["relative_pose"], ["judgment"]))
     assert again == bank
     assert report.total.accepted == 1
 
 
 def test_a_spent_budget_stops_and_keeps_what_there_is(tmp_path: Path) -> None:
     played = Played(options=BackendOptions(budget_tokens=12_000, concurrency=1))
-    bank, report = paraphrase(asker(played), Bank(tmp_path / "bank.toml"), cells(["metric_depth"]))
+    bank, report = paraphrase(asker(played), Bank(tmp_path / "bank.toml"), choose_cells(["metric_depth"]))
     assert "12000 tokens" in report.stopped
     assert report.total.failed["budget"] >= 1
     assert len(played.prompts) < 6 * 3 * 4
@@ -189,7 +191,9 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
         # At most the two requests that were under way.
         assert counts["requests"] - asked <= 2
     played = Played(answer)
-    bank, report = paraphrase(asker(played), Bank(tmp_path / "whole.toml"), cells(["relative_pose"], ["judgment"]))
+    bank, report = paraphrase(
+        asker(played), Bank(tmp_path / "whole.toml"), choose_cells(["relative_pose"], ["judgment"])
+    )
     assert len(bank.entries) == 1
     assert (tmp_path / "cut.toml").read_text() == (tmp_path / "whole.toml").read_text()
     assert asked == report.total.rounds + report.total.judged
@@ -229,7 +233,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
 
 
 def depth_templates() -> list[Text]:
-    return [Text(p.question, p.context) for p in phrasings("metric_depth", "open-ended")]
+    return [Text(p.question, p.context) for p in load_phrasings("metric_depth", "open-ended")]
 
 
 def answer_for(question: str, context: str) -> str:

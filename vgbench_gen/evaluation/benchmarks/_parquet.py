@@ -127,7 +127,7 @@ def read_rows(file: Path, needed: Sequence[str | tuple[str, ...]]) -> Iterator[t
     with shards.open_parquet(file) as opened:
         names = list(opened.schema_arrow.names)
     check_columns(file, names, needed)
-    yield from enumerate(shards.iter_rows([file], batch=16))
+    yield from enumerate(shards.iterate_rows([file], batch=16))
 
 
 def count_rows(file: Path) -> int:

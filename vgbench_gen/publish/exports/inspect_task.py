@@ -7,7 +7,7 @@ from typing import Any
 
 from vgbench_gen.publish.export import Export, exports
 from vgbench_gen.publish.export_job import Job
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 
 @exports.register("inspect")
@@ -19,7 +19,7 @@ class InspectTask(Export):
         job.json_lines("samples.jsonl", _make_samples(job))
         job.scorer()
         # inspect_ai reads the task's name off the file without running it, so it stands there as a literal.
-        words = (templates_root() / "exports" / "inspect" / "task.py").read_text("utf-8")
+        words = (find_templates_root() / "exports" / "inspect" / "task.py").read_text("utf-8")
         job.text(f"{job.name}.py", words.replace("{{ name }}", job.name))
         job.template("inspect/README.md", "README.md")
         return f"inspect eval {job.name}.py --model PROVIDER/MODEL"

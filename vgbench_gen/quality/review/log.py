@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vgbench_gen.quality.review.lines import ReviewError, ReviewLine, normalise_name
-from vgbench_gen.store.files import dataset_error, sync
+from vgbench_gen.store.files import dataset_error, sync_to_disk
 
 FOLDER = "review"  # beside items/, in the folder of the dataset
 _SUFFIX = ".jsonl"
@@ -45,7 +45,7 @@ class VerdictLog:
             if self._size < len(data):
                 os.ftruncate(self._handle, self._size)
                 os.fsync(self._handle)
-            sync(folder)
+            sync_to_disk(folder)
         except BaseException:
             os.close(self._handle)
             raise

@@ -19,10 +19,10 @@ from vgbench_gen.core.types import LETTERS, Item
 from vgbench_gen.quality.review.lines import KINDS, Kind
 from vgbench_gen.quality.review.queue import ReviewItem
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, image_size, size
+from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, find_size, read_image_size
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 SHARE = 0.05  # of a batch
 MISSED_MAX = 0.2  # of the planted items; above, the batch is done again
@@ -95,7 +95,7 @@ def make_planted(
         if kind == "exchanged" and item.question_type != "judgment":
             shown = _exchange_answer(item, rng)
         elif kind == "flipped" and item.question_type == "judgment":
-            yes, no = word("answer.yes"), word("answer.no")
+            yes, no = fill_word("answer.yes"), fill_word("answer.no")
             shown = replace(item, answer=no if item.answer == yes else yes)
         elif kind == "moved_marker" and media is not None:
             images = _move_marker(item, media, read, rng)
@@ -141,13 +141,13 @@ def _move_marker(item: Item, media: MediaStore, read: ImageBytes, rng: np.random
         picture = shown[k]
         if not media.has(picture.base):
             continue
-        width, height = image_size(read(item, k), item.images[k])
+        width, height = read_image_size(read(item, k), item.images[k])
         op = _draw_far_point(picture.ops[n], width, height, rng)
         if op is None:
             continue
         changed = Picture(picture.base, (*picture.ops[:n], op, *picture.ops[n + 1 :]))
         base = decode(media.get(picture.base), picture.base)
-        if size(changed, (base.shape[1], base.shape[0])) == (width, height):
+        if find_size(changed, (base.shape[1], base.shape[0])) == (width, height):
             return {k: encode_jpeg(apply(changed, base))}
     return {}
 

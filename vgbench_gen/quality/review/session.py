@@ -29,7 +29,7 @@ from vgbench_gen.quality.review.queue import BATCH, ReviewItem, normalise_answer
 from vgbench_gen.quality.review.status import count_verdicts, needs_verdict
 from vgbench_gen.store.dataset import Dataset
 from vgbench_gen.store.media import MediaStore
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 Clock = Callable[[], datetime]
 
@@ -198,7 +198,7 @@ class ReviewSession:
         if self.find_line(assignment, "answer") is not None:
             return
         options = len(self.show(assignment).item.options)
-        kept = normalise_answer(assignment.entry, options, (word("answer.yes"), word("answer.no")), text)
+        kept = normalise_answer(assignment.entry, options, (fill_word("answer.yes"), fill_word("answer.no")), text)
         if kept is None:
             wanted = "a number" if assignment.entry.form == "open-ended" else "one of the options"
             raise ReviewError(f"Please answer with {wanted}, or say that you cannot tell.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text.numbers import spelled
+from vgbench_gen.text.numbers import format_value
 
 _DEPTH = 2  # of nested evidence that is spelled out
 _LONG = 24  # numbers of an array that are spelled out
@@ -19,11 +19,11 @@ def list_evidence(item: Item) -> list[tuple[str, str]]:
     unit = f" {item.unit}" if item.unit else ""
     rows: list[tuple[str, str]] = []
     if row is not None:  # rows of other programs have none
-        rows.append(("First route", spelled(row.truth.value.tolist()) + unit))
-        rows.append(("Second route", spelled(row.second_value.tolist()) + unit))
+        rows.append(("First route", format_value(row.truth.value.tolist()) + unit))
+        rows.append(("Second route", format_value(row.second_value.tolist()) + unit))
         if row.claim is not None:
             told = f"{row.claim.separation:.2f} margins from the truth"
-            rows.append(("Claim", f"{spelled(row.claim.value.tolist())}{unit}, {told}"))
+            rows.append(("Claim", f"{format_value(row.claim.value.tolist())}{unit}, {told}"))
     if item.tolerance:
         rows.append(("Tolerance", f"{item.tolerance:g}"))
     for n, distractor in enumerate(item.distractors, 1):
@@ -48,5 +48,5 @@ def _format_plain(value: Any, depth: int = 0) -> str:
             f"{k} {_format_plain(v, depth + 1)}" for k, v in sorted(value.items())
         )
     if isinstance(value, list | tuple):
-        return spelled(value) if len(value) <= _LONG else f"{len(value)} values"
+        return format_value(value) if len(value) <= _LONG else f"{len(value)} values"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

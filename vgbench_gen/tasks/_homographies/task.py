@@ -47,7 +47,7 @@ _FAR_OUTSIDE = -1e6  # what a coordinate image holds beyond its border; a trace 
 
 def round_as_printed(H: FloatArray) -> FloatArray:
     """H (3, 3) as a reader of its four significant digits gets it back."""
-    return np.array([[float(numbers.significant(x)) for x in row] for row in H.tolist()])
+    return np.array([[float(numbers.format_significant(x)) for x in row] for row in H.tolist()])
 
 
 def sample_components(width: int, height: int, rng: np.random.Generator) -> Components:
@@ -132,7 +132,7 @@ def sample_pool(
         entries = H.ravel().tolist()
         pool.append(
             Candidate(
-                f"warp:{hash_stably(numbers.matrix_line(H, numbers.significant), size=4)}",
+                f"warp:{hash_stably(numbers.format_matrix_line(H, numbers.format_significant), size=4)}",
                 H,
                 show={"H": entries},
                 evidence=WarpEvidence(

@@ -10,7 +10,7 @@ import numpy as np
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import cameras
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
-from vgbench_gen.text.numbers import fixed
+from vgbench_gen.text.numbers import format_fixed
 
 ASK_AXIS = {"fx": 0, "fy": 1, "cx": 0, "cy": 1, "hfov": 0, "vfov": 1}
 CENTRES, ANGLES = ("cx", "cy"), ("hfov", "vfov")
@@ -76,7 +76,7 @@ def compute_parameter_by_rays(ask: str, K: FloatArray, rect: tuple[int, int, int
 
 def round_as_printed(value: float, ask: str) -> FloatArray:
     """(1,) as printed for that kind of question."""
-    return np.array([float(fixed(float(value), get_decimals(ask)))])
+    return np.array([float(format_fixed(float(value), get_decimals(ask)))])
 
 
 def get_decimals(ask: str) -> int:

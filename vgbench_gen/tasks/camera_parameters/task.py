@@ -48,8 +48,8 @@ from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.tasks.solving import NoSolver
-from vgbench_gen.text.numbers import fixed
-from vgbench_gen.text.render import word
+from vgbench_gen.text.numbers import format_fixed
+from vgbench_gen.text.render import fill_word
 
 CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
 PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
@@ -170,11 +170,11 @@ class CameraParameters(ScalarTask):
 
     def printed(self, value: FloatArray) -> str:
         """The number alone; `text` knows the fact and with it decimals and unit."""
-        return fixed(float(value[0]), 1)
+        return format_fixed(float(value[0]), 1)
 
     def text(self, value: FloatArray, fact: Fact) -> str:
         """The value as an option text."""
-        return word(f"option.{self.unit_key(fact)}", value=fixed(float(value[0]), get_decimals(fact.ask)))
+        return fill_word(f"option.{self.unit_key(fact)}", value=format_fixed(float(value[0]), get_decimals(fact.ask)))
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
@@ -275,7 +275,7 @@ class CameraParameters(ScalarTask):
 
     def centre_tolerance_px(self, fact: Fact) -> float:
         """What claims about principal points state as their tolerance, whole pixels."""
-        return float(fixed(CENTRE_TOLERANCE * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]], 0))
+        return float(format_fixed(CENTRE_TOLERANCE * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]], 0))
 
     # --- asking ----------------------------------------------------------------------------------------------------
 
@@ -289,9 +289,9 @@ class CameraParameters(ScalarTask):
         """Quantity, unit, definition and the size of the image as shown."""
         width, height = SizeEvidence.of(fact).size
         return {
-            "quantity": word(f"quantity.{fact.ask}"),
-            "unit": word(f"unit.{self.unit_key(fact)}"),
-            "definition": word(f"definition.{fact.ask}"),
+            "quantity": fill_word(f"quantity.{fact.ask}"),
+            "unit": fill_word(f"unit.{self.unit_key(fact)}"),
+            "definition": fill_word(f"definition.{fact.ask}"),
             "width": str(width),
             "height": str(height),
         }
@@ -310,13 +310,13 @@ class CameraParameters(ScalarTask):
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """Of principal points in pixels, else a share of the value."""
         if ask in CENTRES:
-            return (word("tolerance.pixels", value=fixed(tolerance, 0)),)
+            return (fill_word("tolerance.pixels", value=format_fixed(tolerance, 0)),)
         return super().tolerance_words(ask, tolerance)
 
     def open_ended(self, fact: Fact) -> Presentation:
         """The question without options."""
-        value = fixed(float(fact.truth_candidate.value[0]), get_decimals(fact.ask))
-        answer = word(f"answer.{self.unit_key(fact)}", value=value)
+        value = format_fixed(float(fact.truth_candidate.value[0]), get_decimals(fact.ask))
+        answer = fill_word(f"answer.{self.unit_key(fact)}", value=value)
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
     def claim_noise_max(self, fact: Fact) -> float:
@@ -330,10 +330,10 @@ class CameraParameters(ScalarTask):
         truth = float(fact.truth_candidate.value[0])
         if fact.ask in CENTRES:
             tolerance = self.centre_tolerance_px(fact)
-            phrase = word("tolerance.pixels", value=fixed(tolerance, 0))
+            phrase = fill_word("tolerance.pixels", value=format_fixed(tolerance, 0))
         else:
             tolerance = self.claim_tolerance
-            phrase = word("tolerance.percent", value=f"{100 * tolerance:.0f}")
+            phrase = fill_word("tolerance.percent", value=f"{100 * tolerance:.0f}")
 
         def noisy(about: Candidate) -> FloatArray | None:
             value = float(about.value[0])
@@ -376,7 +376,7 @@ class CameraParameters(ScalarTask):
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)
-        return Claim({"claim": fixed(float(value[0]), get_decimals(fact.ask))}, value, off, key)
+        return Claim({"claim": format_fixed(float(value[0]), get_decimals(fact.ask))}, value, off, key)
 
 
 def _make_candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:

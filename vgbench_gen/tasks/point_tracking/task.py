@@ -35,8 +35,8 @@ from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text.numbers import point
-from vgbench_gen.text.render import word
+from vgbench_gen.text.numbers import format_point
+from vgbench_gen.text.render import fill_word
 
 QUERY_COLORS = ("orange", "sky_blue", "yellow", "reddish_purple")
 TARGET_COLOR = "orange"
@@ -303,7 +303,7 @@ class PointTracking(PairMarginsTask):
 
     def printed(self, value: FloatArray) -> str:
         """ "(u, v)"."""
-        return point(value)
+        return format_point(value)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """Apart in image 2 and in space, both over their margins. There is no ceiling."""
@@ -354,7 +354,7 @@ class PointTracking(PairMarginsTask):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """Numbers in image 2 are shuffled on their own, so that no number goes with a letter."""
         shown, numbers = self._number_places(options.options, rng)
-        texts = tuple(word("option.point", n=str(n)) for n in numbers)
+        texts = tuple(fill_word("option.point", n=str(n)) for n in numbers)
         return Presentation(self._make_pictures(fact, shown), self._make_slots(fact, shown), texts)
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
@@ -392,11 +392,13 @@ class PointTracking(PairMarginsTask):
         return Picture(fact.pictures[fact.frame_ids[0]], first), Picture(fact.pictures[fact.frame_ids[1]], second)
 
     def _make_slots(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> dict[str, str]:
-        places = word("list.separator").join(word("list.point", n=str(n), point=point(uv)) for n, uv in shown)
+        places = fill_word("list.separator").join(
+            fill_word("list.point", n=str(n), point=format_point(uv)) for n, uv in shown
+        )
         first, second = (fact.cameras[frame_id] for frame_id in fact.frame_ids)
         return {
-            "color": word(f"color.{self._choose_color(fact)}"),
-            "point": point(fact.truth_candidate.show["query"]),
+            "color": fill_word(f"color.{self._choose_color(fact)}"),
+            "point": format_point(fact.truth_candidate.show["query"]),
             "points": places,
             **make_camera_slots(first, intrinsics=False),
             **make_camera_slots(second, "_2", intrinsics=False),

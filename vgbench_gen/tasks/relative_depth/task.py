@@ -41,7 +41,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import ImageRule, NoSolver
 from vgbench_gen.text import numbers
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 LABEL_COLOR = "yellow"  # one colour for all four: a colour must not single one out
 DECOYS = 3
@@ -243,7 +243,7 @@ class RelativeDepth(Task):
 
     def printed(self, value: FloatArray) -> str:
         """For reports."""
-        return numbers.fixed(float(value[0]), 2)
+        return numbers.format_fixed(float(value[0]), 2)
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Order margin where one of the two is the truth; two decoys may be equally deep."""
@@ -294,10 +294,10 @@ class RelativeDepth(Task):
         place = {int(i): n + 1 for n, i in enumerate(order)}
         frame_id = fact.frame_ids[0]
         slots = {
-            "extreme": word(f"extreme.{fact.ask}"),
-            "regions": number_texts([numbers.rect(rect) for rect in rects], "region"),
+            "extreme": fill_word(f"extreme.{fact.ask}"),
+            "regions": number_texts([numbers.format_rect(rect) for rect in rects], "region"),
         } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
-        texts = tuple(word("option.region", n=str(place[i])) for i in range(len(rects)))
+        texts = tuple(fill_word("option.region", n=str(place[i])) for i in range(len(rects)))
         return Presentation((_mirror.make_picture(fact, frame_id, *ops),), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:

@@ -31,8 +31,8 @@ from vgbench_gen.tasks.relative_pose.checks import check_motions
 from vgbench_gen.tasks.relative_pose.evidence import InliersEvidence, MotionEvidence
 from vgbench_gen.tasks.relative_pose.solver import SOLVERS
 from vgbench_gen.tasks.row_evidence import RowEvidence
-from vgbench_gen.text.numbers import fixed
-from vgbench_gen.text.render import word
+from vgbench_gen.text.numbers import format_fixed
+from vgbench_gen.text.render import fill_word
 
 CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
 CLAIM_TRANSLATION_M = 0.10
@@ -310,15 +310,15 @@ class RelativePose(PairMarginsTask):
             for one, value in zip(chosen, values, strict=True)
         ]
         slots = self._make_slots(fact) | {
-            "tolerance_deg": fixed(CLAIM_ROTATION_DEG, 0),
-            "tolerance_m": fixed(CLAIM_TRANSLATION_M, 2),
+            "tolerance_deg": format_fixed(CLAIM_ROTATION_DEG, 0),
+            "tolerance_m": format_fixed(CLAIM_TRANSLATION_M, 2),
         }
         return ClaimPair(self._make_pictures(fact), slots, claims[0], claims[1], CLAIM_TRANSLATION_M)
 
     def tolerance_words(self, ask: str, tolerance: float) -> tuple[str, ...]:
         """The rotation's and the translation's."""
-        degrees = word("tolerance.degrees", value=fixed(CLAIM_ROTATION_DEG, 0))
-        return degrees, word("tolerance.metres", value=fixed(tolerance, 2))
+        degrees = fill_word("tolerance.degrees", value=format_fixed(CLAIM_ROTATION_DEG, 0))
+        return degrees, fill_word("tolerance.metres", value=format_fixed(tolerance, 2))
 
     def claim_error(self, truth: FloatArray, claimed: FloatArray) -> float:
         """How far a claimed pose is off, over the stated tolerances; <= 1 makes the claim true."""

@@ -30,7 +30,7 @@ from vgbench_gen.tasks.view_after_motion.checks import check_motions
 from vgbench_gen.tasks.view_after_motion.evidence import SourceEvidence, ViewEvidence
 from vgbench_gen.tasks.view_after_motion.gates import ViewMargins
 from vgbench_gen.tasks.view_after_motion.solver import SOLVERS
-from vgbench_gen.text.render import word
+from vgbench_gen.text.render import fill_word
 
 _POINTS = 48
 _NOISE_POINTS = 16  # of them tell motions apart in the noise test, which asks for 3200 distances per question
@@ -257,7 +257,7 @@ class ViewAfterMotion(PairMarginsTask):
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
         """The source, then the candidates in the order of the options."""
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
-        texts = tuple(word("option.image", n=str(i + 2)) for i in range(len(options.options)))
+        texts = tuple(fill_word("option.image", n=str(i + 2)) for i in range(len(options.options)))
         slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
         return Presentation(tuple(_mirror.make_picture(fact, frame_id) for frame_id in shown), slots, texts)
 

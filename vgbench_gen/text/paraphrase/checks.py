@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from vgbench_gen.text import lint
 from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.kept import (
-    binding_problems,
-    formula_problems,
+    find_binding_problems,
+    find_formula_problems,
+    find_slot_problems,
+    find_word_problems,
     number_problems,
-    slot_problems,
-    word_problems,
 )
 from vgbench_gen.text.paraphrase.rules import SLOT, Vocabulary
 from vgbench_gen.text.render import MAX_TEMPLATE_CHARS
@@ -48,7 +48,7 @@ class Text:
     context: str
     """The context."""
 
-    def parts(self) -> tuple[tuple[str, str], tuple[str, str]]:
+    def list_parts(self) -> tuple[tuple[str, str], tuple[str, str]]:
         """(name, text) of both."""
         return ("question", self.question), ("context", self.context)
 
@@ -92,41 +92,41 @@ def check(proposed: Text, original: Original, others: Sequence[Text] = ()) -> li
     others: wordings that it must differ from beside its original: those accepted before and those it is drawn with.
     """
     found: list[WordingProblem] = []
-    for part, new in proposed.parts():
+    for part, new in proposed.list_parts():
         if not new:
             found.append(WordingProblem("empty", part, "no text"))
         elif len(new) > MAX_CHARS:
             found.append(WordingProblem("size", part, f"{len(new)} characters; at most {MAX_CHARS}"))
     if found:
         return found  # what follows needs texts of a decent size
-    words, source = rules.load_vocabulary(original.language), rules.english()
-    for (part, new), (_, old) in zip(proposed.parts(), original.text.parts(), strict=True):
-        for reason, detail in _part_problems(new, old, original, words, source):
+    words, source = rules.load_vocabulary(original.language), rules.load_english()
+    for (part, new), (_, old) in zip(proposed.list_parts(), original.text.list_parts(), strict=True):
+        for reason, detail in _find_part_problems(new, old, original, words, source):
             found.append(WordingProblem(reason, part, detail))
     found += _find_copies(proposed, original.text, others)
-    return found + lint_problems(proposed, original)
+    return found + find_lint_problems(proposed, original)
 
 
-def _part_problems(
+def _find_part_problems(
     new: str, old: str, original: Original, words: Vocabulary | None, source: Vocabulary
 ) -> list[tuple[str, str]]:
     found = _find_character_problems(new, old, original.language, words)
-    for reason, patterns in rules.refused().items():
+    for reason, patterns in rules.load_refused().items():
         for pattern in patterns:
             match = pattern.search(new)
             if match is not None and pattern.search(old) is None:
                 found.append((reason, repr(match.group().strip()[:60])))
-    found += slot_problems(new, old, original.filled)
+    found += find_slot_problems(new, old, original.filled)
     found += _find_grammar_problems(new, old, original)
     share = len(new) / (len(old) * rules.find_language(original.language).density)
     if not MIN_LENGTH <= share <= MAX_LENGTH and abs(len(new) - len(old)) > 20:
         found.append(("length", f"{share:.2f} times as long as it should be"))
-    new, old = (words or source).alike(new), source.alike(old)
+    new, old = (words or source).unify_synonyms(new), source.unify_synonyms(old)
     found += number_problems(new, old, original.filled)
-    found += formula_problems(new, old, words is not None)
+    found += find_formula_problems(new, old, words is not None)
     if words is not None:
-        found += word_problems(new, old, words, source, original.filled)
-        found += binding_problems(new, old, words, source)
+        found += find_word_problems(new, old, words, source, original.filled)
+        found += find_binding_problems(new, old, words, source)
     return found
 
 
@@ -146,7 +146,7 @@ def _find_character_problems(new: str, old: str, language: str, words: Vocabular
         found.append(("language", f"the letter {foreign[0]!r} is not written in {rules.find_language(language).name}"))
     elif letters and own < 0.3 * len(letters):
         found.append(("language", f"{own} of {len(letters)} letters are of {rules.find_language(language).name}"))
-    found += _language_problems(new, old, language, words)
+    found += _find_language_problems(new, old, language, words)
     if language == "en" and not new.isascii() and old.isascii() and not foreign:
         odd = next(c for c in new if not c.isascii())
         found.append(("control", f"the character {odd!r}, which the original has no like of"))
@@ -158,7 +158,7 @@ def _is_control(character: str) -> bool:
     return (category[0] == "C" and character != "\n") or category in ("Zl", "Zp")
 
 
-def _language_problems(new: str, old: str, language: str, words: Vocabulary | None) -> list[tuple[str, str]]:
+def _find_language_problems(new: str, old: str, language: str, words: Vocabulary | None) -> list[tuple[str, str]]:
     """Words that are too seldom those of the language, or too often English."""
     found = []
     if words is not None:
@@ -166,7 +166,7 @@ def _language_problems(new: str, old: str, language: str, words: Vocabulary | No
         # Short questions hold few of the common words; no rewording needs to hold more than its original.
         if share < min(words.common_share, 0.6 * enough):
             found.append(("language", f"{share:.0%} of its words are common ones of {words.language}"))
-    english = rules.english()
+    english = rules.load_english()
     if language != "en" and _share(new, english) > 0.8 * max(_share(old, english), 0.2):
         found.append(("language", "it is in English"))
     return found
@@ -184,7 +184,7 @@ def _share(text: str, words: Vocabulary) -> float:
 
 def _find_copies(proposed: Text, original: Text, others: Sequence[Text]) -> list[WordingProblem]:
     found = []
-    for (part, new), (_, old) in zip(proposed.parts(), original.parts(), strict=True):
+    for (part, new), (_, old) in zip(proposed.list_parts(), original.list_parts(), strict=True):
         if is_too_similar(new, old):
             found.append(WordingProblem("near_copy", part, "nearly the words of the original"))
     if any(measure_similarity(proposed, other) for other in others):
@@ -214,7 +214,7 @@ def _find_grammar_problems(new: str, old: str, original: Original) -> list[tuple
     for pair in ("()", "[]"):
         if new.count(pair[0]) != new.count(pair[1]) and old.count(pair[0]) == old.count(pair[1]):
             found.append(("grammar", f"brackets {pair} are not closed"))
-    found += _ending_problems(new, old, original)
+    found += _find_ending_problems(new, old, original)
     if language == "en":
         if new[0].isalpha() and not new[0].isupper():
             found.append(("grammar", "it begins with a small letter"))
@@ -228,7 +228,7 @@ def _find_grammar_problems(new: str, old: str, original: Original) -> list[tuple
     return found
 
 
-def _ending_problems(new: str, old: str, original: Original) -> list[tuple[str, str]]:
+def _find_ending_problems(new: str, old: str, original: Original) -> list[tuple[str, str]]:
     """An ending that no sentence has, or a question that asks no more."""
     marks = rules.find_language(original.language)
     new_end, old_end = (_fill_part(text, original.samples[0])[-1] for text in (new, old))
@@ -239,7 +239,7 @@ def _ending_problems(new: str, old: str, original: Original) -> list[tuple[str, 
     return []
 
 
-def lint_problems(proposed: Text, original: Original) -> list[WordingProblem]:
+def find_lint_problems(proposed: Text, original: Original) -> list[WordingProblem]:
     """What the lint says of the filled rewording and not of the filled original."""
     states = original.states if original.language == "en" else ()
     problems: dict[str, None] = {}

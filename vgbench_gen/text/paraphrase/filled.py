@@ -21,7 +21,7 @@ def merge_texts(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], .
     values: list[dict[str, str]] = [{} for _ in texts]
     parts = []
     for part in range(2):
-        cut = [_cut(text.parts()[part][1]) for text in texts]
+        cut = [_cut(text.list_parts()[part][1]) for text in texts]
         if len({tuple(between) for between, _ in cut}) != 1:
             return None
         between = cut[0][0]
@@ -41,7 +41,7 @@ def merge_texts(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], .
 
 def fill_text(text: Text, values: Mapping[str, str]) -> Text:
     """The text with its placeholders replaced."""
-    question, context = (SLOT.sub(lambda m: values[m[1]], part) for _, part in text.parts())
+    question, context = (SLOT.sub(lambda m: values[m[1]], part) for _, part in text.list_parts())
     return Text(question, context)
 
 

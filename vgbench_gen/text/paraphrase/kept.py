@@ -25,7 +25,7 @@ _INNER = r"[\[(][^\[\](){}A-Za-z\n]*[0-9][^\[\](){}A-Za-z\n]*[\])]"
 _BLOCK = re.compile(rf"(?:\b[a-z]+ [0-9]+ )?(?:\[\s*{_INNER}(?:\s*,\s*{_INNER})*\s*\]|{_INNER}(?:\s*,\s*{_INNER})*)")
 
 
-def slot_problems(new: str, old: str, filled: bool) -> list[tuple[str, str]]:
+def find_slot_problems(new: str, old: str, filled: bool) -> list[tuple[str, str]]:
     """Placeholders added, lost, repeated or out of order."""
     found: list[tuple[str, str]] = []
     rest = SLOT.sub("", new)
@@ -53,22 +53,22 @@ def number_problems(new: str, old: str, filled: bool) -> list[tuple[str, str]]:
     if have != want:
         added, lost = sorted((have - want).elements()), sorted((want - have).elements())
         found.append(("number", f"numbers added {added[:8]}, lost {lost[:8]}"))
-    blocks_new, blocks_old = _blocks(new), _blocks(old)
+    blocks_new, blocks_old = _find_blocks(new), _find_blocks(old)
     if sorted(blocks_new) != sorted(blocks_old):
         found.append(("number", "numbers in brackets are not as in the original"))
     elif filled and blocks_new != blocks_old:
         found.append(("number", "numbers in brackets come in another order"))
-    elif filled and not found and _in_line(new) != _in_line(old):
+    elif filled and not found and _list_ordered_numbers(new) != _list_ordered_numbers(old):
         found.append(("number", "sizes, parameters or numbers with decimals come in another order"))
     return found
 
 
-def _blocks(text: str) -> list[str]:
+def _find_blocks(text: str) -> list[str]:
     blocks = (re.sub(r"\s+", " ", match.group()) for match in _BLOCK.finditer(text))
     return [block for block in blocks if block != "(0, 0)"]  # the origin may be told anywhere
 
 
-def _in_line(text: str) -> tuple[list[str], list[tuple[str, str]], dict[str, list[str]]]:
+def _list_ordered_numbers(text: str) -> tuple[list[str], list[tuple[str, str]], dict[str, list[str]]]:
     """Numbers whose order tells what they belong to: those with decimals, sizes, and values by name."""
     plain = _BLOCK.sub(" ", text)
     values: dict[str, list[str]] = {}
@@ -77,38 +77,40 @@ def _in_line(text: str) -> tuple[list[str], list[tuple[str, str]], dict[str, lis
     return [token for token in number_tokens(plain) if "." in token], _PAIR.findall(plain), values
 
 
-def formula_problems(new: str, old: str, sizes: bool) -> list[tuple[str, str]]:
+def find_formula_problems(new: str, old: str, sizes: bool) -> list[tuple[str, str]]:
     """Equations, sizes and names of symbols that are not those of the original.
 
     sizes: whether "wide and high" was written as "x by y" before, for which the language needs a vocabulary.
     """
     found: list[tuple[str, str]] = []
-    have, want = _formula_set(new, sizes), _formula_set(old, sizes)
+    have, want = _find_formulas(new, sizes), _find_formulas(old, sizes)
     if have != want:
         found.append(("formula", f"added {sorted(have - want)[:4]}, lost {sorted(want - have)[:4]}"))
-    added, lost = _symbols(new) - _symbols(old), _symbols(old) - _symbols(new)
+    added, lost = _find_symbols(new) - _find_symbols(old), _find_symbols(old) - _find_symbols(new)
     if added or lost:
         found.append(("symbol", f"added {sorted(added)[:6]}, lost {sorted(lost)[:6]}"))
     return found
 
 
-def _formula_set(text: str, sizes: bool) -> set[str]:
+def _find_formulas(text: str, sizes: bool) -> set[str]:
     formulas = {re.sub(r"\s+", " ", match.group()).strip() for match in _FORMULA.finditer(text)}
     return formulas | {f"{a} x {b}" for a, b in _PAIR.findall(text) if sizes}
 
 
-def _symbols(text: str) -> set[str]:
+def _find_symbols(text: str) -> set[str]:
     plain = re.sub(rf"{ATOM} x (?={ATOM})", " ", text)  # the x of a size is no axis
     tokens = _SYMBOL.findall(SLOT.sub(" . ", plain))
     return {token for token in tokens if not token.isdigit() and token != "s"}
 
 
-def word_problems(new: str, old: str, words: Vocabulary, source: Vocabulary, filled: bool) -> list[tuple[str, str]]:
+def find_word_problems(
+    new: str, old: str, words: Vocabulary, source: Vocabulary, filled: bool
+) -> list[tuple[str, str]]:
     """Words of the vocabulary added or lost."""
     found = []
-    listed_old = {group.name: _listed(old, group) for group in source.classes}
+    listed_old = {group.name: _list_keys(old, group) for group in source.classes}
     for group in words.classes:
-        listed, wanted = _listed(new, group), listed_old.get(group.name, [])
+        listed, wanted = _list_keys(new, group), listed_old.get(group.name, [])
         added, lost, other = _compare_words(group, Counter(listed), Counter(wanted))
         if added or lost or other:
             told = [f"{verb} {keys}" for verb, keys in (("added", added), ("lost", lost), ("recounted", other)) if keys]
@@ -132,11 +134,11 @@ def _compare_words(
     )
 
 
-def _listed(text: str, group: rules.WordClass) -> list[str]:
+def _list_keys(text: str, group: rules.WordClass) -> list[str]:
     return [group.keys[match.lastindex - 1] for match in group.pattern.finditer(text) if match.lastindex]
 
 
-def binding_problems(new: str, old: str, words: Vocabulary, source: Vocabulary) -> list[tuple[str, str]]:
+def find_binding_problems(new: str, old: str, words: Vocabulary, source: Vocabulary) -> list[tuple[str, str]]:
     """Words and values that go with another partner than in the original."""
     found = []
     for rule_new, rule_old in zip(words.bindings, source.bindings, strict=False):
@@ -146,10 +148,10 @@ def binding_problems(new: str, old: str, words: Vocabulary, source: Vocabulary) 
             if any(x == a or y == b for x, y in want):
                 found.append((rule_new.reason, f"{a!r} goes with {b!r}, which it does not in the original"))
                 break
-    order_new, order_old = _ordinals(new, words), _ordinals(old, source)
+    order_new, order_old = _find_ordinals(new, words), _find_ordinals(old, source)
     if order_new and order_old and order_new != order_old:
         found.append(("direction", f"values are told for {order_new} instead of {order_old}"))
-    have, want = _units(new, words), _units(old, source)
+    have, want = _find_units(new, words), _find_units(old, source)
     for atom, unit in sorted(have - want):
         if any(x == atom for x, _ in want):
             found.append(("unit", f"{atom} has the unit {unit}"))
@@ -167,14 +169,19 @@ def _bound(text: str, rule: rules.Binding) -> set[tuple[str, str]]:
                 last = match
                 continue
             behind = matches[k + 1] if k + 1 < len(matches) else None
-            if rule.after and behind is not None and behind["from"] is not None and _bracketed(clause, match, behind):
+            if (
+                rule.after
+                and behind is not None
+                and behind["from"] is not None
+                and _is_bracketed(clause, match, behind)
+            ):
                 pairs.add((behind["from"], _stem(match["to"])))
             elif last is not None:
                 pairs.add((last["from"], _stem(match["to"])))
     return pairs
 
 
-def _ordinals(text: str, words: Vocabulary) -> list[str]:
+def _find_ordinals(text: str, words: Vocabulary) -> list[str]:
     """The first and the second, in the order in which clauses with values are about one of them."""
     if words.ordinals is None:
         return []
@@ -186,7 +193,7 @@ def _ordinals(text: str, words: Vocabulary) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def _bracketed(clause: str, word: re.Match[str], partner: re.Match[str]) -> bool:
+def _is_bracketed(clause: str, word: re.Match[str], partner: re.Match[str]) -> bool:
     between = clause[word.end() : partner.start()]
     return between.endswith("(") and len(between) < 30 and clause[partner.end() : partner.end() + 1] == ")"
 
@@ -195,7 +202,7 @@ def _stem(word: str) -> str:
     return word.lower().removesuffix("s") if word.lower().endswith("wards") else word.lower()
 
 
-def _units(text: str, words: Vocabulary) -> set[tuple[str, str]]:
+def _find_units(text: str, words: Vocabulary) -> set[tuple[str, str]]:
     """(number or placeholder, unit that stands right behind it)."""
     group = next((g for g in words.classes if g.name == "unit"), None)
     if group is None:

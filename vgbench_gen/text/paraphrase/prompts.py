@@ -33,7 +33,7 @@ def make_reword_request(original: Original, n: int, failures: Sequence[Failure],
         question_slots=_format_list(text.question),
         context_slots=_format_list(text.context),
         fence=rules.load_prompts().fence,
-        text=_as_json(text),
+        text=_format_json(text),
         format=rules.load_prompts().formats["rewordings"],
     )
     if failures:
@@ -73,7 +73,7 @@ def make_judge_request(original: Original, proposed: Text, base: Settings) -> Re
         update={
             "system": rules.fill_prompt("judge_system"),
             "max_tokens": limit,
-            "temperature": _cold(base),
+            "temperature": _choose_cold_temperature(base),
             "stage": "judge",
         }
     )
@@ -124,7 +124,7 @@ def _find_json(reply: str) -> Any:
     return found
 
 
-def _cold(base: Settings) -> float | None:
+def _choose_cold_temperature(base: Settings) -> float | None:
     return None if base.temperature is None else 0.0
 
 
@@ -137,5 +137,5 @@ def _record(text: Text) -> dict[str, str]:
     return {"question": text.question, "context": text.context}
 
 
-def _as_json(text: Text) -> str:
+def _format_json(text: Text) -> str:
     return json.dumps(_record(text), ensure_ascii=False, indent=1)

@@ -61,7 +61,7 @@ class RewordCounts:
     failed: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def over(cls, groups: Iterable[RewordCounts]) -> RewordCounts:
+    def sum_over(cls, groups: Iterable[RewordCounts]) -> RewordCounts:
         """All groups together."""
         total = cls()
         for counts in groups:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 Compare = Literal["count", "set", "new", "flip"]
 # A placeholder or a number; the same rule as in `text.numbers`, with placeholders beside.
@@ -119,7 +119,7 @@ class Vocabulary:
     bindings: tuple[Binding, ...]
     ordinals: re.Pattern[str] | None
 
-    def alike(self, text: str) -> str:
+    def unify_synonyms(self, text: str) -> str:
         """The text with its ways of saying one thing written alike."""
         for pattern, put in self.same:
             text = pattern.sub(put, text)
@@ -135,11 +135,13 @@ def load_vocabulary(language: str) -> Vocabulary | None:
     """
     if language not in list_languages():
         return None
-    path = _folder() / "vocabulary" / f"{language}.toml"
+    path = _find_folder() / "vocabulary" / f"{language}.toml"
     if not path.is_file():
         return None
     found = load_toml(path, _VocabularyFile)
-    same = tuple((_compiled(_whole(rule.find.replace("ATOM", ATOM)), path), rule.put) for rule in found.same)
+    same = tuple(
+        (_compile_pattern(_match_whole_words(rule.find.replace("ATOM", ATOM)), path), rule.put) for rule in found.same
+    )
     classes = []
     for name, group in found.classes.items():
         # Longer ways first: "top left" is no "left". The key is told by which group matched.
@@ -149,20 +151,24 @@ def load_vocabulary(language: str) -> Vocabulary | None:
         joined = "|".join(f"({way})" for way, _ in ways)
         classes.append(
             WordClass(
-                name, group.compare, group.ordered, tuple(key for _, key in ways), _compiled(_whole(joined), path)
+                name,
+                group.compare,
+                group.ordered,
+                tuple(key for _, key in ways),
+                _compile_pattern(_match_whole_words(joined), path),
             )
         )
     bindings = []
     for rule in found.bindings:
         sides = f"(?P<from>{'|'.join(rule.from_)})|(?P<to>{'|'.join(rule.to)})"
         bindings.append(Binding(rule.reason, re.compile(rf"(?<![\w-])(?:{sides})(?![\w-])"), rule.after))
-    ordinals = _compiled(_whole("|".join(found.ordinals)), path) if found.ordinals else None
+    ordinals = _compile_pattern(_match_whole_words("|".join(found.ordinals)), path) if found.ordinals else None
     return Vocabulary(
         language, frozenset(found.common), found.common_share, same, tuple(classes), tuple(bindings), ordinals
     )
 
 
-def english() -> Vocabulary:
+def load_english() -> Vocabulary:
     """The vocabulary of the shipped phrasings.
 
     Raises:
@@ -170,14 +176,16 @@ def english() -> Vocabulary:
     """
     found = load_vocabulary("en")
     if found is None:
-        raise ConfigError(f"{_folder()}: found no vocabulary/en.toml; expected an installation with its templates.")
+        raise ConfigError(
+            f"{_find_folder()}: found no vocabulary/en.toml; expected an installation with its templates."
+        )
     return found
 
 
 @cache
 def list_languages() -> Mapping[str, Language]:
     """Languages by their code, such as `en`."""
-    return _languages_file().languages
+    return _load_languages_file().languages
 
 
 def find_language(code: str) -> Language:
@@ -193,22 +201,25 @@ def find_language(code: str) -> Language:
 
 
 @cache
-def refused() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+def load_refused() -> Mapping[str, tuple[re.Pattern[str], ...]]:
     """Reason -> patterns of texts that are refused in every language."""
-    path = _folder() / "languages.toml"
-    return {reason: tuple(_compiled(way, path) for way in ways) for reason, ways in _languages_file().refused.items()}
+    path = _find_folder() / "languages.toml"
+    return {
+        reason: tuple(_compile_pattern(way, path) for way in ways)
+        for reason, ways in _load_languages_file().refused.items()
+    }
 
 
 @cache
 def list_slots() -> Slots:
     """Sample values of placeholders, and their order."""
-    return load_toml(_folder() / "slots.toml", Slots)
+    return load_toml(_find_folder() / "slots.toml", Slots)
 
 
 @cache
 def load_prompts() -> ParaphrasePrompts:
     """What a model is told."""
-    return load_toml(_folder() / "prompts.toml", ParaphrasePrompts)
+    return load_toml(_find_folder() / "prompts.toml", ParaphrasePrompts)
 
 
 def fill_prompt(key: str, **values: str) -> str:
@@ -220,7 +231,7 @@ def fill_prompt(key: str, **values: str) -> str:
     template = load_prompts().prompts[key]
     used = set(SLOT.findall(template))
     if used != set(values):
-        where = _folder() / "prompts.toml"
+        where = _find_folder() / "prompts.toml"
         raise ConfigError(
             f"{where}, {key}: found the slots {sorted(used)}; expected {sorted(values)}. Mend the prompt."
         )
@@ -228,19 +239,19 @@ def fill_prompt(key: str, **values: str) -> str:
 
 
 @cache
-def _languages_file() -> _LanguagesFile:
-    return load_toml(_folder() / "languages.toml", _LanguagesFile)
+def _load_languages_file() -> _LanguagesFile:
+    return load_toml(_find_folder() / "languages.toml", _LanguagesFile)
 
 
-def _folder() -> Path:
-    return templates_root() / "paraphrase"
+def _find_folder() -> Path:
+    return find_templates_root() / "paraphrase"
 
 
-def _whole(pattern: str) -> str:
+def _match_whole_words(pattern: str) -> str:
     return rf"(?<![\w-])(?:{pattern})(?![\w-])" if pattern[0] != "\\" else pattern
 
 
-def _compiled(pattern: str, path: Path) -> re.Pattern[str]:
+def _compile_pattern(pattern: str, path: Path) -> re.Pattern[str]:
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:

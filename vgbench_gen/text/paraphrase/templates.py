@@ -15,7 +15,7 @@ from vgbench_gen.text.paraphrase import rules
 from vgbench_gen.text.paraphrase.checks import Original, Text
 from vgbench_gen.text.paraphrase.prompts import MAX_TOKENS, make_judge_request, make_reword_request
 from vgbench_gen.text.paraphrase.rounds import Asker, RewordCounts, Stopped, reword
-from vgbench_gen.text.render import Phrasing, phrasings, question_types, task_names
+from vgbench_gen.text.render import Phrasing, list_question_types, list_task_names, load_phrasings
 
 Cell = tuple[str, QuestionType]
 _CHARS_PER_TOKEN = 4  # of English text, for estimates
@@ -38,7 +38,7 @@ class BankReport:
     @property
     def total(self) -> RewordCounts:
         """All cells together."""
-        return RewordCounts.over(self.cells.values())
+        return RewordCounts.sum_over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
@@ -52,16 +52,16 @@ class BankReport:
         }
 
 
-def cells(tasks: Sequence[str] = (), types: Sequence[str] = ()) -> list[Cell]:
+def choose_cells(tasks: Sequence[str] = (), types: Sequence[str] = ()) -> list[Cell]:
     """Cells of these tasks and question types, all where none is named.
 
     Raises:
         ConfigError: a task or type that has no templates.
     """
-    known = {(task, form) for task in task_names() for form in question_types(task)}
+    known = {(task, form) for task in list_task_names() for form in list_question_types(task)}
     for name in tasks:
         if name not in {task for task, _ in known}:
-            raise ConfigError(f"--task {name}: found no templates; expected one of {', '.join(task_names())}.")
+            raise ConfigError(f"--task {name}: found no templates; expected one of {', '.join(list_task_names())}.")
     for name in types:
         if name not in {form for _, form in known}:
             raise ConfigError(f"--type {name}: found no templates; expected judgment, multi-choice or open-ended.")
@@ -90,7 +90,7 @@ def paraphrase(
     rules.find_language(language)
     report = BankReport(language, rules.load_vocabulary(language) is not None)
     holder = _Holder(bank)
-    total = sum(len(phrasings(*cell)) for cell in chosen)
+    total = sum(len(load_phrasings(*cell)) for cell in chosen)
     done = 0
 
     def step() -> None:
@@ -100,7 +100,7 @@ def paraphrase(
 
     async def run() -> None:
         backends = {id(b): b for b in (asker.backend, asker.judge) if b is not None}
-        tasks = [asyncio.create_task(_cell(cell, asker, holder, language, report, step)) for cell in chosen]
+        tasks = [asyncio.create_task(_paraphrase_cell(cell, asker, holder, language, report, step)) for cell in chosen]
         try:
             await asyncio.gather(*tasks)
         except Stopped as stop:
@@ -120,10 +120,10 @@ def paraphrase(
 def make_requests(chosen: Sequence[Cell], asker_n: int, bank: Bank, language: str, judged: bool) -> Iterator[Request]:
     """The first request about each template that has places left, and one to the judge per place; for estimates."""
     for cell in chosen:
-        for template, share in _places(cell, bank, language):
+        for template, share in _list_places(cell, bank, language):
             if share <= 0:
                 continue
-            original = _original(template, language)
+            original = _make_original(template, language)
             yield make_reword_request(original, asker_n, (), 0, Settings(max_tokens=MAX_TOKENS))
             if judged:
                 yield from (make_judge_request(original, original.text, Settings()) for _ in range(share))
@@ -144,24 +144,24 @@ class _Holder:
         save_bank(self.bank)
 
 
-async def _cell(
+async def _paraphrase_cell(
     cell: Cell, asker: Asker, holder: _Holder, language: str, report: BankReport, step: Callable[[], None]
 ) -> None:
     counts = report.cells.setdefault("/".join(cell), RewordCounts())
-    templates = phrasings(*cell)
+    templates = load_phrasings(*cell)
     # English wordings are drawn together with the shipped ones, others are not.
     drawn_with = [Text(p.question, p.context) for p in templates] if language == "en" else []
-    if len(holder.bank.of(*cell, language)) >= MAX_PER_CELL:
+    if len(holder.bank.list_entries(*cell, language)) >= MAX_PER_CELL:
         report.full.append("/".join(cell))
     earlier: list[Text] = []
     for k, template in enumerate(templates):
-        entries = holder.bank.of(*cell, language)
+        entries = holder.bank.list_entries(*cell, language)
         own = [e.text for e in entries if e.template == template.id]
         free = MAX_PER_CELL - len(entries)
         share = _share(len(earlier), len(own), free, len(templates) - k)
         if share > len(own):
             # Its own earlier ones come again from the cache, and those of later templates were not there then.
-            texts = await reword(_original(template, language), share, asker, counts, [*drawn_with, *earlier], own)
+            texts = await reword(_make_original(template, language), share, asker, counts, [*drawn_with, *earlier], own)
             new = [text for text in texts if text not in own][: share - len(own)]
             if new:
                 holder.add(template, new, asker.backend.model, language)
@@ -175,9 +175,9 @@ def _share(filled: int, own: int, free: int, templates: int) -> int:
     return min(-(-(MAX_PER_CELL - filled) // templates), own + free)
 
 
-def _places(cell: Cell, bank: Bank, language: str) -> Iterator[tuple[Phrasing, int]]:
+def _list_places(cell: Cell, bank: Bank, language: str) -> Iterator[tuple[Phrasing, int]]:
     """New wordings that each template would get if all goes well."""
-    templates, entries = phrasings(*cell), bank.of(*cell, language)
+    templates, entries = load_phrasings(*cell), bank.list_entries(*cell, language)
     filled, free = 0, MAX_PER_CELL - len(entries)
     for k, template in enumerate(templates):
         own = sum(e.template == template.id for e in entries)
@@ -186,5 +186,5 @@ def _places(cell: Cell, bank: Bank, language: str) -> Iterator[tuple[Phrasing, i
         yield template, new
 
 
-def _original(template: Phrasing, language: str) -> Original:
+def _make_original(template: Phrasing, language: str) -> Original:
     return Original(Text(template.question, template.context), template.states, language)

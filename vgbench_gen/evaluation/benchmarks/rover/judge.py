@@ -19,7 +19,7 @@ from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.evaluation.benchmarks.rover import judge_replies
 from vgbench_gen.evaluation.benchmarks.rover import samples as rover_samples
 from vgbench_gen.evaluation.benchmarks.rover.samples import EvaluationSample
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 METRICS = ("reasoning_process", "reasoning_visual", "reasoning_alignment")
 EXTRAS = ("visual_consistency", "image_quality")
@@ -63,7 +63,7 @@ class JudgeWords(Config):
 @cache
 def read_words() -> JudgeWords:
     """The shipped words."""
-    return load_toml(templates_root() / "judge" / "rover.toml", JudgeWords)
+    return load_toml(find_templates_root() / "judge" / "rover.toml", JudgeWords)
 
 
 @dataclass(frozen=True, slots=True)

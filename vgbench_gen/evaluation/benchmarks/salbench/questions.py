@@ -17,7 +17,7 @@ from vgbench_gen.evaluation.benchmarks.salbench import labels
 from vgbench_gen.evaluation.item_source import make_item
 from vgbench_gen.importers._files import Place, RowError, read_column, read_optional
 from vgbench_gen.store.files import dataset_error
-from vgbench_gen.text.render import templates_root
+from vgbench_gen.text.render import find_templates_root
 
 REPOSITORY = "salbench-vlm/salbench"
 NAMES = {"synthetic": "P3", "natural": "O3"}
@@ -43,7 +43,7 @@ class LabelWords(Config):
 @cache
 def read_words() -> LabelWords:
     """The shipped words."""
-    return load_toml(templates_root() / "benchmarks" / "salbench.toml", LabelWords)
+    return load_toml(find_templates_root() / "benchmarks" / "salbench.toml", LabelWords)
 
 
 def open_questions(path: Path) -> ParquetSource:

@@ -45,7 +45,7 @@ class Built:
 
     def rows(self) -> Iterator[QuestionRow]:
         """As `Source.rows`."""
-        for place, row in enumerate(shards.iter_rows(self._dataset.paths, _COLUMNS, 4096)):
+        for place, row in enumerate(shards.iterate_rows(self._dataset.paths, _COLUMNS, 4096)):
             scene = f"{row['source']}/{row['scene_id']}"
             count = len(row["options"] or ())
             yield QuestionRow(place, row["id"], row["task"], row["question_type"], count, scene, row["group_id"])
