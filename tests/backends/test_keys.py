@@ -17,10 +17,12 @@ import pytest
 
 from tests.backends.fixtures import request
 from tests.backends.server import Play, Seen, refusal, reply, serving
+from vgbench_gen.backends import _keys
 from vgbench_gen.backends._keys import Key, find_key, redact, strip_url
 from vgbench_gen.backends.base import BackendError, Reply
 from vgbench_gen.backends.batch import ask_all
 from vgbench_gen.backends.spec import BackendOptions, open_backend
+from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 
 SENTINEL = "sk-sentinel/+4f9c2e77=key"
@@ -115,19 +117,41 @@ def test_no_reply_error_or_traceback_holds_the_key(tmp_path: Path, monkeypatch: 
         assert server.requests == 8
 
 
-@pytest.mark.parametrize(("first", "as_json"), [(0, ()), (3, ()), (3, ("--json",))])
-def test_the_program_does_not_show_the_key(tmp_path: Path, first: int, as_json: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("first", "as_json", "apart"), [(0, (), False), (3, (), True), (3, ("--json",), False)])
+def test_the_program_does_not_show_the_key(
+    tmp_path: Path, first: int, as_json: tuple[str, ...], apart: bool,
+    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:  # fmt: skip
+    """apart: in a process of its own, as users run it; the others share this one, in which no key is known yet."""
+    monkeypatch.setattr(_keys, "_known", set())
+    monkeypatch.setattr(_keys, "_pattern", None)
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "key"
     path.write_text(f"OPENAI_API_KEY={SENTINEL}\n")
     with serving(lambda seen: echo(replace(seen, number=seen.number + first))) as server:
-        command = [sys.executable, "-m", "vgbench_gen.cli", "models", "openai:m", "--retries", "1", *as_json]
-        command += ["--base-url", server.url, "--key-file", str(path)]
-        done = subprocess.run(command, capture_output=True, timeout=300, check=False, cwd=tmp_path, env=here())
+        arguments = [
+            "models",
+            "openai:m",
+            "--retries",
+            "1",
+            *as_json,
+            "--base-url",
+            server.url,
+            "--key-file",
+            str(path),
+        ]
+        if apart:
+            command = [sys.executable, "-m", "vgbench_gen.cli", *arguments]
+            done = subprocess.run(command, capture_output=True, timeout=300, check=False, env=here())
+            said, errors = done.stdout, done.stderr
+        else:
+            main(arguments)
+            said, errors = capfdbinary.readouterr()
         assert server.requests >= (2 if first else 1)
         assert {seen.headers["authorization"] for seen in server.seen} == {f"Bearer {SENTINEL}"}
-    assert b"[key]" in done.stdout + done.stderr
-    assert b"Traceback" not in done.stderr
-    assert not [form for form in FORMS if form.encode() in done.stdout + done.stderr]
+    assert b"[key]" in said + errors
+    assert b"Traceback" not in errors
+    assert not [form for form in FORMS if form.encode() in said + errors]
     assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["key"]
 
 
