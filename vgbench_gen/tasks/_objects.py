@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,8 +15,8 @@ from vgbench_gen.geometry import boxes, cameras, projection
 from vgbench_gen.geometry.cameras import Rect
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._object_extent import find_extent_problem
-from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 from vgbench_gen.tasks.presentation import Margins
 
 # Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
@@ -46,7 +45,6 @@ _SIGHT_PIXELS = 6000
 _STRAY = 0.01
 _BORDER_PX = 1  # so that the outline around the rectangle stays in the image
 
-Corners = Annotated[FloatArray, ArrayShape(8, 3)]
 Dropped = tuple[str, str, float, float]
 
 
@@ -77,19 +75,6 @@ class Sight:
         """Share of the rays through the box whose depth was measured."""
         decided = self.object + self.occluder + self.behind
         return decided / max(decided + self.unknown, 1)
-
-
-class ObjectEvidence(Evidence):
-    """What is kept of an object that is asked about."""
-
-    instance_id: str
-    """The object in its scan."""
-    label: str
-    """What the scan calls it."""
-    corners_m: Corners
-    """Corners of its box in the camera's frame, metres, in the order of `vgbench_gen.geometry.boxes`."""
-    visible: float
-    """Share of it that is seen, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

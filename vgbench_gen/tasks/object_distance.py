@@ -17,7 +17,6 @@ from typing import ClassVar
 import numpy as np
 
 from vgbench_gen.core.errors import TooFewOptionsError
-from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
@@ -31,13 +30,12 @@ from vgbench_gen.tasks._distance_clue import DistanceClue, distance_clue
 from vgbench_gen.tasks._distance_margins import DistanceMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
-from vgbench_gen.tasks._object_checks import compare_with_rect, get_camera
+from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, ObjectEvidence, gate_objects
+from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks._proposals import make_range
-from vgbench_gen.tasks.base import Problems, add_margins, reject, tasks
-from vgbench_gen.tasks.evidence import Evidence, FactEvidence
+from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.presentation import ClaimPair, Margins, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -53,36 +51,6 @@ _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are roun
 _POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
 _REJECTS_FACTOR = 5
 _OTHER_SIDE = {"rect_a": "rect_b", "rect_b": "rect_a", "a_": "b_", "b_": "a_"}
-
-
-class SidesEvidence(FactEvidence):
-    """What is kept of a fact besides its objects."""
-
-    swapped: bool | None = None
-    """True where the objects are named in the other order than the one in which they were drawn."""
-
-
-class PairEvidence(Evidence):
-    """What is kept of two objects whose distance may be asked."""
-
-    a: ObjectEvidence
-    """The object that is named first."""
-    b: ObjectEvidence
-    """The other object."""
-
-    @property
-    def centres_m(self) -> tuple[FloatArray, FloatArray]:
-        """(3,) centres of both boxes in the camera's frame, metres: the means of their corners."""
-        return self.a.corners_m.mean(axis=0), self.b.corners_m.mean(axis=0)
-
-
-def check_boxes(fact: Fact, gates: Gates) -> Problems:
-    """The stored corners of both objects are cuboids and project onto the drawn rectangles."""
-    truth, camera = fact.truth_candidate, get_camera(fact)
-    found: Problems = []
-    for side, seen in dict(PairEvidence.of(truth)).items():
-        found += compare_with_rect(f"{truth.key} {side}", seen.corners_m, truth.show[f"rect_{side}"], camera)
-    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,12 +11,11 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
-from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
@@ -31,12 +30,12 @@ from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import draw_pose_errors
-from vgbench_gen.tasks._object_checks import compare_with_rect, get_camera
+from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import Corners, GatedObject, ObjectEvidence, gate_objects, is_askable
+from vgbench_gen.tasks._objects import GatedObject, gate_objects, is_askable
 from vgbench_gen.tasks._proposals import make_range, move_numbers
-from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Problems, Task, add_margins, reject, tasks
+from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
 from vgbench_gen.tasks.records import make_camera_slots
@@ -56,26 +55,6 @@ _ODDS = 1.1  # of members of a ladder; more would buy facts with text-only accur
 _PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
-
-
-class BoxEvidence(ObjectEvidence):
-    """What is kept of an object whose box is asked."""
-
-    world_corners_m: Corners
-    """Corners of its box in the world of the scan, metres, in the same order."""
-    needed_ratio: float
-    """Ratio of depths from which two such boxes, seen under the same rays, overlap little enough to be told apart."""
-
-    def mirrored(self) -> Self:
-        """The object in the mirrored image."""
-        corners_m, world_corners_m = map(mirror.mirror_corners, (self.corners_m, self.world_corners_m))
-        return self.with_fields(corners_m=corners_m, world_corners_m=world_corners_m)
-
-
-def check_box(fact: Fact, gates: Gates) -> Problems:
-    """Stored corners are a cuboid and project onto the drawn rectangle."""
-    truth = fact.truth_candidate
-    return compare_with_rect(truth.key, BoxEvidence.of(truth).corners_m, truth.show["rect"], get_camera(fact))
 
 
 @tasks.register("object_location")

@@ -188,10 +188,7 @@ class CameraParameters(ScalarTask):
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `margin_ratio` and `ceiling_ratio`."""
-        gates, values = (
-            self.limits,
-            np.array([float(candidate.value[0]) for candidate in candidates]),
-        )
+        gates, values = self.limits, np.array([float(candidate.value[0]) for candidate in candidates])
         apart = np.abs(values[:, None] - values)
         if fact.ask in CENTRES:
             apart /= gates.principal_gap_min * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]
