@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vgbench_gen.core.config import parse_config
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Candidate, Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.plan import Plan, choose, deal_letters, difficulty_counts, grade_difficulty, letter_counts
@@ -18,6 +20,7 @@ from vgbench_gen.pipeline.quotas import ITEMS
 from vgbench_gen.pipeline.recipe import Difficulty, Limits, Recipe
 from vgbench_gen.pipeline.trials import feasible_plan, plan_facts
 from vgbench_gen.tasks.metric_depth import MetricDepth
+from vgbench_gen.tasks.presentation import Claim, ClaimPair
 from vgbench_gen.tasks.relative_depth import RelativeDepth
 
 # In four sets with the third, from which all the others are far enough for a false claim.
@@ -209,6 +212,27 @@ def test_a_fact_without_options_is_reported_and_still_asked_in_other_forms() -> 
     }  # fmt: skip
     for count in letter_counts(decided.chosen).values():
         assert max(count) - min(count) <= 1
+
+
+def test_a_claim_that_verify_would_refuse_is_not_asked() -> None:
+    class Bold(MetricDepth):
+        """True claims are up to as far off as false ones may be."""
+
+        off = 0.0
+
+        def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
+            twins = super().claim_pair(fact, rng)
+            if twins is None:
+                return None
+            value = fact.truth_candidate.value * self.limits.ratio_min**self.off
+            slots = {"claim": f"{value[0]:.4f}"}
+            return replace(twins, true=Claim(slots, value, self.off))
+
+    for off, refused in ((0.0, 0), (0.2, 0), (0.3, 29)):
+        task = Bold(parse_config({"noise": {"kept_min": 0.0}}, Gates, "test"))
+        task.off = off
+        decided = plan_facts(MANY, [task], Recipe(pairs=0.0))
+        assert Counter(reason for _, reason in decided.unchosen)["unclear_claim"] == refused, off
 
 
 def test_difficulty_is_the_tercile_of_the_margin() -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from tests.scene_factory import render
 from tests.small_room import other_world, small_room, small_view
-from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
+from vgbench_gen.core.errors import ConfigError, GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility, strategies
@@ -18,6 +18,7 @@ from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
 from vgbench_gen.tasks._regions import find_regions, measure, propose_rects
+from vgbench_gen.tasks.base import read_gates
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.tasks.scalar import read_evidence_rect
@@ -304,6 +305,17 @@ def test_twins_stand_on_either_side_of_the_margin() -> None:
     assert np.std(np.array(trues) / truths - 1) > 0.02  # true claims carry noise, too
 
 
+def test_claims_whose_tolerance_is_too_wide_for_the_margin_are_refused() -> None:
+    fact = shown(facts_of(small_view(), limit=1)[0])
+    for ratio_min in (1.10, 1.11):
+        task = MetricDepth(read_gates({"depths": {"ratio_min": ratio_min}}, "test"))
+        if ratio_min < 1.05**2:
+            with pytest.raises(ConfigError, match=r"'metric_depth': found ratio_min 1\.1 with .* at least 1\.103"):
+                task.claim_pair(fact, np.random.default_rng(0))
+        else:
+            task.claim_pair(fact, np.random.default_rng(0))
+
+
 def test_neither_options_nor_claims_of_a_pool_are_likelier_than_others() -> None:
     """For a reader who knows the whole pool, every word of the question, and how truths are drawn."""
     # The outer two are in nine sets, the others in three: false claims drawn evenly would be of them too seldom.
@@ -319,7 +331,7 @@ def test_neither_options_nor_claims_of_a_pool_are_likelier_than_others() -> None
         options = strategies["set_first"].options(asked, TASK, rng)
         row = sorted(float(option.value[0]) for option in options.options)
         of_sets.setdefault(tuple(row), []).append(row.index(float(asked.truth_candidate.value[0])))
-        other = TASK._other_value(asked, rng)
+        other = TASK.draw_false_value(asked, rng)
         if other is not None:
             about = values.index(other)
             of_pairs.setdefault(tuple(sorted((asked.truth, about))), []).append(asked.truth < about)
@@ -366,7 +378,7 @@ def test_regions_without_a_set_are_asked_open_ended_and_spread_over_depth(long_v
     for fact in single:
         with pytest.raises(TooFewOptionsError):
             strategies["set_first"].options(fact, TASK, np.random.default_rng(0))
-        assert TASK._other_value(fact, np.random.default_rng(0)) is None
+        assert TASK.draw_false_value(fact, np.random.default_rng(0)) is None
 
 
 def test_a_claim_between_noise_and_margin_is_neither_true_nor_false() -> None:

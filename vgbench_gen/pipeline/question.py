@@ -204,7 +204,8 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
     """The question with the result of its noise test.
 
     Raises:
-        QuestionRejectedError: its texts break a rule of `text.lint`, or its answer does not bear noise.
+        QuestionRejectedError: its texts break a rule of `text.lint`, its answer does not bear noise, or `verify`
+            would refuse a claim.
     """
     for text in made.texts:
         words, options = text.wording, text.options
@@ -215,12 +216,15 @@ def _check_question(made: MadeQuestion, settings: QuestionSettings) -> MadeQuest
         )
         if problems:
             raise QuestionRejectedError(f"lint: {problems[0]}")
-    if settings.margins == "recorded":
-        return made
-    kept = made.measure_noise()
-    if kept < made.task.gates.noise.kept_min:
-        raise QuestionRejectedError("noise")
-    return replace(made, noise_kept=kept)
+    if settings.margins == "enforced":
+        made = replace(made, noise_kept=made.measure_noise())
+        if made.noise_kept is not None and made.noise_kept < made.task.gates.noise.kept_min:
+            raise QuestionRejectedError("noise")
+    for text, holds in zip(made.texts, (True, False), strict=False):  # one text, or the true and the false claim
+        claim = text.claim
+        if claim is not None and made.task.find_claim_problem(claim.get_candidate(made.fact), holds, made.fact):
+            raise QuestionRejectedError("unclear_claim")
+    return made
 
 
 def _find_known_share(plan: QuestionPlan) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import Candidate, Distractor, Fact, Item
+from vgbench_gen.core.types import Distractor, Fact, Item
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
 from vgbench_gen.store.pictures import Picture
@@ -229,5 +229,4 @@ def frames_shown(fact: Fact, pictures: Sequence[Picture]) -> tuple[str, ...]:
 
 
 def _make_claim_record(claim: Claim, holds: bool, fact: Fact) -> ClaimRecord:
-    about = next((c for c in fact.candidates if c.key == claim.key), Candidate(claim.key, claim.value))
-    return ClaimRecord.make(replace(about, value=claim.value), holds=holds, separation=claim.separation)
+    return ClaimRecord.make(claim.get_candidate(fact), holds=holds, separation=claim.separation)

@@ -279,9 +279,9 @@ def _find_claim_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str, 
     found = []
     if item.answer != fill_word("answer.yes" if holds else "answer.no"):
         found.append(("claim", f"answer {item.answer!r} for a claim that {'holds' if holds else 'does not hold'}"))
-    off = task.claim_ratio(claimed, fact)
-    if (off < 1) != holds or (holds and off > 0.5):
-        found.append(("claim", f"claimed value is {off:.2f} margins from the truth but is marked holds={holds}"))
+    problem = task.find_claim_problem(claimed, holds, fact)
+    if problem:
+        found.append(("claim", problem))
     unsaid = _shown.find_claim_text_problem(item, claimed, task)
     if unsaid:
         found.append(("claim_text", unsaid))

@@ -35,6 +35,7 @@ Check = Callable[[Fact, Gates], Problems]
 """What `vgbench verify` asks of a row's evidence, given the fact as read back and the gates of the build."""
 
 SECOND_ROUTE_SHARE = 0.2  # the two routes must agree within a fifth of the margin (docs/validity.md#second-route)
+TRUE_CLAIM_MAX = 0.5  # margins; a true claim farther off may be as near to a neighbour (docs/validity.md#judgments)
 
 
 class Task(NoiseTest, Proposals, abc.ABC):
@@ -250,6 +251,20 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def claim_ratio(self, claimed: Candidate, fact: Fact) -> float:
         """How far a judgment's claim is from the truth, over the margin; a task may weigh claims in its own way."""
         return self.margin_ratio(fact.truth_candidate, claimed, fact)
+
+    def find_claim_problem(self, claimed: Candidate, holds: bool, fact: Fact) -> str:
+        """Why a claim that is said to hold, or not to, is neither true nor false beyond doubt; "" where it is.
+
+        Composing refuses such a claim, and `verify` reports one. Source: `docs/validity.md#judgments`.
+        """
+        off = self.claim_ratio(claimed, fact)
+        if holds and off > TRUE_CLAIM_MAX:
+            expected = f"at most {TRUE_CLAIM_MAX} for a true claim"
+        elif not holds and off < 1:
+            expected = "at least 1 for a false claim"
+        else:
+            return ""
+        return f"claimed value is {off:.2f} margins from the truth; expected {expected} (`{self.name}.claim_ratio`)"
 
     # --- asking ----------------------------------------------------------------------------------------------------
 

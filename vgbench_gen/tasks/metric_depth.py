@@ -285,7 +285,8 @@ class MetricDepth(ScalarTask):
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
         return _mirror.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
-    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+    def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+        """See `ScalarTask`."""
         # Of a random option set, so that either could have been the true one; refused rather than drawn again, which
         # would prefer truths with few false claims.
         sets = valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))

@@ -289,7 +289,8 @@ class ObjectDistance(ScalarTask):
         turned = kept.with_fields(margins=margins, swapped=None if kept.swapped else True)
         return replace(fact, candidates=tuple(map(_exchange_objects, fact.candidates)), evidence=turned.write())
 
-    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+    def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+        """See `ScalarTask`."""
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
         # would tell true from false.
         drawn = self._drawn_rungs(fact, FALSE_RATIO_MIN, FALSE_RATIO_MAX, 2, rng)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from vgbench_gen.core.types import FloatArray
+from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
 
 
@@ -61,6 +61,11 @@ class Claim:
     """Distance from the truth over the required margin."""
     key: str = ""
     """Candidate that the claim is about; "" where it was computed."""
+
+    def get_candidate(self, fact: Fact) -> Candidate:
+        """The candidate of the fact's pool that the claim is about, or a computed one, with the claimed value."""
+        about = next((member for member in fact.candidates if member.key == self.key), Candidate(self.key, self.value))
+        return replace(about, value=self.value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

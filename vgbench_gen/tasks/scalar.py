@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.store.pictures import Picture
@@ -23,14 +24,16 @@ FALSE_RATIO_MIN, FALSE_RATIO_MAX = 1.5, 2.0
 
 
 class ScalarTask(Task):
-    """A positive scalar; values are (1,) arrays.
-
-    decimals: as printed. unit_word: key of the option text and of the open-ended answer in `templates/words.toml`.
-    claim_tolerance: a judgment's "within 10 percent"; half of it is spent on noise in true and in false claims.
-    """
+    """A positive scalar; values are (1,) arrays."""
 
     decimals: ClassVar[int] = 2
+    """As printed."""
     claim_tolerance: ClassVar[float] = 0.10
+    """Share of the value that a judgment states as its tolerance; half of it is spent on noise in claims.
+
+    That half must be at most half the margin between options: `ratio_min` is at least (1 + claim_tolerance / 2)
+    squared.
+    """
 
     def unit_key(self, fact: Fact) -> str:
         """Key below `option` and `answer` in the words for this fact's unit."""
@@ -157,9 +160,20 @@ class ScalarTask(Task):
         return Presentation(self.pictures(fact), self.slots(fact), answer=answer)
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
-        """True and false numbers carry the same noise; the false one belongs to another candidate where one fits."""
+        """True and false numbers carry the same noise; the false one is about `draw_false_value`.
+
+        Raises:
+            ConfigError: the tolerance of claims is too wide for the margin between options.
+        """
+        needed = (1 + self.claim_tolerance / 2) ** 2
+        if self.ratio_min(fact) < needed:
+            raise ConfigError(
+                f"task {self.name!r}: found ratio_min {self.ratio_min(fact):g} with claims within "
+                f"{self.claim_tolerance:g}; expected ratio_min of at least {needed:.4g}, (1 + tolerance / 2) squared, "
+                "or a true claim could be off by half a margin. Raise the gate, or ask for no judgment in [items]."
+            )
         truth, shares = float(fact.truth_candidate.value[0]), rng.uniform(-1, 1, 2)
-        other = self._other_value(fact, rng)
+        other = self.draw_false_value(fact, rng)
         if other is None:
             return None
         most = [self.claim_noise(value, fact) for value in (truth, other)]
@@ -179,8 +193,17 @@ class ScalarTask(Task):
             self.claim_tolerance,
         )
 
-    def _other_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
-        """What the false claim is about, before noise; None where nothing would do."""
+    def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
+        """What the false claim is about, before noise; None where nothing would do, and then no judgment is asked.
+
+        Another candidate that keeps the margins and differs by `FALSE_RATIO_MIN` or more, or where none does, the truth
+        times or over a factor between `FALSE_RATIO_MIN` and `FALSE_RATIO_MAX`. Override it where such values would be
+        absurd, or rarer than true ones. False claims must be as likely to be above the truth as below it, and no
+        likelier than true ones at any value, or their numbers give them away.
+
+        fact: its pool, with the truth among it.
+        rng: draw from this generator alone.
+        """
         truth = fact.truth_candidate
         apart = [
             float(c.value[0])
