@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import numpy as np
 import pytest
 
 from tests.contracts.outside import install, vgbench
+from vgbench_gen.core.errors import DatasetError
+from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.base import choose_rows
+from vgbench_gen.evaluation.item_source import ItemSource, make_item
 
 TOPICS = ("left-right", "front-behind", "above-below")
+IMAGES, PAIRS = (0, 1, 2, 3, 0, 3), ("p", "", "", "q", "p", "q")
 BENCHMARK = ["--benchmark", "yes_no_relations"]
 pytestmark = pytest.mark.timeout(600)
 
@@ -21,8 +27,8 @@ def write(folder: Path, **changed: Any) -> Path:
     rows = []
     for k in range(6):
         cv2.imwrite(str(folder / f"{k}.png"), np.full((48, 64, 3), 40 * k, np.uint8))
-        rows.append({"image": f"{k}.png", "question": f"Is it {k}?", "answer": "yes" if k < 4 else "no",
-                     "topic": TOPICS[k % 3]} | changed)  # fmt: skip
+        rows.append({"image": f"{IMAGES[k]}.png", "question": f"Is it {k}?", "answer": "yes" if k < 4 else "no",
+                     "topic": TOPICS[k % 3], "pair": PAIRS[k]} | changed)  # fmt: skip
     path = folder / "relations.json"
     path.write_text(json.dumps(rows))
     return path
@@ -34,14 +40,17 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path)
     script = tmp_path / "replies.jsonl"
     script.write_text('{"match": "Is it", "reply": "Yes, it is."}\n')
     models = ["--model", "baseline:truth", "--model", f"scripted:{script}"]
-    listed, asked, scored, compared = vgbench(
+    out = tmp_path / "export"
+    listed, asked, scored, compared, exported = vgbench(
         tmp_path / "site",
         ["eval", *BENCHMARK, "--data", data, *models, "--estimate"],
         ["eval", *BENCHMARK, "--data", data, *models],
         ["score", data, *BENCHMARK],
         ["compare", data, *BENCHMARK, "--json"],
+        ["export", data, *BENCHMARK, "--to", "lmms-eval", "--out", out],
     )
     assert (listed.status, asked.status, scored.status, compared.status) == (0, 0, 0, 0), asked.errors + scored.errors
+    assert exported.status == 0, exported.errors
     assert sorted(path.name for path in (home / "replies").iterdir())[0] == "baseline_truth.jsonl"
     assert "right 6, wrong 0, unreadable 0" in scored.out
     assert "right 4, wrong 2, unreadable 0" in scored.out
@@ -51,6 +60,30 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path)
     [said_yes] = (cells for name, cells in lines.items() if "replies.jsonl" in name)
     assert [round(said_yes[head]["value"], 4) for head in heads] == [0.6667, 1.0, 0.5, 0.5]
     assert [lines["baseline:truth"][head]["value"] for head in heads] == [1.0] * 4
+    # Pairs go by `pair_id`, not by the order of the questions.
+    assert [(cells["Pairs"]["value"], cells["Pairs"]["n"]) for cells in (said_yes, lines["baseline:truth"])] == [
+        (0, 2),
+        (1, 2),
+    ]
+    own = {line["name"]: line["cells"]["Whole images"] for line in tables["yes-no-images"]["lines"]}
+    assert sorted((cell["value"], cell["n"]) for cell in own.values()) == [(0, 2), (1, 2)]
+    # The export carries the rules, and nothing of the package or of ours that they do not need.
+    carried = out / "vgbench_scorer"
+    assert sorted(path.name for path in (carried / "vgbench_yes_no").iterdir()) == ["__init__.py", "rules.py"]
+    assert not (carried / "store").exists()
+
+
+def test_rules_that_an_export_cannot_carry_are_refused(tmp_path: Path) -> None:
+    install("vgbench-yes-no", tmp_path / "site")
+    rules = tmp_path / "site" / "vgbench_yes_no" / "rules.py"
+    rules.write_text(rules.read_text().replace("import ScoringRules", "import ScoringRules\nimport pydantic"))
+    call: list[str | Path] = ["export", write(tmp_path), *BENCHMARK, "--to", "lmms-eval", "--out", tmp_path / "export"]
+    [told] = vgbench(tmp_path / "site", call)
+    assert told.status == 2
+    assert "found pydantic imported by vgbench_yes_no.rules" in told.errors
+    assert "into a module of its own" in told.errors
+    assert told.errors.count("\n") == 1
+    assert not (tmp_path / "export").exists()
 
 
 def test_a_bad_row_is_named(tmp_path: Path) -> None:
@@ -67,3 +100,30 @@ def test_a_bad_row_is_named(tmp_path: Path) -> None:
     assert (maybe.status, away.status) == (2, 2)
     assert "row 0: found no 'maybe'; expected image, question, topic, and answer that is yes or no" in maybe.errors
     assert "expected a place below" in away.errors
+
+
+def test_rows_that_cannot_be_asked_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    item = make_item("a", benchmark="B", task="t", question_type="judgment", question="Is it?", answer="Yes",
+                     images=["a.png"], source="B", scene_id="s")  # fmt: skip
+    for items, told in (
+        ((item, item), r"question 1 \(a\): found the id of question 0 again; .*leave out the copy"),
+        ((replace(item, question=" "),), "found no words"),
+        ((replace(item, images=("b.png",)),), "no file for image 'b.png'"),
+    ):
+        with pytest.raises(DatasetError, match=told):
+            ItemSource("B", tmp_path, items, {"a.png": path})
+
+
+def test_questions_of_a_pair_stay_together_under_a_limit(tmp_path: Path) -> None:
+    def make(name: str, **more: Any) -> Item:
+        return make_item(name, benchmark="B", task="t", question_type="judgment", question=f"Is it {name}?",
+                         answer="Yes", images=[], source="B", scene_id="s", **more)  # fmt: skip
+
+    items = [make(f"{half}{k}", pair_id=f"p{k}") for half in "ab" for k in range(10)]
+    source = ItemSource("B", tmp_path, items)
+    for limit in (2, 4, 10):
+        chosen = [source.item(row.row).pair_id for row in choose_rows(source.rows(), (), (), limit)]
+        assert len(set(chosen)) == limit // 2
+    assert (make("a").group_id, make("a", twin_id="t").group_id) == ("a", "t")
+    assert make("a", pair_id="p", group_id="g").group_id == "g"

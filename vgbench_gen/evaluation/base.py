@@ -240,8 +240,8 @@ def choose_rows(
 ) -> list[QuestionRow]:
     """Rows of these tasks, question types and sources (all where empty), in order; `limit` of them, 0 for all.
 
-    A limit draws whole truths, so that twins stay together, by a hash of their names: a larger limit adds questions and
-    drops none, and what was answered stays of use.
+    A limit draws whole truths (questions of one `group_id`), so that twins and pairs stay together, by a hash of their
+    names: a larger limit adds questions and drops none, and what was answered stays of use.
     """
     from vgbench_gen.core.rng import hash_stably
 

@@ -204,11 +204,15 @@ def _compute_median(ordered: FloatArray) -> float:
 
 
 def pair_name(entry: Entry) -> str:
-    """The pair an item of MMVP is in: numbered from 1, two and two."""
-    try:
+    """The pair that a question is in, by its `pair_id`; "" where it is in none.
+
+    MMVP's questions have no such name; they are numbered from 1, two and two.
+    """
+    if entry.pair:
+        return f"{entry.dataset}/{entry.pair}"
+    if entry.source.casefold() == "mmvp" and entry.origin_id.isdecimal():
         return f"{entry.dataset}/{(int(entry.origin_id) + 1) // 2}"
-    except ValueError:
-        return f"{entry.dataset}/{entry.origin_id}"
+    return ""
 
 
 def flip_name(entry: Entry) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import QuestionRow
+from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.schema import SCHEMA_VERSION
 
 
@@ -19,9 +20,12 @@ class ItemSource:
         benchmark: the name in records.
         folder: where `replies/` and `scores/` go.
         items: the questions, with ids that differ.
-        images: the file of each image by its name in the items. An image that is exchanged under its name is not told
-            apart from the old one.
+        images: the file of each image by its name in the items; None where a derived class reads them itself. An image
+            that is exchanged under its name is not told apart from the old one.
         notes: what a reader of scores must know, such as rows that were left out.
+
+    Raises:
+        DatasetError: an id twice, a question without words, or an image without a file in `images`.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class ItemSource:
     ) -> None:
         self.benchmark, self.folder, self.items, self.notes = benchmark, folder, items, tuple(notes)
         self._files = dict(images or {})
+        _check_items(benchmark, items, images)
         self.fingerprint = hash_stably(
             benchmark, *(f"{item.id}\n{item.question}\n{item.answer}\n{' '.join(item.images)}" for item in items)
         )
@@ -62,6 +67,22 @@ class ItemSource:
         return self
 
 
+def _check_items(benchmark: str, items: Sequence[Item], files: Mapping[str, Path] | None) -> None:
+    """Refuse questions that could not be asked, or whose replies could not be told apart."""
+    first: dict[str, int] = {}
+    for place, item in enumerate(items):
+        where = f"{benchmark}, question {place} ({item.id})"
+        other = first.setdefault(item.id, place)
+        if other != place:
+            remedy = "Make ids of all that tells questions apart, or leave out the copy."
+            raise dataset_error(where, f"the id of question {other} again", "ids that differ", remedy)
+        if not item.question.strip():
+            raise dataset_error(where, "no words", "a question", "Mend the row.")
+        for name in item.images:
+            if files is not None and name not in files:
+                raise dataset_error(where, f"no file for image {name!r}", "one in `images`", "Name its file.")
+
+
 def make_item(
     item_id: str,
     *,
@@ -79,14 +100,25 @@ def make_item(
     licence: str = "",
     index: int = 0,
     evidence: Mapping[str, Any] | None = None,
+    pair_id: str = "",
+    twin_id: str = "",
+    group_id: str = "",
 ) -> Item:
-    """A question as our schema has it; `question` is sent as it stands, with the options in it."""
+    """A question as our schema has it; `question` is sent as it stands, with the options in it.
+
+    Args:
+        pair_id: a name that the halves of a pair share, for tables that count pairs with both halves right (the column
+            `Pairs`, and layouts with `how="pairs"`).
+        twin_id: likewise of a true and a false claim about the same images (the column `Twins`).
+        group_id: of questions that stay together where `--limit` draws some; by default those of one pair, else of one
+            pair of twins, else each alone.
+    """
     return Item(
         id=item_id,
         index=index,
-        group_id=item_id,
-        twin_id="",
-        pair_id="",
+        group_id=group_id or pair_id or twin_id or item_id,
+        twin_id=twin_id,
+        pair_id=pair_id,
         benchmark=benchmark,
         task=task,
         ask="",

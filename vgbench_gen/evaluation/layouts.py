@@ -26,8 +26,8 @@ class LayoutColumn:
     wanted: Callable[[Entry], bool]
     """Which questions it holds."""
     how: How = "micro"
-    """"micro" pools questions, "macro" averages the means of the parts, "pairs" counts pairs with both halves right,
-    and "flips" counts a question with its mirrored twin."""
+    """"micro" pools questions, "macro" averages the means of the parts, "pairs" counts pairs (questions of
+    one `pair_id`) with both halves right, and "flips" counts a question with its mirrored twin."""
     part: Callable[[Entry], str] = lambda entry: entry.origin
     """To which part of a "macro" column a question belongs."""
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.scoring import find_rules
 
 NAME = "vgbench_scorer"
@@ -18,6 +20,7 @@ _PACKAGE = "vgbench_gen"
 _ENTRY = f"{_PACKAGE}.evaluation.portable"
 _RULES = ("evaluation", "benchmarks", "__init__.py")
 _LIBRARIES = ("simpleeval",)  # single files under a licence that their first lines hold
+_CARRIED = frozenset({*sys.stdlib_module_names, "numpy", *_LIBRARIES})  # what an export may import besides ours
 _INIT = '''"""{text}"""
 
 from {name}.evaluation.portable import FAILED, grade, mean, share, version
@@ -35,6 +38,9 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     Args:
         folder: to fill.
         benchmarks: names in `Item.benchmark` of the questions that are exported.
+
+    Raises:
+        ConfigError: the module of some rules imports what an export cannot carry.
     """
     written: list[Path] = []
     root = folder / NAME
@@ -42,7 +48,7 @@ def copy_scorer(folder: Path, benchmarks: Iterable[str] = ()) -> list[Path]:
     written.append(_write(root.joinpath(*_RULES), _rules_listed(rules)))
     modules = _collect_modules(_ENTRY)
     for module, _ in rules:
-        modules |= _collect_modules(module)
+        modules |= _check_portable(module, _collect_modules(module))
     for module, path in sorted(modules.items()):
         inside = Path(*_inside(module))
         target = root / (inside / "__init__.py" if path.name == "__init__.py" else inside.with_suffix(".py"))
@@ -85,6 +91,40 @@ def _collect_modules(entry: str) -> dict[str, Path]:
         found[module] = _find_file(module)
         waiting += _list_imports(found[module])
     return {name: path for name, path in found.items() if path.name != "__init__.py"}
+
+
+def _check_portable(rules: str, modules: dict[str, Path]) -> dict[str, Path]:
+    """Refuse rules that would not run where nothing but Python and numpy is installed."""
+    for module, path in modules.items():
+        for name in _list_foreign_imports(path):
+            by = f"{module}, which {rules} imports" if module != rules else module
+            raise ConfigError(
+                f"export: found {name} imported by {by}; expected rules that need numpy and "
+                f"{_PACKAGE}.evaluation.scoring alone, because the export carries them. Put the class of the scoring "
+                "rules into a module of its own (CONTRIBUTING.md, Add a benchmark)."
+            )
+    return modules
+
+
+def _list_foreign_imports(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports on loading and that an export does not carry."""
+    waiting: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = ["." * node.level + (node.module or "")]
+        for name in names:
+            whole = isinstance(node, ast.Import) and name.partition(".")[0] == _PACKAGE
+            if whole or not (name.startswith(f"{_PACKAGE}.") or name.partition(".")[0] in _CARRIED):
+                yield name
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not _is_for_types(node):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    """Return whether a node is `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
 def _list_imports(path: Path) -> Iterator[str]:
