@@ -35,10 +35,6 @@ Problem = tuple[str, float, float]  # reason, measured value, limit
 class Pair:
     """Two frames, first before second in capture order. Medians are over the points that both frames see."""
 
-    first: int
-    """The index of the first frame in the view."""
-    second: int
-    """The index of the second frame in the view."""
     overlap: float
     """The smaller of the two fractions of a frame's points that the other frame sees."""
     rotation_deg: float
@@ -181,8 +177,6 @@ class PairTable:
             return None
         parallax = visibility.parallax_deg(np.concatenate(seen), first.center_m, second.center_m)
         return Pair(
-            i,
-            j,
             min(there[1], back[1]),
             float(self.rotation_deg[i, j]),
             float(self.baseline_m[i, j]),

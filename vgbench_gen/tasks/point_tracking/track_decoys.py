@@ -87,7 +87,7 @@ class Motions:
             starts, ends, pairs = (np.concatenate(parts) for parts in zip(known, more, strict=True))
             self.found[sizes] = starts, ends, pairs
 
-    def looks(self, own: int, to: int) -> FloatArray:
+    def list_looks(self, own: int, to: int) -> FloatArray:
         """(n, 7) looks of confirmed points of the other pairs, seen in image 1 + `to`."""
         found = [looked.looks for number, looked in self.looked.items() if number != own]
         looks = np.concatenate(found) if found else np.zeros((0, 7))
@@ -189,7 +189,7 @@ def find_wrong_places(
     rank = rank[rows]
     seen = track_looks.Around(here, start, there, rows)
     own, others = looked.split(k, to)
-    elsewhere = motions.looks(number, to)
+    elsewhere = motions.list_looks(number, to)
     # The point is held to what its rivals are: its look must be one that other places can have.
     away = 100 * np.linalg.norm(there.uv_px[rows] - ends[to], axis=1) >= gates.gap_min_d * diagonal_px
     if not away[seen.find_alike(own, loose)[0]].any():

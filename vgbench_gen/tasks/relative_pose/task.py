@@ -264,11 +264,8 @@ class RelativePose(PairMarginsTask):
         return measure_mean_gaps_m(values, told, MotionEvidence.of(about).points_m)
 
     def claim_errors(self, values: FloatArray, claimed: FloatArray, fact: Fact) -> FloatArray | None:
-        """See `NoiseTest` and `claim_error`."""
-        chords = np.linalg.norm((values[:, :, :3] - claimed[:, :3]).reshape(-1, 9), axis=1) / (2 * np.sqrt(2))
-        turns_deg = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
-        shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)
-        return np.asarray(np.maximum(turns_deg / CLAIM_ROTATION_DEG, shifts_m / CLAIM_TRANSLATION_M))
+        """See `NoiseTest` and `measure_claim_errors`."""
+        return measure_claim_errors(values, claimed)
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """Points both views see, where the true pose puts them."""
@@ -302,8 +299,10 @@ class RelativePose(PairMarginsTask):
             )
             for one in chosen
         ]
-        noise = max(self.claim_error(one.value, value) for one, value in zip(chosen, values, strict=True))
-        if noise > 0.5 or self.claim_error(truth.value, values[1]) < _FALSE_CLAIM_MIN:
+        own, other = (
+            measure_claim_errors(one.value[None], value)[0] for one, value in zip(chosen, values, strict=True)
+        )
+        if max(own, other) > 0.5 or measure_claim_errors(truth.value[None], values[1])[0] < _FALSE_CLAIM_MIN:
             return None
         claims = [
             Claim(_poses.make_slots(value), value, self.margin_ratio(truth, replace(truth, value=value), fact), one.key)
@@ -319,13 +318,6 @@ class RelativePose(PairMarginsTask):
         """The rotation's and the translation's."""
         degrees = fill_word("tolerance.degrees", value=format_fixed(CLAIM_ROTATION_DEG, 0))
         return degrees, fill_word("tolerance.metres", value=format_fixed(tolerance, 2))
-
-    def claim_error(self, truth: FloatArray, claimed: FloatArray) -> float:
-        """How far a claimed pose is off, over the stated tolerances; <= 1 makes the claim true."""
-        return max(
-            _poses.measure_rotation_between_deg(truth, claimed) / CLAIM_ROTATION_DEG,
-            float(np.linalg.norm(truth[:, 3] - claimed[:, 3])) / CLAIM_TRANSLATION_M,
-        )
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The pose from the second camera to the first, from the unrounded poses; every candidate is turned around.
@@ -360,6 +352,14 @@ class RelativePose(PairMarginsTask):
     def _make_slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
         return make_camera_slots(first) | make_camera_slots(second, "_2")
+
+
+def measure_claim_errors(values: FloatArray, claimed: FloatArray) -> FloatArray:
+    """(n,) error of a claimed pose (3, 4) over the stated tolerances, were each of values (n, 3, 4) the truth."""
+    chords = np.linalg.norm((values[:, :, :3] - claimed[:, :3]).reshape(-1, 9), axis=1) / (2 * np.sqrt(2))
+    turns_deg = np.degrees(2 * np.arcsin(np.minimum(chords, 1.0)))
+    shifts_m = np.linalg.norm(values[:, :, 3] - claimed[:, 3], axis=1)
+    return np.asarray(np.maximum(turns_deg / CLAIM_ROTATION_DEG, shifts_m / CLAIM_TRANSLATION_M))
 
 
 def _measure_shifts_d(candidate: Candidate, values: FloatArray) -> FloatArray:
