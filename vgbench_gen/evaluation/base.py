@@ -24,15 +24,22 @@ if TYPE_CHECKING:
 
 
 class QuestionRow(NamedTuple):
-    """What choosing questions needs to know of one. row: its place. scene: "source/scene". group: of its truth."""
+    """What choosing questions needs to know of one."""
 
     row: int
+    """The place of the question in its source."""
     id: str
+    """The id of the question."""
     task: str
+    """The kind of question."""
     question_type: str
+    """The question type: "multi-choice", "judgment" and so on."""
     options: int
+    """How many options it has."""
     scene: str
+    """The source and the scene of its images: "source/scene"."""
     group: str
+    """The name of its truth; questions about one truth share it."""
 
     @property
     def source(self) -> str:

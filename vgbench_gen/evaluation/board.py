@@ -226,10 +226,12 @@ class BoardRun:
 
 @dataclass(eq=False)
 class Board:
-    """Questions, and runs over them by name."""
+    """Questions, and runs over them."""
 
     questions: tuple[Entry, ...]
+    """All questions, in the order of every array of a run."""
     runs: dict[str, BoardRun] = field(default_factory=dict)
+    """The runs by name."""
 
     @cached_property
     def scenes(self) -> list[str]:

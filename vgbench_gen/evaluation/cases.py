@@ -38,17 +38,20 @@ class ScoredCase(NamedTuple):
 
 @dataclass(slots=True)
 class CaseTally:
-    """What became of a file: lines that could not be scored, and outcomes and scores of the others.
-
-    sane, official: where there is a score. differ: on how many the two are not the same.
-    """
+    """What became of a file of cases."""
 
     bad: list[str] = field(default_factory=list)
+    """The lines that could not be scored, each with its place and the reason."""
     outcomes: Counter[str] = field(default_factory=Counter)
+    """How many of the others had each outcome."""
     statuses: Counter[str] = field(default_factory=Counter)
+    """How many answers were found in each way, or not found for each reason."""
     sane: list[float] = field(default_factory=list)
+    """The scores as we read the replies, where there is one."""
     official: list[float] = field(default_factory=list)
+    """The scores of the published script, where there is one."""
     differ: int = 0
+    """On how many lines the two are not the same."""
 
     def add(self, found: ScoredCase) -> None:
         """Count one scored case; scores that are no single number are not averaged."""

@@ -25,11 +25,14 @@ _TOLD = {
 
 @dataclass(frozen=True, slots=True)
 class LoadedBoard:
-    """A board and what a reader must know of it. saved: by data set."""
+    """A board, and what a reader must know of it."""
 
     board: Board
+    """The questions and the runs of all models."""
     notes: tuple[str, ...]
+    """What is not as a reader may expect, in sentences."""
     saved: Mapping[str, tuple[SavedScores, ...]]
+    """The files of scores by data set."""
 
 
 def load_board(

@@ -20,21 +20,24 @@ _SAMPLE = 64  # requests whose images are opened; the others are taken for alike
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a model would be sent.
-
-    requests: without a reply so far. most_completion: if every reply is as long as it may be. drawings: to be made
-    before, and counted in nothing else. usd: (if replies are 20 tokens long, if they are as long as they may be), None
-    where no price is known.
-    """
+    """What a model would be sent."""
 
     spec: str
+    """Who would be asked."""
     requests: int
+    """How many requests have no reply so far."""
     kept: int
+    """How many were answered before."""
     images: int
+    """How many images would be sent."""
     prompt_tokens: int
+    """About how many tokens would be sent."""
     most_completion: int
+    """How many tokens would come back if every reply were as long as it may be."""
     usd: tuple[float, float] | None
+    """The price if replies are 20 tokens long, and if they are as long as they may be; None where no price is known."""
     drawings: int = 0
+    """How many drawings would be made before; they are counted in nothing else."""
 
 
 def estimate(

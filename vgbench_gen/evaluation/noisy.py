@@ -27,20 +27,22 @@ _FARTHEST, _NEAREST = 6.0, 2.5  # factors by which a wrong number is off
 
 
 class Noise(Config):
-    """What the spec says.
-
-    accuracy: share of right answers; `accuracy.TASK` in the spec for one task (`tasks`). shared: how much of the draw
-    is the question's, 0 to 1. unreadable, refused: shares of replies without an answer and of refusals. seed: of its
-    own draws. size: what it stands for ("72B"); changes nothing.
-    """
+    """What the spec of a noisy baseline says."""
 
     accuracy: float = Field(default=0.5, ge=0, le=1)
+    """The share of right answers."""
     tasks: dict[str, float] = Field(default_factory=dict)
+    """The same for single tasks, `accuracy.TASK` in the spec."""
     shared: float = Field(default=0.5, ge=0, le=1)
+    """How much of the draw is the question's own, so that models fail alike, from 0 to 1."""
     unreadable: float = Field(default=0.0, ge=0, le=1)
+    """The share of replies without an answer."""
     refused: float = Field(default=0.0, ge=0, le=1)
+    """The share of refusals."""
     seed: int = Field(default=0, ge=0)
+    """The seed of its own draws."""
     size: str = ""
+    """The size of model that it stands for ("72B"); it changes no answer."""
 
 
 class Noisy(Baseline):

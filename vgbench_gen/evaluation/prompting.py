@@ -28,18 +28,19 @@ _NUMBERED_IMAGE = re.compile(r"\D*?([1-9])\D*")
 
 
 class PromptSet(Config):
-    """A file of `templates/prompts/`.
-
-    system: sent before, "" for none. option: how one option is written. image_tag: stands before each image where there
-    are several, "" for none. prompts: by name, with the slot `question`. sources: benchmark, or benchmark and task ->
-    question type, or form of asking ("visual-cot") -> name of the prompt; "*" stands for all others.
-    """
+    """A file of `templates/prompts/`."""
 
     option: str
+    """How one option is written."""
     prompts: dict[str, str]
+    """The prompts by name, each with the slot `question`."""
     sources: dict[str, dict[str, str]]
+    """Which prompt is used: by benchmark, or benchmark and task, and then by question type, or by form of asking
+    ("visual-cot"). "*" stands for all others."""
     system: str = ""
+    """What is sent before the question; "" for nothing."""
     image_tag: str = ""
+    """What stands before each image where there are several; "" for nothing."""
 
     @cached_property
     def known(self) -> dict[str, dict[str, str]]:
@@ -85,11 +86,14 @@ def find_prompt_set(name: str) -> PromptSet:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One image of a request: the k-th of `item`, under this tag ("" for none)."""
+    """One image of a request."""
 
     item: Item
+    """The question whose image it is."""
     k: int
+    """Its place among the images of that question."""
     tag: str
+    """What stands before it; "" for nothing."""
 
     @property
     def name(self) -> str:
@@ -102,28 +106,37 @@ class ShownExample:
     """A question that is sent with its answer before the one asked."""
 
     text: str
+    """Its words."""
     answer: str
+    """Its right answer."""
     images: tuple[Shown, ...]
+    """Its images."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One question as a model is asked it. item: as shown, with its options in the order shown. added: files of images
-    that a model made, shown after the question's own; their names are digests of their bytes.
-
-    question: its digest. problem: why it cannot be asked ("too_many_images: ..."), "" where it can.
-    """
+    """One question as a model is asked it."""
 
     key: ReplyKey
+    """What a reply to it is a reply to."""
     item: Item
+    """The question with its options in the order in which they are shown."""
     images: tuple[Shown, ...]
+    """The question's images in the order in which they are shown."""
     question: str
+    """The digest of the question (`digest_question`)."""
     text: str
+    """The words that are sent."""
     settings: Settings
+    """How the model is to answer."""
     long_side_px: int = 0
+    """To how many pixels the long side of an image is limited; 0 for no limit."""
     problem: str = ""
+    """Why it cannot be asked ("too_many_images: ..."); "" where it can."""
     examples: tuple[ShownExample, ...] = ()
+    """Questions that are sent with their answers before it."""
     added: tuple[Path, ...] = ()
+    """Files of images that a model made, shown after the question's own. Their names are digests of their bytes."""
 
     @cached_property
     def digest(self) -> str:

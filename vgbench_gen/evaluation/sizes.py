@@ -21,10 +21,12 @@ _STATED = re.compile(r"(\d+(?:\.\d+)?)(b|m)")
 
 
 class Sizes(Config):
-    """A registry file. models: name -> billions of parameters. groups: lower ends of the groups of tables, billions."""
+    """A registry of the sizes of models."""
 
     models: dict[str, float]
+    """Billions of parameters by name."""
     groups: tuple[float, ...] = Field(default=(0.0,), min_length=1)
+    """The lower ends of the groups of models in tables, in billions of parameters."""
 
     def billions(self, model_id: str) -> float | None:
         """Billions of parameters of a model; None where neither the registry nor the id itself says.

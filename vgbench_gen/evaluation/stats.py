@@ -30,28 +30,33 @@ class Interval:
     """A number with its 95 % interval over scenes."""
 
     value: float
+    """The number."""
     low: float
+    """The lower end of the interval."""
     high: float
+    """The upper end of the interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One model less another on the same items.
-
-    value, low, high: difference of mean scores, first less second, with its 95 % interval over scenes.
-    p: two-sided, by the paired cluster bootstrap; adjusted where `compare` made it. only_a, only_b: items that one
-    of the two alone got right. p_mcnemar: exact, over independent items; too small where scenes matter.
-    needed: items (at the same number per scene) that would show this difference; infinite where there is none.
-    """
+    """One model less another on the same items."""
 
     value: float
+    """The difference of mean scores, first less second."""
     low: float
+    """The lower end of its 95 % interval over scenes."""
     high: float
+    """The upper end of that interval."""
     p: float
+    """The two-sided p value of the paired bootstrap over scenes, adjusted where `compare` made it."""
     only_a: int
+    """How many items the first alone got right."""
     only_b: int
+    """How many items the second alone got right."""
     p_mcnemar: float
+    """The exact p value of McNemar's test over independent items, which is too small where scenes matter."""
     needed: float
+    """How many items, at the same number per scene, would show this difference; infinite where there is none."""
 
 
 def estimate_mean(scores: npt.ArrayLike, scenes: Sequence[str], seed: int = 0) -> Interval:

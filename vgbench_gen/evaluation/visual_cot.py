@@ -37,10 +37,12 @@ _QUESTION = re.compile(r"\[QUESTION\](.*?)\[/QUESTION\]", re.DOTALL)
 
 
 class Prompts(Config):
-    """A file of prompts: sets by name, each task -> prompt ("*" for all others); models: the same for single ones."""
+    """A file of prompts for drawings."""
 
     sets: Mapping[str, Mapping[str, str]]
+    """By the name of a set and by task: the prompt; "*" stands for all other tasks."""
     models: Mapping[str, Mapping[str, str]] = {}
+    """By model and by task: the prompt of a model that has its own."""
 
 
 @cache
@@ -129,12 +131,14 @@ def make_both_stages(asked: Asked, name: str, model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What the first stage brought. image: None where it brought none; problem says why ("leak: ..." where it was not
-    even asked)."""
+    """What the first stage brought."""
 
     image: Path | None
+    """The drawing; None where there is none."""
     text: str = ""
+    """What was said beside it."""
     problem: str = ""
+    """Why there is no drawing ("leak: ..." where it was not even asked for)."""
 
 
 class Stages:

@@ -29,11 +29,14 @@ class AliasTable(Config):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Specs of who answers and of who draws ("" for the same model). visual_cot: a name asked for two stages."""
+    """Specs in the place of names."""
 
     models: list[str]
+    """Who answers."""
     image_model: str
+    """Who draws; "" for the model that answers."""
     visual_cot: bool
+    """Whether a name asked for two stages."""
 
 
 @cache

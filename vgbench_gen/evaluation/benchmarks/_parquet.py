@@ -27,21 +27,26 @@ _SIGNS = ((b"\xff\xd8\xff", "jpg"), (b"\x89PNG\r\n\x1a\n", "png"), (b"RIFF", "we
 
 @dataclass(frozen=True, slots=True)
 class ImagePlace:
-    """One image: a cell of a parquet file, or the k-th image of a cell that holds a list. drawn: a box (xmin, ymin,
-    xmax, ymax in pixels) to draw in red."""
+    """One image of a parquet file."""
 
     file: Path
+    """The file."""
     row: int
+    """The row of its cell."""
     column: str
+    """The column of its cell."""
     k: int = 0
+    """Its place in the cell, where that holds a list."""
     drawn: tuple[float, float, float, float] | None = None
+    """A box (xmin, ymin, xmax, ymax in pixels) to draw in red; None for none."""
 
 
 @dataclass(slots=True)
 class SkippedRows:
-    """Rows that could not be asked about, by file and row."""
+    """Rows that could not be asked about."""
 
     bad: list[str] = field(default_factory=list)
+    """One line per row, with file, row and reason."""
 
     def add(self, file: Path, row: int, problem: RowError | DatasetError | ValueError) -> None:
         """Count one."""

@@ -35,11 +35,14 @@ _GIVEN = ("ok", "no_reasoning_text")
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What verdicts rest on besides the sample. judge: its spec. repeat: 0, 1, … of independent judgements."""
+    """What verdicts rest on besides the sample."""
 
     judge: str
+    """The spec of the judge."""
     version: int
+    """The version of the words that it is asked in."""
     repeat: int = 0
+    """The number of the independent judgement, from 0."""
 
 
 class Journal:

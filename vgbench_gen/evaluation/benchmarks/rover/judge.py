@@ -39,11 +39,14 @@ _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
 class MetricWords(Config):
-    """How one metric is asked for. target: said where there is a target image."""
+    """How one metric is asked for."""
 
     shown: str
+    """What is said of the images that are shown."""
     ask: str
+    """What is to be judged."""
     target: str = ""
+    """What is said where there is a target image."""
 
 
 class JudgeWords(Config):
@@ -68,13 +71,18 @@ def read_words() -> JudgeWords:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One metric of one sample. score: as the judge gave it, None where it is missing; status says why."""
+    """One metric of one sample."""
 
     metric: str
+    """The name of the metric."""
     score: int | None
+    """The score as the judge gave it, 1 to 5; None where it is missing."""
     reasoning: str
+    """The judge's own words, or what went wrong."""
     status: Status
+    """Whether there is a score, or why it is missing."""
     judge: str = ""
+    """Who judged."""
 
 
 def check_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -36,10 +36,12 @@ _SIGN = re.compile(r"(?:[:=]|\b(?:is|of))\W*[-–—]\s*\Z", re.IGNORECASE)  # n
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a judge said. score: None where it gave no valid one. reasoning: its words, "" for none."""
+    """What a judge said."""
 
     score: int | None
+    """The score, 1 to 5; None where it gave no valid one."""
     reasoning: str = ""
+    """Its words; "" for none."""
 
 
 def read(reply: str | None, key: str) -> Judged:

@@ -54,25 +54,32 @@ _PLACEHOLDERS = re.compile(
 class EvaluationSample:
     """One answer to a task.
 
-    sample_id: `{dimension}_{reasoning_type}_{n}` in the benchmark. original_image, generated_image, target_image: path,
-    encoded bytes or a PIL image. dimension: science, culture (also written humanity), common_sense or logic; "" to take
-    it from the id, and so is reasoning_type. think_output: the model's written reasoning. Texts may be None, other
-    values are written out, several joined by commas.
+    Texts may be None; other values are written out, several joined by commas.
 
     Raises:
         ConfigError: sample_id is None.
     """
 
     sample_id: str
+    """Its id, `{dimension}_{reasoning_type}_{n}` in the benchmark."""
     original_image: Picture
+    """The image of the task: a path, encoded bytes or a PIL image."""
     generated_image: Picture
+    """The image that the model made, in the same forms."""
     target_image: Picture | None = None
+    """The image that was wanted, where there is one."""
     prompt: str = ""
+    """What the model was asked for."""
     dimension: str = ""
+    """"science", "culture" (also written "humanity"), "common_sense" or "logic"; "" to take it from the id."""
     reasoning_type: str = ""
+    """The type of reasoning; "" to take it from the id."""
     keywords: str = ""
+    """What the image should show."""
     target_description: str = ""
+    """The wanted image in words."""
     think_output: str = ""
+    """The written reasoning of the model."""
 
     def __post_init__(self) -> None:
         if self.sample_id is None:
