@@ -10,7 +10,7 @@ import pytest
 
 from tests.evaluation.score_rows import row
 from vgbench_gen.cli.main import main
-from vgbench_gen.cli.score import _once
+from vgbench_gen.cli.score import _average_once
 from vgbench_gen.evaluation import cases, scoring
 
 Capture = pytest.CaptureFixture[str]
@@ -164,8 +164,8 @@ def _sane(extracted: object, outcome: str, score: float) -> dict[str, object]:
 
 def test_copies_of_a_question_count_once() -> None:
     rows = [row("a", content="x"), row("b", 0.0, content="x", official=1.0), row("c", 0.0, content="y")]
-    assert _once(rows) == {"distinct": 2, "sane_distinct": 0.25, "official_distinct": 0.5}
+    assert _average_once(rows) == {"distinct": 2, "sane_distinct": 0.25, "official_distinct": 0.5}
     # Repeats of one question are no copies, nor are questions whose content is not known.
     nothing = {"distinct": 0, "sane_distinct": None, "official_distinct": None}
-    assert _once([row("a", content="x"), row("a", 0.0, content="x", epoch=1), row("c", content="y")]) == nothing
-    assert _once([row("a"), row("b")]) == _once([]) == nothing
+    assert _average_once([row("a", content="x"), row("a", 0.0, content="x", epoch=1), row("c", content="y")]) == nothing
+    assert _average_once([row("a"), row("b")]) == _average_once([]) == nothing

@@ -48,10 +48,10 @@ class BoxWorld:
         color = np.where(depth[..., None] > 0, color * (0.6 + 0.4 * cosine[..., None]), 0)
         return RenderedView(np.clip(color, 0, 255).astype(np.uint8), depth, instance)
 
-    def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
+    def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         return self._cast(camera, world_from_camera)[:3]
 
-    def surface(self, edge_m: float = 0.05) -> WorldSurface:
+    def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         parts = []
         for item in self.objects:
             pose = np.eye(4)
@@ -72,7 +72,7 @@ class BoxWorld:
         import open3d
 
         o3d: Any = open3d
-        surface = self.surface(1e3)
+        surface = self.make_surface(1e3)
         scene = o3d.t.geometry.RaycastingScene(nthreads=1)
         vertices = o3d.core.Tensor(surface.vertices_m.astype(np.float32))
         scene.add_triangles(vertices, o3d.core.Tensor(surface.faces.astype(np.uint32)))

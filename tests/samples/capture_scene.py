@@ -27,7 +27,7 @@ class TakeFrame(Frame):
         return self._world.look(self.camera, self.world_from_camera).color
 
     def depth_m(self) -> DepthArray:
-        depth = self._world.depth(self.depth_camera, self.world_from_camera)[0]
+        depth = self._world.render_depth(self.depth_camera, self.world_from_camera)[0]
         return np.where(depth > self._range_m, np.float32(0), depth)
 
 

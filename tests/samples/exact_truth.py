@@ -56,7 +56,7 @@ class ExactFrame:
         if self.straight is not None:
             depth, instance = self.straight.cast
             return depth[:, ::-1], instance[:, ::-1]
-        depth, instance, _ = self.capture.world.depth(self.camera, self.pose)
+        depth, instance, _ = self.capture.world.render_depth(self.camera, self.pose)
         return depth, instance
 
     @cached_property
@@ -154,7 +154,7 @@ class ExactScene:
     @cached_property
     def surface(self) -> WorldSurface:
         """The mesh that datasets annotate."""
-        return self.capture.world.surface(MESH_EDGE_M)
+        return self.capture.world.make_surface(MESH_EDGE_M)
 
     def cut_off_m(self, item: SampleObject) -> float:
         """How far, along the worst side of its box, a thing reaches beyond all but `TRIMMED` of its mesh's points at

@@ -138,7 +138,7 @@ def test_depth_is_where_the_triangles_are() -> None:
         agree += int(owner[face] == look.instance[v, u]) if np.isfinite(z) and face >= 0 else 1
     assert worst < 1e-3
     assert agree >= 39  # where two things touch, float32 may choose the other one
-    depth, instance, cosine = capture().world.depth(camera, pose)
+    depth, instance, cosine = capture().world.render_depth(camera, pose)
     assert np.array_equal(depth, look.depth_m)
     assert np.array_equal(instance, look.instance)
     assert ((cosine >= 0) & (cosine <= 1 + 1e-6)).all()
@@ -229,7 +229,7 @@ def test_typical_views_have_hundreds_of_features_and_match() -> None:
     assert all(len(points) >= 300 for points, _ in found)
     pairs = matcher.knnMatch(found[0][1], found[1][1], k=2)
     good = [m for m, n in pairs if m.distance < 0.75 * n.distance]
-    depth = capture().world.depth(camera, capture().world_from_camera[0])[0]
+    depth = capture().world.render_depth(camera, capture().world_from_camera[0])[0]
     second_from_first = np.linalg.inv(capture().world_from_camera[1]) @ capture().world_from_camera[0]
     close = 0
     for match in good:
@@ -259,12 +259,14 @@ def test_the_focus_is_seen_from_all_around() -> None:
     angles = np.degrees(np.unwrap(np.arctan2(*(capture().world_from_camera[:, k, 3] - center[k] for k in (1, 0)))))
     assert np.ptp(angles) >= 180
     small = resize_camera(capture().camera, 120, 160)
-    shares = [(capture().world.depth(small, pose)[1] == capture().focus).mean() for pose in capture().world_from_camera]
+    shares = [
+        (capture().world.render_depth(small, pose)[1] == capture().focus).mean() for pose in capture().world_from_camera
+    ]
     assert min(shares) > 0.01
 
 
 def test_surface_is_fine_and_named() -> None:
-    surface = capture().world.surface(0.25)
+    surface = capture().world.make_surface(0.25)
     corners = surface.vertices_m[surface.faces]
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max()
     assert longest <= 0.2500001

@@ -35,7 +35,7 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
             assert frame.camera.size == capture.camera.size
             assert np.array_equal(frame.camera.K, capture.camera.K)
             assert np.array_equal(frame.color(), look.color) == (index not in capture.blurred)
-            exact, instance, _ = capture.world.depth(frame.depth_camera, pose)
+            exact, instance, _ = capture.world.render_depth(frame.depth_camera, pose)
             read = frame.depth_m()
             assert np.abs(read - exact)[read > 0].max() < 6e-3  # laser noise and rounding to millimetres
             window = next(o.instance_id for o in capture.world.objects if o.label == "window")
@@ -45,7 +45,7 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open, number: int) -> 
             assert sensor is not None
             assert camera is not None
             assert camera.size == (capture.camera.width // 4, capture.camera.height // 4)
-            error = np.abs(sensor - capture.world.depth(camera, pose)[0])[sensor > 0]
+            error = np.abs(sensor - capture.world.render_depth(camera, pose)[0])[sensor > 0]
             assert 0.002 < np.median(error) < 0.02
 
 

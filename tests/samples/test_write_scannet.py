@@ -37,7 +37,7 @@ def test_what_is_written_is_what_the_loader_reads(opened: Open) -> None:
             assert np.allclose(frame.world_from_camera, pose, atol=1e-5)
             assert np.allclose(frame.camera.K, capture.camera.K, atol=1e-4)
             likeness[int(frame.id)] = psnr(frame.color(), capture.world.look(capture.camera, pose).color)
-            read, exact = frame.depth_m(), capture.world.depth(frame.depth_camera, pose)[0]
+            read, exact = frame.depth_m(), capture.world.render_depth(frame.depth_camera, pose)[0]
             error = (read - exact)[valid_mask(read)]
             assert np.median(np.abs(error / exact[valid_mask(read)] ** 2)) < 2e-3
             assert 0.6 < valid_mask(read).mean() < 0.99

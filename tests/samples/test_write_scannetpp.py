@@ -33,7 +33,7 @@ def test_iphone_scenes_are_what_the_loader_reads(opened: Open, number: int) -> N
             assert np.allclose(frame.world_from_camera, file_from_world @ pose, atol=1e-9)
             likeness[index] = psnr(frame.color(), capture.world.look(frame.camera, pose).color)
             assert frame.valid_mask() is None
-            read, exact = frame.depth_m(), capture.world.depth(frame.depth_camera, pose)[0]
+            read, exact = frame.depth_m(), capture.world.render_depth(frame.depth_camera, pose)[0]
             assert np.median(np.abs(read - exact)[valid_mask(read)]) < 0.02
             assert valid_mask(read).mean() > 0.7
         check_likeness(likeness, capture)
@@ -58,7 +58,7 @@ def test_dslr_scenes_are_what_the_loader_reads(opened: Open) -> None:
             pose = capture.world_from_camera[int(frame.id[-5:]) - first]
             assert np.allclose(frame.world_from_camera, file_from_world @ pose, atol=1e-9)
             assert psnr(frame.color(), capture.world.look(frame.camera, pose).color) > 28
-            exact = capture.world.depth(frame.depth_camera, pose)[0]
+            exact = capture.world.render_depth(frame.depth_camera, pose)[0]
             assert np.median(np.abs(frame.depth_m() - exact)) < 1e-4
         other = read_nerfstudio(path / "dslr" / "nerfstudio" / "transforms.json", "test")
         for frame in scene.frames:

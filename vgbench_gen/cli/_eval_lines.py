@@ -53,10 +53,10 @@ def print_requests(questions: Questions, models: list[str], item_id: str, as_jso
         print(json.dumps(shown, indent=2, ensure_ascii=False))
         return
     for one in shown:
-        print("\n".join(_shown_lines(one)))
+        print("\n".join(_format_shown_lines(one)))
 
 
-def _shown_lines(one: dict[str, Any]) -> Iterator[str]:
+def _format_shown_lines(one: dict[str, Any]) -> Iterator[str]:
     settings = {name: value for name, value in one["settings"].items() if value and name != "system"}
     yield f"=== {' '.join(f'{name}={value}' for name, value in one['key'].items() if value != '')}"
     yield f"settings {json.dumps(settings | {'temperature': one['settings']['temperature']})}"

@@ -77,13 +77,13 @@ def examine_model(backend: Backend, *, image: bool, long_side_px: int, max_token
     checks = [_judge_reply("text", first, words["text.expect"])]
     outcomes: list[Outcome] = [first]
     if image:
-        part = ImagePart(_picture(), long_side_px)
+        part = ImagePart(_draw_picture(), long_side_px)
         (seen,) = ask_all(backend, [_request(words["image.ask"], plain, part)])
         checks.append(_judge_reply("image", seen, words["image.expect"]))
         outcomes.append(seen)
-    parsed = _as_json(backend, words["json.ask"], plain)
+    parsed = _ask_for_json(backend, words["json.ask"], plain)
     checks.append(_judge_reply("json", parsed[-1], words["json.expect"]))
-    drawn = ask_all(backend, [_request(words["draw.ask"], settings) for settings in _draws(max_tokens)])
+    drawn = ask_all(backend, [_request(words["draw.ask"], settings) for settings in _list_draws(max_tokens)])
     outcomes += [*parsed, *drawn]
     replies = [outcome for outcome in outcomes if isinstance(outcome, Reply)]
     costs = [reply.cost_usd for reply in replies]
@@ -91,7 +91,7 @@ def examine_model(backend: Backend, *, image: bool, long_side_px: int, max_token
     return Examination(
         model=first.model,
         checks=tuple(checks),
-        temperature=temperature_verdict(drawn),
+        temperature=judge_temperature(drawn),
         seed=seed_verdict(drawn),
         requests=len(outcomes),
         tokens=(sum(usage.prompt_tokens for usage in used), sum(usage.completion_tokens for usage in used)),
@@ -99,7 +99,7 @@ def examine_model(backend: Backend, *, image: bool, long_side_px: int, max_token
     )
 
 
-def _draws(max_tokens: int) -> list[Settings]:
+def _list_draws(max_tokens: int) -> list[Settings]:
     """Settings of the free requests; epochs keep equal ones apart."""
     return [
         Settings(max_tokens=max_tokens, temperature=temperature, seed=seed, epoch=epoch)
@@ -107,9 +107,9 @@ def _draws(max_tokens: int) -> list[Settings]:
     ]
 
 
-def temperature_verdict(drawn: Sequence[Outcome]) -> str:
+def judge_temperature(drawn: Sequence[Outcome]) -> str:
     """Whether the temperature did anything, from the replies to `_DRAWS`."""
-    texts, refused = _texts(drawn)
+    texts, refused = _read_texts(drawn)
     if refused:
         return refused
     sent = [reply.parameters for reply in drawn if isinstance(reply, Reply)]
@@ -123,7 +123,7 @@ def temperature_verdict(drawn: Sequence[Outcome]) -> str:
 
 def seed_verdict(drawn: Sequence[Outcome]) -> str:
     """Whether a seed did anything, from the replies to `_DRAWS`."""
-    texts, refused = _texts(drawn)
+    texts, refused = _read_texts(drawn)
     if refused:
         return refused
     if len({texts[2], texts[4], texts[5]}) == 1:
@@ -132,16 +132,16 @@ def seed_verdict(drawn: Sequence[Outcome]) -> str:
     return "honoured, as far as four replies tell" if same else "not honoured: one seed gave two replies"
 
 
-def _texts(drawn: Sequence[Outcome]) -> tuple[list[str], str]:
+def _read_texts(drawn: Sequence[Outcome]) -> tuple[list[str], str]:
     """(texts, why they cannot be judged)."""
     for outcome in drawn:
         if isinstance(outcome, BackendError):
-            return [], f"refused: {shown(outcome.message)}"
+            return [], f"refused: {shorten_reply(outcome.message)}"
     texts = [outcome.text for outcome in drawn if isinstance(outcome, Reply)]
     return texts, "" if any(text.strip() for text in texts) else "cannot be told: the replies are empty"
 
 
-def _as_json(backend: Backend, ask: str, plain: Settings) -> list[Outcome]:
+def _ask_for_json(backend: Backend, ask: str, plain: Settings) -> list[Outcome]:
     """A reply in the mode for JSON, or without it where a server refuses that mode."""
     mode = plain.model_copy(update={"extra_body": {"response_format": {"type": "json_object"}}})
     outcomes = ask_all(backend, [_request(ask, mode)])
@@ -172,12 +172,12 @@ def _place(text: str) -> str:
 
 def _describe_found(reply: Reply) -> str:
     if reply.text.strip():
-        return shown(reply.text)
+        return shorten_reply(reply.text)
     why = {"length": "the limit of tokens was reached first; try --max-tokens", "content_filter": "a content filter"}
     return f"(no text: {why.get(reply.finish_reason, reply.finish_reason)})"
 
 
-def shown(text: str) -> str:
+def shorten_reply(text: str) -> str:
     """A reply as one short line that no terminal takes for a command."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[:2000]).split())
     return line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + "…"
@@ -187,7 +187,7 @@ def _request(text: str, settings: Settings, image: ImagePart | None = None) -> R
     return Request((Message("user", (*([image] if image else []), TextPart(text))),), settings)
 
 
-def _picture() -> bytes:
+def _draw_picture() -> bytes:
     """A PNG of two squares side by side on white."""
     import cv2
     import numpy as np

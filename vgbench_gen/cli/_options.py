@@ -52,12 +52,12 @@ ImagesFolder = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")]
 
 
-def worker_count(workers: int) -> int:
+def count_workers(workers: int) -> int:
     """The number asked for, or the cores this process may use."""
     return workers or len(os.sched_getaffinity(0))
 
 
-def chosen_engine(name: str, workers: int, address: str) -> Engine:
+def choose_engine(name: str, workers: int, address: str) -> Engine:
     """The engine asked for; an address without --engine means Ray.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import Workers, progress_bars, worker_count
+from vgbench_gen.cli._options import Workers, count_workers, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def audit(
             pool=pool or POOL,
             solvers=solvers,
             solver_items=solver_items,
-            workers=worker_count(workers),
+            workers=count_workers(workers),
             progress=progress,
         )
     report.dataset = dataset.resolve().name

@@ -18,7 +18,7 @@ from vgbench_gen.cli._options import (
     ScenesFolders,
     Seed,
     Workers,
-    chosen_engine,
+    choose_engine,
 )
 from vgbench_gen.cli._verbs import add_verb
 
@@ -80,8 +80,8 @@ def build(
     """
     from vgbench_gen.pipeline import build as pipeline
 
-    resolved = _with_bank(_load_recipe(recipe, seed, items), bank, wording)
-    where = chosen_engine(engine, workers, address)
+    resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
+    where = choose_engine(engine, workers, address)
     with _exit_where_short(), _open_bars() as (on_scene, on_question):
         report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
@@ -105,7 +105,7 @@ def measure(
     from vgbench_gen.pipeline import build as pipeline
     from vgbench_gen.store.provenance import BuildLock
 
-    where = chosen_engine(engine, workers, address)
+    where = choose_engine(engine, workers, address)
     with _open_bars() as (on_scene, _), BuildLock(out):
         reports = pipeline.measure(_load_recipe(recipe, seed), scenes, out, where, on_scene)
     facts = sum(sum(report.facts.values()) for report in reports)
@@ -146,9 +146,9 @@ def compose(
         changes["strategy"] = strategy
     if seed is not None:
         changes["seed"] = seed
-    base = _load_recipe(recipe, None, items) if recipe else _with_items(pipeline.read_built_recipe(out), items)
-    resolved = _with_bank(base.model_copy(update=changes), bank, wording)
-    where = chosen_engine(engine, workers, address)
+    base = _load_recipe(recipe, None, items) if recipe else _set_items(pipeline.read_built_recipe(out), items)
+    resolved = _set_bank(base.model_copy(update=changes), bank, wording)
+    where = choose_engine(engine, workers, address)
     with _exit_where_short(), _open_bars() as (_, on_question):
         report = pipeline.recompose(resolved, out, where, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
@@ -159,11 +159,11 @@ def compose(
 def _load_recipe(name: str, seed: int | None, items: int | None = None) -> Recipe:
     from vgbench_gen.pipeline.recipe import load_recipe
 
-    recipe = _with_items(load_recipe(name), items)
+    recipe = _set_items(load_recipe(name), items)
     return recipe if seed is None else recipe.model_copy(update={"seed": seed})
 
 
-def _with_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
+def _set_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     from vgbench_gen.core.config import parse_config
     from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline.recipe import WordSettings
@@ -177,7 +177,7 @@ def _with_bank(recipe: Recipe, bank: Path | None, use: str) -> Recipe:
     return recipe.model_copy(update={"wording": words})
 
 
-def _with_items(recipe: Recipe, items: int | None) -> Recipe:
+def _set_items(recipe: Recipe, items: int | None) -> Recipe:
     from vgbench_gen.core.errors import ConfigError
 
     if items is None:

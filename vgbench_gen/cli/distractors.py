@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from vgbench_gen.backends.spec import BackendOptions
-from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._options import DEFAULT_MODEL, MAX_SEED, DatasetFolder, Workers, count_workers
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def distractors(
         propose = make_proposer(lambda replies: _open_backends(specs, sent, replies), seed)
     with _stage_bar() as progress:
         report = redraw(
-            dataset, settings, out, build=build, workers=worker_count(workers), progress=progress, propose=propose
+            dataset, settings, out, build=build, workers=count_workers(workers), progress=progress, propose=propose
         )
     _print_report(report, as_json)
     if not report.new:

@@ -16,7 +16,7 @@ from vgbench_gen.cli._options import (
     RecipeName,
     ScenesFolders,
     Workers,
-    chosen_engine,
+    choose_engine,
 )
 from vgbench_gen.cli._verbs import add_verb
 
@@ -45,7 +45,7 @@ def doctor(
     from vgbench_gen.pipeline.recipe import load_recipe
 
     checks: list[Check] = []
-    for check in examine(load_recipe(recipe), scenes, out, chosen_engine(engine, workers, address)):
+    for check in examine(load_recipe(recipe), scenes, out, choose_engine(engine, workers, address)):
         checks.append(check)
         if not as_json:
             print(" ".join(f"{check.verdict:<4} {check.name:<15} {check.found}  {check.remedy}".rstrip().split("\n")))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, progress_bar, worker_count
+from vgbench_gen.cli._options import DatasetFolder, ScenesFolders, Workers, count_workers, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def hydrate(
     from vgbench_gen.publish import hydrate as room
 
     with progress_bar("images", "image") as progress:
-        report = room.hydrate(dataset, scenes, out, worker_count(workers), progress)
+        report = room.hydrate(dataset, scenes, out, count_workers(workers), progress)
     if as_json:
         print(json.dumps(report.to_json(), indent=2))
     else:

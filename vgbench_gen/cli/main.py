@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except VGBenchError as exc:
         return _complain(str(exc))
     except _USAGE_ERROR as exc:
-        return _complain(_usage_message(exc))
+        return _complain(_format_usage_message(exc))
     except (KeyboardInterrupt, typer.Abort):
         print("vgbench: interrupted", file=sys.stderr)
         return 130
@@ -95,7 +95,7 @@ def _run(app: typer.Typer, arguments: list[str]) -> int:
     return 0
 
 
-def _usage_message(exc: Exception) -> str:
+def _format_usage_message(exc: Exception) -> str:
     message = str(getattr(exc, "format_message", exc.__str__)())
     path = getattr(getattr(exc, "ctx", None), "command_path", "vgbench")
     stop = "" if message.endswith((".", "?")) else "."

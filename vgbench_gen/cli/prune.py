@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, Workers, progress_bar, worker_count
+from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers, progress_bar
 from vgbench_gen.cli._verbs import add_verb
 
 _WARNING = (
@@ -51,7 +51,7 @@ def prune(
     print(f"vgbench: warning: {_WARNING}", file=sys.stderr)
     with progress_bar("scoring", "cell") as progress:
         report = pipeline.prune(
-            dataset, None if dry_run else out, share, rounds=rounds, workers=worker_count(workers), progress=progress
+            dataset, None if dry_run else out, share, rounds=rounds, workers=count_workers(workers), progress=progress
         )
     if as_json:
         removed = [{**asdict(p), "bias": p.bias if p.bias == p.bias else None} for p in report.removed]

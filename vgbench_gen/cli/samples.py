@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, Workers, worker_count
+from vgbench_gen.cli._options import MAX_SEED, Workers, count_workers
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
 
@@ -60,7 +60,7 @@ def samples(
             bar.update(done - bar.n)
             bar.set_postfix_str(f"{made.spec.dataset} {made.spec.scene_id}", refresh=False)
 
-        found = makers.make_samples(specs, out, worker_count(workers), on_scene)
+        found = makers.make_samples(specs, out, count_workers(workers), on_scene)
     _print_table(found, out, time.perf_counter() - started)
 
 

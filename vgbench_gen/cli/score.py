@@ -100,7 +100,7 @@ def score(
         found = score_source(source, model or (), again=again, progress=progress, replies=place, notes=notes)
     for note in notes:
         print(f"vgbench: note: {note}", file=sys.stderr)
-    rows = [_told(one) for one in found]
+    rows = [_describe_saved(one) for one in found]
     if as_json:
         told = {"imported": asdict(imported) | {"path": str(imported.path)}} if imported else {}
         print(json.dumps(told | {"models": rows}, indent=2, ensure_ascii=False, allow_nan=False))
@@ -124,7 +124,7 @@ def score(
     print("`vgbench compare` prints tables with intervals.")
 
 
-def _told(saved: SavedScores) -> dict[str, Any]:
+def _describe_saved(saved: SavedScores) -> dict[str, Any]:
     from collections import Counter
 
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
@@ -146,11 +146,11 @@ def _told(saved: SavedScores) -> dict[str, Any]:
         "sane": average_micro(row.score for row in rows) if rows else None,
         "official": average_micro(row.official for row in rows) if rows else None,
         "differ": sum(row.score != row.official for row in rows),
-        **_once(rows),
+        **_average_once(rows),
     }
 
 
-def _once(rows: list[ScoreRow]) -> dict[str, Any]:
+def _average_once(rows: list[ScoreRow]) -> dict[str, Any]:
     """Both means where copies of one question count once; 0 of them and None where there are no copies."""
     from collections import defaultdict
 
@@ -177,7 +177,7 @@ def _score_cases(cases: Path, as_json: bool) -> None:
         if as_json:
             print(json.dumps(row, ensure_ascii=False, allow_nan=False))
     if not as_json:
-        for line in _summary(tally):
+        for line in _format_summary(tally):
             print(line)
     for problem in tally.bad[:_NAMED]:
         print(f"vgbench: warning: {problem}", file=sys.stderr)
@@ -187,7 +187,7 @@ def _score_cases(cases: Path, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _summary(tally: CaseTally) -> list[str]:
+def _format_summary(tally: CaseTally) -> list[str]:
     from vgbench_gen.evaluation.answers.outcomes import OUTCOMES
     from vgbench_gen.evaluation.metrics import average_micro
 

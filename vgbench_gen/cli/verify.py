@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgbench_gen.cli._options import DatasetFolder, Workers, worker_count
+from vgbench_gen.cli._options import DatasetFolder, Workers, count_workers
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def verify(
     problems = _verify_by_evidence(dataset, gates)
     raw = 0
     if scenes:
-        found, raw = _verify_by_scenes(dataset, scenes, gates, worker_count(workers))
+        found, raw = _verify_by_scenes(dataset, scenes, gates, count_workers(workers))
         problems += found
     failed = {problem.item_id for problem in problems}
     if as_json:

@@ -14,8 +14,8 @@ from vgbench_gen.cli._options import (
     DatasetFolder,
     ModelNames,
     Workers,
+    count_workers,
     progress_bars,
-    worker_count,
 )
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.core.errors import ConfigError
@@ -91,7 +91,7 @@ def vote(
     from vgbench_gen.evaluation.votes import FOLDER
     from vgbench_gen.report.vote_lines import format_votes
 
-    chosen_rule = _rule(rule, policy, target)
+    chosen_rule = _load_rule(rule, policy, target)
     kind = benchmarks[benchmark]
     if out is not None and not kind.builds_datasets:
         raise ConfigError(
@@ -110,7 +110,7 @@ def vote(
             model or (),
             wrong=wrong,
             large=large,
-            sizes=_sizes(size or []),
+            sizes=_parse_sizes(size or []),
             prompt_set=prompt_set,
             progress=progress,
         )
@@ -128,8 +128,8 @@ def vote(
                 f"{report['chosen']} questions named in {votes / hard.CHOSEN}; a subset is written of a build alone"
             )
         if audit and kind.builds_datasets:
-            found = _audit(folder, worker_count(workers))
-            report = report | {"audit": _fallen(found)}
+            found = _audit(folder, count_workers(workers))
+            report = report | {"audit": _describe_fallen(found)}
             lines += _audit_lines(found, folder)
     kept = len(result.panel) - len(result.fresh)
     lines.append(f"Votes in {votes}: {len(result.fresh)} models counted now, {kept} kept from before.")
@@ -140,7 +140,7 @@ def vote(
         raise typer.Exit(1)
 
 
-def _rule(name: str, policy: str, target: int | None) -> Rule:
+def _load_rule(name: str, policy: str, target: int | None) -> Rule:
     from vgbench_gen.quality.voting.choice import scale_balance
     from vgbench_gen.quality.voting.rule import COUNTED_WRONG, load_rule
 
@@ -154,7 +154,7 @@ def _rule(name: str, policy: str, target: int | None) -> Rule:
     return found
 
 
-def _sizes(given: list[str]) -> dict[str, float]:
+def _parse_sizes(given: list[str]) -> dict[str, float]:
     found = {}
     for text in given:
         name, _, number = text.rpartition("=")
@@ -192,7 +192,7 @@ def _audit(folder: Path, workers: int) -> AuditReport:
     return found
 
 
-def _fallen(found: AuditReport) -> dict[str, Any]:
+def _describe_fallen(found: AuditReport) -> dict[str, Any]:
     return {
         "lines": len(found.lines),
         "fell": [

@@ -148,7 +148,7 @@ class Gates(Config):
     def section(self, kind: type[SectionT]) -> SectionT:
         """The gates of a task: as given, else as shipped."""
         found = (self.__pydantic_extra__ or {}).get(kind.section)
-        return found if isinstance(found, kind) else _shipped(kind)
+        return found if isinstance(found, kind) else _load_shipped(kind)
 
     def with_section(self, gates: TaskGates) -> Gates:
         """The same gates with those of one task replaced."""
@@ -180,7 +180,7 @@ class Gates(Config):
                     for e in error.errors(include_url=False)
                 ]
             # What is as shipped is not kept, so that two sets of gates that mean the same are equal.
-            if name in read and read[name] == _shipped(kind):
+            if name in read and read[name] == _load_shipped(kind):
                 del read[name]
         if problems:
             raise ValidationError.from_exception_data(cls.__name__, problems)
@@ -191,9 +191,9 @@ class Gates(Config):
         """With what is as shipped of our own tasks; other packages may be gone when a manifest is read again."""
         written: dict[str, Any] = handler(self)
         ours = {name: kind for name, kind in sorted(_SECTIONS.items()) if kind.__module__.startswith("vgbench_gen.")}
-        return {name: _shipped(kind).model_dump() for name, kind in ours.items()} | written
+        return {name: _load_shipped(kind).model_dump() for name, kind in ours.items()} | written
 
 
 @cache
-def _shipped(kind: type[SectionT]) -> SectionT:
+def _load_shipped(kind: type[SectionT]) -> SectionT:
     return kind()

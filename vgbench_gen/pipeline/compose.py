@@ -169,7 +169,8 @@ def _try_batch(
 ) -> list[QuestionPlan]:
     """Try a batch that is sorted by scene, each scene's questions in one job."""
     jobs = [
-        TrialJob(shard_of[scene], recipe, tuple(members), known) for scene, members in itertools.groupby(batch, _scene)
+        TrialJob(shard_of[scene], recipe, tuple(members), known)
+        for scene, members in itertools.groupby(batch, _identify_scene)
     ]
     # Workers take longer to start than a few trials take.
     where = engine if len(batch) > FEW else Engine()
@@ -190,15 +191,20 @@ def _write_questions(
 
     Jobs go by scene and frame, so that facts are read and a base image is decoded for all of its questions at once.
     """
-    order = sorted(range(len(chosen)), key=lambda n: (_scene(chosen[n]), chosen[n].frame))
+    order = sorted(range(len(chosen)), key=lambda n: (_identify_scene(chosen[n]), chosen[n].frame))
     chunks: list[tuple[int, ...]] = []
-    for _, group in itertools.groupby(order, key=lambda n: _scene(chosen[n])):
+    for _, group in itertools.groupby(order, key=lambda n: _identify_scene(chosen[n])):
         members = tuple(group)
         chunks += [members[k : k + CHUNK] for k in range(0, len(members), CHUNK)]
     chunks.sort(key=len, reverse=True)  # the largest first, so that no worker starts one when the others are done
     jobs = [
         _WriteJob(
-            out, shard_of[_scene(chosen[chunk[0]])], tuple(chosen[n] for n in chunk), recipe, known, not engine.address
+            out,
+            shard_of[_identify_scene(chosen[chunk[0]])],
+            tuple(chosen[n] for n in chunk),
+            recipe,
+            known,
+            not engine.address,
         )
         for chunk in chunks
     ]
@@ -210,7 +216,7 @@ def _write_questions(
         yield plan, rows[n]
 
 
-def _scene(plan: QuestionPlan) -> tuple[str, str]:
+def _identify_scene(plan: QuestionPlan) -> tuple[str, str]:
     return plan.source, plan.scene_id
 
 

@@ -36,7 +36,7 @@ class AnnotatedMesh:
 
 def segment_mesh(world: World, file_from_world: FloatArray) -> AnnotatedMesh:
     """Mesh of a world moved to the frame of a file, cut into segments of one object, one place and one direction."""
-    surface = world.surface(EDGE_M)
+    surface = world.make_surface(EDGE_M)
     owner = np.zeros(len(surface.vertices_m), np.int64)
     normals = np.zeros((len(owner), 3))
     corners = surface.vertices_m[surface.faces]

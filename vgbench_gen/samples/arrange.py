@@ -101,12 +101,12 @@ class Room:
         """Length of a wall."""
         return self.size_m[wall % 2]
 
-    def on_wall(self, wall: int, along_m: float, off_m: float) -> tuple[float, float]:
+    def find_wall_point(self, wall: int, along_m: float, off_m: float) -> tuple[float, float]:
         """The point `off_m` in front of a wall at `along_m` from its start (its start is at the lower coordinate)."""
         w, d, _ = self.size_m
         return ((along_m, off_m), (w - off_m, along_m), (along_m, d - off_m), (off_m, along_m))[wall]
 
-    def against(
+    def place_against(
         self,
         model: Model,
         wall: int,
@@ -124,15 +124,15 @@ class Room:
             return None
         for _ in range(1 if along_m is not None else tries):
             s = along_m if along_m is not None else float(self.rng.uniform(half + 0.05, length - half - 0.05))
-            x, y = self.on_wall(wall, s, off_m + float(high[1]))
+            x, y = self.find_wall_point(wall, s, off_m + float(high[1]))
             thing = Placed(model, x, y, z_m, _WALL_YAW[wall])
-            if self._before_opening(thing, wall, s, half, before_windows):
+            if self._is_before_opening(thing, wall, s, half, before_windows):
                 continue
             if self.put(thing):
                 return thing
         return None
 
-    def beside(self, model: Model, other: Placed, side: int, gap_m: float = 0.06) -> Placed | None:
+    def place_beside(self, model: Model, other: Placed, side: int, gap_m: float = 0.06) -> Placed | None:
         """In line with another thing's back, on its side (-1: its -x, 1: its +x)."""
         low, high = model.extent_m()
         x = (other.high_m[0] + gap_m - low[0]) if side > 0 else (other.low_m[0] - gap_m - high[0])
@@ -140,14 +140,14 @@ class Room:
         at = other.to_room(np.array([x, y, 0.0]))
         thing = Placed(model, float(at[0]), float(at[1]), 0.0, other.yaw_deg)
         if any(
-            self._before_opening(thing, wall, float(at[wall % 2]), float(high[0]), False)
+            self._is_before_opening(thing, wall, float(at[wall % 2]), float(high[0]), False)
             for wall in range(4)
             if abs(other.yaw_deg - _WALL_YAW[wall]) < 1
         ):
             return None
         return thing if self.put(thing) else None
 
-    def before(
+    def place_before(
         self, model: Model, other: Placed, away_m: float, across_m: float = 0.0, turn_deg: float = 180.0
     ) -> Placed | None:
         """In front of another thing, turned towards it by default."""
@@ -157,7 +157,7 @@ class Room:
         thing = Placed(model, float(at[0]), float(at[1]), 0.0, other.yaw_deg + turn_deg)
         return thing if self.put(thing) else None
 
-    def around(
+    def place_around(
         self, model: Model, other: Placed, side: str, along_m: float, away_m: float, jitter: float
     ) -> Placed | None:
         """A chair at one side ("-y", "+y", "-x", "+x") of a table, looking at it."""
@@ -173,7 +173,7 @@ class Room:
         thing = Placed(model, float(at[0]), float(at[1]), 0.0, other.yaw_deg + yaw + turn)
         return thing if self.put(thing) else None
 
-    def free(
+    def place_on_floor(
         self, model: Model, region: tuple[float, float, float, float], tries: int = 20, snap: bool = False
     ) -> Placed | None:
         """Anywhere on the floor of a region (x1, y1, x2, y2), at any yaw (`snap`: square to the walls)."""
@@ -192,7 +192,7 @@ class Room:
         self.placed.append(thing)
         return thing
 
-    def on(
+    def place_on(
         self,
         model: Model,
         other: Placed,
@@ -226,7 +226,7 @@ class Room:
                 return thing
         return None
 
-    def under(self, model: Model, other: Placed, tries: int = 8) -> Placed | None:
+    def place_under(self, model: Model, other: Placed, tries: int = 8) -> Placed | None:
         """On the floor under a table."""
         if other.model.hollow is None:
             return None
@@ -263,12 +263,12 @@ class Room:
 
     def _blocks(self, thing: Placed, door: Opening) -> bool:
         middle, half = (door.low_m + door.high_m) / 2, (door.high_m - door.low_m) / 2
-        x, y = self.on_wall(door.wall, middle, 0.35)
+        x, y = self.find_wall_point(door.wall, middle, 0.35)
         size = np.array([half, 0.35]) if door.wall % 2 == 0 else np.array([0.35, half])
         zone = np.array([[x, y]]) + np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]]) * size
         return thing.z < door.top_m and do_outlines_overlap(thing.outline(), zone)
 
-    def _before_opening(self, thing: Placed, wall: int, s: float, half: float, windows_too: bool) -> bool:
+    def _is_before_opening(self, thing: Placed, wall: int, s: float, half: float, windows_too: bool) -> bool:
         for opening in self.openings:
             if opening.wall != wall or s + half < opening.low_m - 0.06 or s - half > opening.high_m + 0.06:
                 continue

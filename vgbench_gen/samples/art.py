@@ -17,7 +17,14 @@ from vgbench_gen.samples.fields import (
     resize_field,
     shade,
 )
-from vgbench_gen.samples.paintings import abstract, botanical, chart, geometric, landscape, poster
+from vgbench_gen.samples.paintings import (
+    paint_abstract,
+    paint_botanical,
+    paint_chart,
+    paint_geometric,
+    paint_landscape,
+    paint_poster,
+)
 from vgbench_gen.samples.textures import Texture
 
 
@@ -26,7 +33,9 @@ def picture(rng: np.random.Generator, aspect: float) -> Texture:
     w = 384
     h = max(64, round(w / aspect))
     kind = int(rng.integers(6))
-    image = (landscape, abstract, geometric, poster, botanical, chart)[kind](rng, w, h)
+    image = (paint_landscape, paint_abstract, paint_geometric, paint_poster, paint_botanical, paint_chart)[kind](
+        rng, w, h
+    )
     if rng.random() < 0.5:
         border = round(0.06 * w)
         image[:border] = image[-border:] = (236, 232, 222)
@@ -169,7 +178,7 @@ def package(rng: np.random.Generator) -> Texture:
 def screen(rng: np.random.Generator, aspect: float = 1.7) -> Texture:
     """A lit desktop with windows, a document, an icon row."""
     w, h = 384, round(384 / aspect)
-    image = np.asarray(cv2.resize(landscape(rng, 192, 108), (w, h)), np.uint8)
+    image = np.asarray(cv2.resize(paint_landscape(rng, 192, 108), (w, h)), np.uint8)
     for _ in range(int(rng.integers(2, 4))):
         x, y = int(rng.integers(6, w // 2)), int(rng.integers(6, h // 3))
         x2, y2 = x + int(rng.integers(110, w // 2)), y + int(rng.integers(80, h // 2))
@@ -206,7 +215,7 @@ def keyboard(rng: np.random.Generator) -> Texture:
 
 def world_map(rng: np.random.Generator) -> ColorArray:
     """Land and sea, for globes."""
-    return chart(rng, 384, 192)
+    return paint_chart(rng, 384, 192)
 
 
 def clock_face(rng: np.random.Generator) -> Texture:
@@ -245,7 +254,7 @@ def paper(rng: np.random.Generator) -> Texture:
     return Texture(image, (1.0, 1.0), tiles=False)
 
 
-def outside(rng: np.random.Generator) -> ColorArray:
+def make_outside_panorama(rng: np.random.Generator) -> ColorArray:
     """(768, 3072, 3) sRGB panorama for what is seen through windows: sky, houses, trees; rows from zenith to nadir."""
     w, h, horizon = 3072, 768, 400
     sky = np.linspace(0, 1, horizon)[:, None, None] ** 1.5

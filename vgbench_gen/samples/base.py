@@ -63,11 +63,11 @@ class World(Protocol):
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """Render one view. The same view gives the same bytes, in whatever order views are asked for."""
 
-    def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
+    def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """Geometry alone, cheaper than `look`: (depth_m (H, W) float32, instance (H, W) int32, cosine (H, W) of the
         angle between the ray and the surface normal, 0 where nothing is hit). For sensor models."""
 
-    def surface(self, edge_m: float = 0.05) -> WorldSurface:
+    def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """The mesh as a scanner fuses it: edges of about `edge_m` at most, so that vertex colours mean something."""
 
 

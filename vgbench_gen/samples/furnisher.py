@@ -33,74 +33,74 @@ class Furnisher:
         a, b = (self.main + 1) % 4, (self.main + 3) % 4
         return (a, b) if self.rng.random() < 0.5 else (b, a)
 
-    def new(self, kind: str) -> Model:
+    def make_model(self, kind: str) -> Model:
         """A thing of a kind, of a size of its own."""
         self._count[kind] += 1
-        return self._again(kind)
+        return self._make_model_again(kind)
 
-    def _again(self, kind: str) -> Model:
+    def _make_model_again(self, kind: str) -> Model:
         """A thing of the size of the last one of its kind."""
         seed, key = self._name
         return make(kind, self.rng, self.style, rng_for(seed, "samples", "size", key, kind, str(self._count[kind])))
 
-    def chance(self, p: float) -> bool:
+    def draw_chance(self, p: float) -> bool:
         """True with a probability."""
         return bool(self.rng.random() < p)
 
-    def one(self, kinds: Sequence[str]) -> str:
+    def choose_kind(self, kinds: Sequence[str]) -> str:
         """One of several kinds."""
         return str(kinds[int(self.rng.integers(len(kinds)))])
 
-    def wall(self, kind: str, walls: Sequence[int], windows: bool = False) -> Placed | None:
+    def place_at_wall(self, kind: str, walls: Sequence[int], windows: bool = False) -> Placed | None:
         """Against the first of some walls with room for it."""
-        model = self.new(kind)
+        model = self.make_model(kind)
         for wall in walls:
-            found = self.room.against(model, wall, before_windows=windows)
+            found = self.room.place_against(model, wall, before_windows=windows)
             if found:
                 return found
         return None
 
-    def middle(self, kind: str, wall: int) -> Placed | None:
+    def place_in_middle(self, kind: str, wall: int) -> Placed | None:
         """Against the middle of a wall, or as near to it as may be."""
-        model, half = self.new(kind), self.room.wall_length_m(wall) / 2
+        model, half = self.make_model(kind), self.room.wall_length_m(wall) / 2
         for shift in (0.0, 0.2, -0.2, 0.45, -0.45, 0.7, -0.7, 1.0, -1.0):
-            found = self.room.against(model, wall, half + shift)
+            found = self.room.place_against(model, wall, half + shift)
             if found:
                 return found
-        return self.room.against(model, wall)
+        return self.room.place_against(model, wall)
 
-    def top(self, other: Placed | None, kinds: Sequence[str], count: int, shelf: int = -1) -> None:
+    def put_on_top(self, other: Placed | None, kinds: Sequence[str], count: int, shelf: int = -1) -> None:
         """Some of these things on another one."""
         for kind in [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]:
             if other:
-                self.room.on(self.new(kind), other, shelf)
+                self.room.place_on(self.make_model(kind), other, shelf)
 
     def fill(self, other: Placed | None, kinds: Sequence[str], most: int = 2) -> None:
         """Things on every shelf of another one."""
         for shelf in range(len(other.model.shelves) if other else 0):
-            self.top(other, kinds, int(self.rng.integers(1, most + 1)), shelf)
+            self.put_on_top(other, kinds, int(self.rng.integers(1, most + 1)), shelf)
 
     def hang(self, walls: Sequence[int], count: int, kinds: Sequence[str] = ("picture",)) -> None:
         """Things on walls at eye height, over what stands there; the walls are tried in turn."""
         for k in range(count):
-            model = self.new(kinds[k % len(kinds)])
+            model = self.make_model(kinds[k % len(kinds)])
             tall = float(model.extent_m()[1][2])
             for wall in (*walls[k % len(walls) :], *walls[: k % len(walls)]):
                 z = float(self.rng.uniform(1.5, 1.66)) - tall / 2
-                if self.room.against(model, wall, z_m=z, off_m=0.004, tries=8):
+                if self.room.place_against(model, wall, z_m=z, off_m=0.004, tries=8):
                     break
 
-    def floor(self, kinds: Sequence[str], count: int, edge: bool = True) -> None:
+    def scatter_on_floor(self, kinds: Sequence[str], count: int, edge: bool = True) -> None:
         """Things standing about: near walls and corners, or anywhere."""
         w, d, _ = self.room.size_m
         drawn = [kinds[int(k)] for k in self.rng.permutation(len(kinds))[:count]]
         for kind in drawn:
-            model = self.new(kind)
+            model = self.make_model(kind)
             for _ in range(14):
                 if edge:
                     wall = int(self.rng.integers(4))
                     s = float(self.rng.uniform(0.3, self.room.wall_length_m(wall) - 0.3))
-                    x, y = self.room.on_wall(wall, s, float(self.rng.uniform(0.3, 0.75)))
+                    x, y = self.room.find_wall_point(wall, s, float(self.rng.uniform(0.3, 0.75)))
                 else:
                     x, y = float(self.rng.uniform(0.2, 0.8)) * w, float(self.rng.uniform(0.2, 0.8)) * d
                 # Things with a front look into the room, a little askew.
@@ -109,16 +109,16 @@ class Furnisher:
                 if self.room.put(Placed(model, x, y, 0.0, yaw)):
                     break
 
-    def rug(self, x: float, y: float, yaw_deg: float) -> None:
+    def lay_rug(self, x: float, y: float, yaw_deg: float) -> None:
         """A rug centred on a point, if it fits."""
-        model = self.new("rug")
+        model = self.make_model("rug")
         thing = Placed(model, x, y, 0.0, yaw_deg)
         w, d, _ = self.room.size_m
         corners = thing.outline()
         if (corners > 0.1).all() and (corners < np.array([w, d]) - 0.1).all():
             self.room.lay(model, x, y, yaw_deg)
 
-    def seats(self, table: Placed | None, kind: str, sides: Sequence[str], jitter: float = 12) -> None:
+    def place_seats(self, table: Placed | None, kind: str, sides: Sequence[str], jitter: float = 12) -> None:
         """Chairs of one kind at sides of a table."""
         if not table:
             return
@@ -131,7 +131,7 @@ class Furnisher:
                 # The same stream again gives the same chair.
                 later = self.rng.bit_generator.state
                 self.rng.bit_generator.state = state
-                model = self._again(kind)
+                model = self._make_model_again(kind)
                 self.rng.bit_generator.state = later
                 away = float(self.rng.uniform(0.03, 0.16))
-                self.room.around(model, table, side, float(spot + self.rng.uniform(-0.05, 0.05)), away, jitter)
+                self.room.place_around(model, table, side, float(spot + self.rng.uniform(-0.05, 0.05)), away, jitter)

@@ -30,7 +30,7 @@ class Layout(abc.ABC):
         """Render the capture and write it to `path`, which is not there yet: the scene's file or folder."""
 
     @abc.abstractmethod
-    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+    def make_lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """Files beside the scenes that name them (splits, types), by path; the same for the same set of scenes."""
 
 

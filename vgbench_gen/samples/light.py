@@ -81,7 +81,7 @@ class Tracer:
         face[~np.isfinite(t)] = -1
         return t, face, found["primitive_uvs"].numpy()
 
-    def blocked(self, rays: Float32, far: float = 1.0) -> npt.NDArray[np.bool_]:
+    def is_blocked(self, rays: Float32, far: float = 1.0) -> npt.NDArray[np.bool_]:
         """Whether anything is met before `far` multiples of the direction."""
         found = self._scene.test_occlusions(self._tensor(np.ascontiguousarray(rays)), tfar=far, nthreads=1)
         return np.asarray(found.numpy(), dtype=bool)
@@ -137,7 +137,7 @@ def _compute_window_light(
             at_surface, at_window = (way * normals).sum(axis=1), -(way @ window.normal)
             rows = np.flatnonzero((at_surface > 0) & (at_window > 0))
             rays = np.concatenate([starts[rows], way[rows]], axis=1).astype(np.float32)
-            seen = rows[~tracer.blocked(rays, 0.998)]
+            seen = rows[~tracer.is_blocked(rays, 0.998)]
             form = at_surface[seen] * at_window[seen] / (np.pi * np.maximum(square[seen], 0.03) ** 2)
             total[seen] += (form * area / cells)[:, None] * window.radiance
     return total
@@ -156,7 +156,7 @@ def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray,
             # The ray ends outside of the lamp's own shade.
             part = 1 - 1.6 * lamp.radius_m / distance[rows]
             rays = np.concatenate([starts[rows], way[rows] * np.maximum(part, 0.01)[:, None]], axis=1)
-            seen = rows[~tracer.blocked(rays.astype(np.float32))]
+            seen = rows[~tracer.is_blocked(rays.astype(np.float32))]
             total[seen] += (facing[seen] / np.maximum(distance[seen], 0.2) ** 2 / 3)[:, None] * lamp.power
     return total
 
@@ -175,7 +175,7 @@ def _compute_sun_share(tracer: Tracer, starts: FloatArray, normals: FloatArray, 
     for a, b in ((0.9, 0.3), (-0.3, 0.9), (-0.9, -0.3), (0.3, -0.9)):
         direction = lights.sun + _SUN_SPREAD * (a * side + b * other)
         rays = np.concatenate([starts[rows], np.broadcast_to(direction, (len(rows), 3))], axis=1).astype(np.float32)
-        seen += ~tracer.blocked(rays, np.inf)
+        seen += ~tracer.is_blocked(rays, np.inf)
     share[rows] = facing[rows] * seen / 4
     return share
 

@@ -251,7 +251,7 @@ def _write_marker_and_lists(folder: Path, dataset: str, wanted: Sequence[SampleS
         "scenes": dict(sorted(scenes.items())),
     }
     write_bytes(folder / SAMPLES_FILE, (json.dumps(content, indent=1) + "\n").encode())
-    for name, data in _get_layout(dataset).lists(specs).items():
+    for name, data in _get_layout(dataset).make_lists(specs).items():
         with replace_file(folder / name) as temporary:
             temporary.write_bytes(data)
 

@@ -10,7 +10,7 @@ from vgbench_gen.samples.drawing import draw_hue, draw_leaf, draw_text_lines, ma
 from vgbench_gen.samples.fields import color_by_scale, make_fractal_noise, mix, resize_field, scale_to_unit, shade
 
 
-def landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
+def paint_landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Hills under a sun."""
     low, high = draw_hue(rng, 0.9, 1.3), mix(draw_hue(rng, 0.8, 1.2), (140, 180, 220), 0.5)
     image = (
@@ -45,7 +45,7 @@ def landscape(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     return np.asarray(image, np.uint8)
 
 
-def abstract(rng: np.random.Generator, w: int, h: int) -> ColorArray:
+def paint_abstract(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Veils of colour with lines and dots."""
     field = scale_to_unit(make_fractal_noise(rng, 3, 4) + 0.8 * make_fractal_noise(rng, 2, 2))
     image = color_by_scale(resize_field(field, w, h), [draw_hue(rng) for _ in range(6)])
@@ -64,7 +64,7 @@ def abstract(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     return image
 
 
-def geometric(rng: np.random.Generator, w: int, h: int) -> ColorArray:
+def paint_geometric(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Circles, bars and triangles."""
     image = np.full((h, w, 3), draw_hue(rng, 1.0, 1.3), np.uint8)
     for _ in range(int(rng.integers(14, 40))):
@@ -80,14 +80,14 @@ def geometric(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     return image
 
 
-def poster(rng: np.random.Generator, w: int, h: int) -> ColorArray:
+def paint_poster(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """A picture with a title and small print."""
     base = draw_hue(rng, 0.9, 1.3)
     ink = shade(base, 0.25) if sum(base) > 360 else mix(base, (248, 240, 220), 0.85)
     image = np.full((h, w, 3), base, np.uint8)
     top = round(0.5 * h)
     image[round(0.05 * h) : top, round(0.06 * w) : w - round(0.06 * w)] = cv2.resize(
-        geometric(rng, 200, 160) if rng.random() < 0.5 else landscape(rng, 200, 160),
+        paint_geometric(rng, 200, 160) if rng.random() < 0.5 else paint_landscape(rng, 200, 160),
         (w - 2 * round(0.06 * w), top - round(0.05 * h)),
     )
     write(image, make_word(rng).upper(), (round(0.06 * w), round(0.66 * h)), 0.12 * w, ink, cv2.FONT_HERSHEY_TRIPLEX)
@@ -103,7 +103,7 @@ def poster(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     return image
 
 
-def botanical(rng: np.random.Generator, w: int, h: int) -> ColorArray:
+def paint_botanical(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Pressed leaves with a name."""
     image = np.full((h, w, 3), (234, 226, 206), np.uint8)
     for _ in range(46):
@@ -112,7 +112,7 @@ def botanical(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     return image
 
 
-def chart(rng: np.random.Generator, w: int, h: int) -> ColorArray:
+def paint_chart(rng: np.random.Generator, w: int, h: int) -> ColorArray:
     """Land and sea with a grid and towns."""
     land = resize_field(make_fractal_noise(rng, 3, 6), w, h)
     image = color_by_scale(

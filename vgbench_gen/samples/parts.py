@@ -71,7 +71,7 @@ class Model:
         self.parts.append(part)
         return self
 
-    def box(
+    def add_box(
         self,
         size: Vec3,
         base: Vec3,
@@ -100,14 +100,14 @@ class Model:
         self.solids += 1
         return self
 
-    def cylinder(
+    def add_cylinder(
         self, radius: float, height: float, base: Vec3, texture: Texture, top: float | None = None, sections: int = 20
     ) -> Model:
         """An upright cylinder or cone frustum (`top`: its upper radius)."""
         upper = radius if top is None else top
-        return self.lathe([(0, 0), (radius, 0), (upper, height), (0, height)], base, texture, sections)
+        return self.add_lathe([(0, 0), (radius, 0), (upper, height), (0, height)], base, texture, sections)
 
-    def lathe(
+    def add_lathe(
         self,
         profile: Sequence[tuple[float, float]],
         base: Vec3,
@@ -121,19 +121,19 @@ class Model:
         mesh.fix_normals()
         return self.add(mesh, texture, cylindrical=True, smooth=smooth, axis_xy=base[:2])
 
-    def rod(self, start: Vec3, end: Vec3, radius: float, texture: Texture, sections: int = 10) -> Model:
+    def add_rod(self, start: Vec3, end: Vec3, radius: float, texture: Texture, sections: int = 10) -> Model:
         """A round bar between two points."""
         mesh = trimesh.creation.cylinder(radius=radius, segment=np.array([start, end]), sections=sections)
         return self.add(mesh, texture, smooth=True)
 
-    def ball(self, radii: Vec3, center: Vec3, texture: Texture, detail: int = 2) -> Model:
+    def add_ball(self, radii: Vec3, center: Vec3, texture: Texture, detail: int = 2) -> Model:
         """An ellipsoid."""
         mesh = trimesh.creation.icosphere(subdivisions=detail, radius=1.0)
         mesh.apply_scale(radii)
         mesh.apply_translation(center)
         return self.add(mesh, texture, smooth=True)
 
-    def cushion(
+    def add_cushion(
         self,
         size: Vec3,
         base: Vec3,
@@ -152,7 +152,7 @@ class Model:
         )
         return self.add(mesh, texture, smooth=True)
 
-    def prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
+    def add_prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
         """A star-shaped outline (N, 2) in x and z around its mean, extruded along y; thickness `depth`."""
         count, middle = len(outline), outline.mean(axis=0)
         flat = np.vstack([outline, middle])
@@ -190,7 +190,7 @@ class Model:
         self.solids += other.solids
         return self
 
-    def shelf(self, center: Vec3, half: tuple[float, float], clear: float) -> Model:
+    def add_shelf(self, center: Vec3, half: tuple[float, float], clear: float) -> Model:
         """Add a place where things may stand."""
         self.shelves.append(Shelf(np.array(center, dtype=np.float64), np.array(half, dtype=np.float64), clear))
         return self

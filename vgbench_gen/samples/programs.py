@@ -54,89 +54,107 @@ LOOSE = (
 )
 
 
-def living_room(f: Furnisher) -> None:
+def furnish_living_room(f: Furnisher) -> None:
     """Sofa, coffee table on a rug, armchairs, television, shelves, plants."""
-    sofa = f.middle("sofa", f.main)
+    sofa = f.place_in_middle("sofa", f.main)
     if sofa:
         front = sofa.to_room(np.array([0.0, sofa.low_m[1] - 0.75, 0.0]))
-        f.rug(float(front[0]), float(front[1]), sofa.yaw_deg)
-        table = f.room.before(f.new("coffee table"), sofa, 0.4, turn_deg=0)
-        f.top(table, ("books", "mug", "bowl", "candle", "vase", "mirror tray", "small plant", "laptop"), 4)
+        f.lay_rug(float(front[0]), float(front[1]), sofa.yaw_deg)
+        table = f.room.place_before(f.make_model("coffee table"), sofa, 0.4, turn_deg=0)
+        f.put_on_top(table, ("books", "mug", "bowl", "candle", "vase", "mirror tray", "small plant", "laptop"), 4)
         if table and table.model.hollow is None:
-            f.top(table, ("books", "basket", "package"), 1, 0)
+            f.put_on_top(table, ("books", "basket", "package"), 1, 0)
         for side in (-1, 1):
-            small = f.room.beside(f.new(f.one(("side table", "floor lamp", "plant", "side table"))), sofa, side, 0.08)
-            f.top(small, ("table lamp", "books", "mug", "vase"), 2)
-            if f.chance(0.75):
-                f.room.before(
-                    f.new("armchair"), sofa, f.rng.uniform(0.5, 1.0), side * f.rng.uniform(1.3, 1.6), 180 + side * -70
+            small = f.room.place_beside(
+                f.make_model(f.choose_kind(("side table", "floor lamp", "plant", "side table"))), sofa, side, 0.08
+            )
+            f.put_on_top(small, ("table lamp", "books", "mug", "vase"), 2)
+            if f.draw_chance(0.75):
+                f.room.place_before(
+                    f.make_model("armchair"),
+                    sofa,
+                    f.rng.uniform(0.5, 1.0),
+                    side * f.rng.uniform(1.3, 1.6),
+                    180 + side * -70,
                 )
-    stand = f.middle("tv stand", f.opposite)
+    stand = f.place_in_middle("tv stand", f.opposite)
     if stand:
-        f.room.on(f.new("television"), stand, at=(0.0, 0.04), yaw_deg=0)
-        f.top(stand, ("speaker", "vase", "small plant", "books"), 2)
-    shelf = f.wall(f.one(("bookshelf", "low shelf")), f.sides)
+        f.room.place_on(f.make_model("television"), stand, at=(0.0, 0.04), yaw_deg=0)
+        f.put_on_top(stand, ("speaker", "vase", "small plant", "books"), 2)
+    shelf = f.place_at_wall(f.choose_kind(("bookshelf", "low shelf")), f.sides)
     f.fill(shelf, SMALL_SHELF)
-    if f.chance(0.6):
-        f.top(f.wall(f.one(("sideboard", "cabinet", "dresser")), f.sides), SMALL_SHELF, 3)
-    f.wall("radiator", f.sides, windows=True)
+    if f.draw_chance(0.6):
+        f.put_on_top(f.place_at_wall(f.choose_kind(("sideboard", "cabinet", "dresser")), f.sides), SMALL_SHELF, 3)
+    f.place_at_wall("radiator", f.sides, windows=True)
     f.hang((f.main, *f.sides, f.opposite), 10)
     f.hang((*f.sides, f.opposite), 2, ("clock", "wall shelf"))
-    f.floor(LOOSE, 13)
+    f.scatter_on_floor(LOOSE, 13)
 
 
-def dining_room(f: Furnisher) -> None:
+def furnish_dining_room(f: Furnisher) -> None:
     """Table with chairs, sideboard, cabinet."""
     w, d, _ = f.room.size_m
     yaw = float(f.rng.choice([0, 90]))
-    f.rug(w / 2, d / 2, yaw)
+    f.lay_rug(w / 2, d / 2, yaw)
     table = Placed(
-        f.new("table" if f.chance(0.75) else "round table"), w / 2, d / 2, 0.0, yaw + float(f.rng.uniform(-4, 4))
+        f.make_model("table" if f.draw_chance(0.75) else "round table"),
+        w / 2,
+        d / 2,
+        0.0,
+        yaw + float(f.rng.uniform(-4, 4)),
     )
     if f.room.put(table):
-        f.seats(table, "chair", ("-y", "+y", "-x") if f.chance(0.5) else ("-y", "+y"))
-        f.top(table, ("bowl", "vase", "mug", "bottle", "candle", "mirror tray", "papers", "laptop", "books"), 5)
-    board = f.middle("sideboard", f.main)
-    f.top(board, (*SMALL_SHELF, "table lamp", "table lamp"), 5)
-    f.fill(f.wall(f.one(("cabinet", "bookshelf", "low shelf")), f.sides), SMALL_SHELF)
-    f.wall("radiator", (*f.sides, f.opposite), windows=True)
+        f.place_seats(table, "chair", ("-y", "+y", "-x") if f.draw_chance(0.5) else ("-y", "+y"))
+        f.put_on_top(table, ("bowl", "vase", "mug", "bottle", "candle", "mirror tray", "papers", "laptop", "books"), 5)
+    board = f.place_in_middle("sideboard", f.main)
+    f.put_on_top(board, (*SMALL_SHELF, "table lamp", "table lamp"), 5)
+    f.fill(f.place_at_wall(f.choose_kind(("cabinet", "bookshelf", "low shelf")), f.sides), SMALL_SHELF)
+    f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
     f.hang((0, 1, 2, 3), 11)
     f.hang((0, 1, 2, 3), 2, ("clock", "wall shelf"))
-    f.floor(LOOSE, 12)
+    f.scatter_on_floor(LOOSE, 12)
 
 
-def kitchen(f: Furnisher) -> None:
+def furnish_kitchen(f: Furnisher) -> None:
     """Counters with upper cabinets, stove, refrigerator, table."""
-    first = f.middle("counter", f.main)
+    first = f.place_in_middle("counter", f.main)
     row = [first]
     if first:
-        row.append(f.room.beside(f.new("stove"), first, 1, 0.016) or f.room.beside(f.new("stove"), first, -1, 0.016))
+        row.append(
+            f.room.place_beside(f.make_model("stove"), first, 1, 0.016)
+            or f.room.place_beside(f.make_model("stove"), first, -1, 0.016)
+        )
         last = row[-1] or first
         for side in (1, -1):
-            found = f.room.beside(f.new("refrigerator"), last if side > 0 else first, side, 0.03)
+            found = f.room.place_beside(f.make_model("refrigerator"), last if side > 0 else first, side, 0.03)
             if found:
                 break
-    second = f.wall("counter", f.sides)
+    second = f.place_at_wall("counter", f.sides)
     for piece in (*row, second):
         if piece:
             for shelf in range(len(piece.model.shelves)):
-                f.top(piece, SMALL_KITCHEN, 3, shelf)
-            if f.chance(0.8):
+                f.put_on_top(piece, SMALL_KITCHEN, 3, shelf)
+            if f.draw_chance(0.8):
                 wall = next(k for k, yaw in enumerate((180.0, -90.0, 0.0, 90.0)) if abs(piece.yaw_deg - yaw) < 1)
                 at = (piece.x, piece.y)[wall % 2]
-                f.room.against(f.new("upper cabinet"), wall, at, z_m=1.46)
-    spot = f.room.on_wall(f.opposite, f.room.wall_length_m(f.opposite) / 2, 1.3)
+                f.room.place_against(f.make_model("upper cabinet"), wall, at, z_m=1.46)
+    spot = f.room.find_wall_point(f.opposite, f.room.wall_length_m(f.opposite) / 2, 1.3)
     table = Placed(
-        f.new(f.one(("table", "round table"))), *spot, 0.0, float(f.rng.choice([0, 90])) + float(f.rng.uniform(-5, 5))
+        f.make_model(f.choose_kind(("table", "round table"))),
+        *spot,
+        0.0,
+        float(f.rng.choice([0, 90])) + float(f.rng.uniform(-5, 5)),
     )
     if f.room.put(table):
-        f.seats(table, f.one(("chair", "chair", "stool")), ("-y", "+y"))
-        f.top(table, ("bowl", "mug", "bottle", "papers", "vase", "package", "mug", "pot"), 5)
-    f.top(f.wall(f.one(("cabinet", "low shelf", "sideboard")), (f.opposite, *f.sides)), SMALL_KITCHEN, 4)
+        f.place_seats(table, f.choose_kind(("chair", "chair", "stool")), ("-y", "+y"))
+        f.put_on_top(table, ("bowl", "mug", "bottle", "papers", "vase", "package", "mug", "pot"), 5)
+    f.put_on_top(
+        f.place_at_wall(f.choose_kind(("cabinet", "low shelf", "sideboard")), (f.opposite, *f.sides)), SMALL_KITCHEN, 4
+    )
     f.hang((*f.sides, f.opposite), 7)
     f.hang((0, 1, 2, 3), 3, ("wall shelf", "clock", "wall shelf"))
-    f.wall("radiator", (*f.sides, f.opposite), windows=True)
-    f.floor(
+    f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
+    f.scatter_on_floor(
         (
             "bin",
             "basket",
@@ -154,22 +172,27 @@ def kitchen(f: Furnisher) -> None:
     )
 
 
-def office(f: Furnisher) -> None:
+def furnish_office(f: Furnisher) -> None:
     """Desks with computers, cabinets, whiteboard."""
     for wall in (f.main, f.sides[0]):
-        workplace(f, wall)
-    f.top(f.wall("filing cabinet", (*f.sides, f.opposite)), ("printer", "small plant", "box", "books"), 1)
-    f.fill(f.wall(f.one(("bookshelf", "low shelf", "crate rack")), (f.opposite, *f.sides)), (*SMALL_SHELF, "box"))
-    f.top(
-        f.wall(f.one(("cabinet", "low shelf")), (f.opposite, *f.sides)),
+        furnish_workplace(f, wall)
+    f.put_on_top(
+        f.place_at_wall("filing cabinet", (*f.sides, f.opposite)), ("printer", "small plant", "box", "books"), 1
+    )
+    f.fill(
+        f.place_at_wall(f.choose_kind(("bookshelf", "low shelf", "crate rack")), (f.opposite, *f.sides)),
+        (*SMALL_SHELF, "box"),
+    )
+    f.put_on_top(
+        f.place_at_wall(f.choose_kind(("cabinet", "low shelf")), (f.opposite, *f.sides)),
         ("printer", "small plant", "books", "coffee machine", "vase"),
         3,
     )
     f.hang((f.opposite, *f.sides), 1, ("whiteboard",))
     f.hang((0, 1, 2, 3), 8)
     f.hang((0, 1, 2, 3), 3, ("wall shelf", "clock", "wall shelf"))
-    f.wall("radiator", (*f.sides, f.opposite), windows=True)
-    f.floor(
+    f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
+    f.scatter_on_floor(
         (
             "bin",
             "box",
@@ -188,24 +211,30 @@ def office(f: Furnisher) -> None:
     )
 
 
-def workplace(f: Furnisher, wall: int) -> None:
+def furnish_workplace(f: Furnisher, wall: int) -> None:
     """A desk against a wall with what belongs to it."""
-    desk = f.middle("desk", wall)
+    desk = f.place_in_middle("desk", wall)
     if not desk:
         return
-    if f.chance(0.75):
-        f.room.on(
-            f.new("monitor"), desk, at=(float(f.rng.uniform(-0.15, 0.15)), 0.12), yaw_deg=float(f.rng.uniform(-8, 8))
+    if f.draw_chance(0.75):
+        f.room.place_on(
+            f.make_model("monitor"),
+            desk,
+            at=(float(f.rng.uniform(-0.15, 0.15)), 0.12),
+            yaw_deg=float(f.rng.uniform(-8, 8)),
         )
-        f.room.on(f.new("keyboard"), desk, at=(0.0, -0.16), yaw_deg=float(f.rng.uniform(-5, 5)))
+        f.room.place_on(f.make_model("keyboard"), desk, at=(0.0, -0.16), yaw_deg=float(f.rng.uniform(-5, 5)))
     else:
-        f.room.on(
-            f.new("laptop"), desk, at=(float(f.rng.uniform(-0.2, 0.2)), -0.08), yaw_deg=float(f.rng.uniform(-15, 15))
+        f.room.place_on(
+            f.make_model("laptop"),
+            desk,
+            at=(float(f.rng.uniform(-0.2, 0.2)), -0.08),
+            yaw_deg=float(f.rng.uniform(-15, 15)),
         )
-    f.top(desk, SMALL_DESK, 5)
-    f.room.under(f.new(f.one(("tower", "bin", "box", "backpack"))), desk)
-    f.room.before(
-        f.new(f.one(("office chair", "office chair", "chair"))),
+    f.put_on_top(desk, SMALL_DESK, 5)
+    f.room.place_under(f.make_model(f.choose_kind(("tower", "bin", "box", "backpack"))), desk)
+    f.room.place_before(
+        f.make_model(f.choose_kind(("office chair", "office chair", "chair"))),
         desk,
         f.rng.uniform(0.03, 0.3),
         f.rng.uniform(-0.2, 0.2),
@@ -213,71 +242,77 @@ def workplace(f: Furnisher, wall: int) -> None:
     )
 
 
-def study(f: Furnisher) -> None:
+def furnish_study(f: Furnisher) -> None:
     """Desk, many books, an armchair."""
-    workplace(f, f.main)
+    furnish_workplace(f, f.main)
     for _ in range(2):
-        f.fill(f.wall("bookshelf", (*f.sides, f.opposite)), SMALL_SHELF)
-    chair = f.wall("armchair", (f.opposite, *f.sides))
+        f.fill(f.place_at_wall("bookshelf", (*f.sides, f.opposite)), SMALL_SHELF)
+    chair = f.place_at_wall("armchair", (f.opposite, *f.sides))
     if chair:
-        f.top(f.room.beside(f.new("side table"), chair, 1, 0.1), ("table lamp", "books", "mug"), 2)
-        f.room.beside(f.new("floor lamp"), chair, -1, 0.1)
-        f.room.before(f.new("ottoman"), chair, 0.25)
+        f.put_on_top(f.room.place_beside(f.make_model("side table"), chair, 1, 0.1), ("table lamp", "books", "mug"), 2)
+        f.room.place_beside(f.make_model("floor lamp"), chair, -1, 0.1)
+        f.room.place_before(f.make_model("ottoman"), chair, 0.25)
     w, d, _ = f.room.size_m
-    f.rug(w / 2, d / 2, float(f.rng.choice([0, 90])))
-    f.top(f.wall(f.one(("dresser", "cabinet", "low shelf")), (f.opposite, *f.sides)), SMALL_SHELF, 4)
+    f.lay_rug(w / 2, d / 2, float(f.rng.choice([0, 90])))
+    f.put_on_top(
+        f.place_at_wall(f.choose_kind(("dresser", "cabinet", "low shelf")), (f.opposite, *f.sides)), SMALL_SHELF, 4
+    )
     f.hang((0, 1, 2, 3), 10)
     f.hang((0, 1, 2, 3), 3, ("wall shelf", "clock", "wall shelf"))
-    f.wall("radiator", (*f.sides, f.opposite), windows=True)
-    f.floor(LOOSE, 12)
+    f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
+    f.scatter_on_floor(LOOSE, 12)
 
 
-def bedroom(f: Furnisher) -> None:
+def furnish_bedroom(f: Furnisher) -> None:
     """Bed with nightstands, wardrobe, dresser."""
-    bed = f.middle("bed", f.main)
+    bed = f.place_in_middle("bed", f.main)
     if bed:
         for side in (-1, 1):
-            stand = f.room.beside(f.new("nightstand"), bed, side, 0.07)
-            f.top(stand, ("table lamp", "books", "mug", "candle", "small plant"), 3)
+            stand = f.room.place_beside(f.make_model("nightstand"), bed, side, 0.07)
+            f.put_on_top(stand, ("table lamp", "books", "mug", "candle", "small plant"), 3)
         end = bed.to_room(np.array([0.0, bed.low_m[1] - 0.2, 0.0]))
-        f.rug(float(end[0]), float(end[1]), bed.yaw_deg)
-        if f.chance(0.6):
-            bench = f.room.before(f.new("bench"), bed, 0.08, turn_deg=0)
-            f.top(bench, ("books", "teddy", "helmet", "package"), 2)
-    f.wall("wardrobe", (*f.sides, f.opposite))
-    f.top(f.wall("dresser", (f.opposite, *f.sides)), (*SMALL_SHELF, "table lamp", "television"), 5)
-    f.fill(f.wall(f.one(("low shelf", "bookshelf")), (f.opposite, *f.sides)), SMALL_SHELF)
-    if f.chance(0.5):
-        workplace(f, f.opposite)
-    f.wall("radiator", (*f.sides, f.opposite), windows=True)
+        f.lay_rug(float(end[0]), float(end[1]), bed.yaw_deg)
+        if f.draw_chance(0.6):
+            bench = f.room.place_before(f.make_model("bench"), bed, 0.08, turn_deg=0)
+            f.put_on_top(bench, ("books", "teddy", "helmet", "package"), 2)
+    f.place_at_wall("wardrobe", (*f.sides, f.opposite))
+    f.put_on_top(f.place_at_wall("dresser", (f.opposite, *f.sides)), (*SMALL_SHELF, "table lamp", "television"), 5)
+    f.fill(f.place_at_wall(f.choose_kind(("low shelf", "bookshelf")), (f.opposite, *f.sides)), SMALL_SHELF)
+    if f.draw_chance(0.5):
+        furnish_workplace(f, f.opposite)
+    f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
     f.hang((0, 1, 2, 3), 10)
     f.hang((0, 1, 2, 3), 2, ("clock", "wall shelf"))
-    f.floor(LOOSE, 12)
+    f.scatter_on_floor(LOOSE, 12)
 
 
-def playroom(f: Furnisher) -> None:
+def furnish_playroom(f: Furnisher) -> None:
     """Toys, low shelves, a small table."""
     w, d, _ = f.room.size_m
-    f.rug(w / 2, d / 2, float(f.rng.choice([0, 90])))
+    f.lay_rug(w / 2, d / 2, float(f.rng.choice([0, 90])))
     toys = ("teddy", "toy car", "blocks", "ball", "books", "globe", "helmet", "package", "toy car", "blocks")
     for wall in (f.main, *f.sides):
-        f.fill(f.wall(f.one(("low shelf", "dresser", "bookshelf")), (wall, f.opposite)), toys, 3)
+        f.fill(f.place_at_wall(f.choose_kind(("low shelf", "dresser", "bookshelf")), (wall, f.opposite)), toys, 3)
     table = Placed(
-        f.new("coffee table"), w * f.rng.uniform(0.4, 0.6), d * f.rng.uniform(0.4, 0.6), 0.0, f.rng.uniform(0, 90)
+        f.make_model("coffee table"),
+        w * f.rng.uniform(0.4, 0.6),
+        d * f.rng.uniform(0.4, 0.6),
+        0.0,
+        f.rng.uniform(0, 90),
     )
     if f.room.put(table):
-        f.top(table, ("papers", "toy car", "blocks", "mug", "books"), 4)
+        f.put_on_top(table, ("papers", "toy car", "blocks", "mug", "books"), 4)
         for side in ("-y", "+y"):
-            f.room.around(f.new("stool"), table, side, 0.0, 0.1, 30)
-    f.wall("sofa", (f.opposite, *f.sides))
+            f.room.place_around(f.make_model("stool"), table, side, 0.0, 0.1, 30)
+    f.place_at_wall("sofa", (f.opposite, *f.sides))
     f.hang((0, 1, 2, 3), 11)
     f.hang((0, 1, 2, 3), 3, ("wall shelf", "clock", "wall shelf"))
-    f.wall("radiator", (*f.sides, f.opposite), windows=True)
-    f.floor((*LOOSE, "teddy", "ball", "toy car", "blocks", "pillow"), 14)
-    f.floor(("toy car", "ball", "teddy", "blocks", "pillow", "helmet"), 3, edge=False)
+    f.place_at_wall("radiator", (*f.sides, f.opposite), windows=True)
+    f.scatter_on_floor((*LOOSE, "teddy", "ball", "toy car", "blocks", "pillow"), 14)
+    f.scatter_on_floor(("toy car", "ball", "teddy", "blocks", "pillow", "helmet"), 3, edge=False)
 
 
-def workshop(f: Furnisher) -> None:
+def furnish_workshop(f: Furnisher) -> None:
     """Benches, racks, boxes."""
     tools = (
         "toolbox",
@@ -293,29 +328,29 @@ def workshop(f: Furnisher) -> None:
         "pot",
     )
     for wall in (f.main, f.sides[0]):
-        f.fill(f.middle("workbench", wall), tools, 4)
+        f.fill(f.place_in_middle("workbench", wall), tools, 4)
     for _ in range(2):
         f.fill(
-            f.wall("crate rack", (*f.sides, f.opposite)),
+            f.place_at_wall("crate rack", (*f.sides, f.opposite)),
             ("box", "toolbox", "crate", "bucket", "suitcase", "package"),
             2,
         )
-    f.top(f.wall("cabinet", (f.opposite, *f.sides)), tools, 2)
-    f.wall("filing cabinet", (f.opposite, *f.sides))
+    f.put_on_top(f.place_at_wall("cabinet", (f.opposite, *f.sides)), tools, 2)
+    f.place_at_wall("filing cabinet", (f.opposite, *f.sides))
     f.hang((0, 1, 2, 3), 6, ("picture", "wall shelf", "clock", "picture"))
-    f.floor(
+    f.scatter_on_floor(
         ("stool", "bar stool", "box", "box", "crate", "bucket", "bin", "fan", "toolbox", "suitcase", "guitar", "shoes"),
         14,
     )
 
 
 PROGRAMS: Mapping[str, Callable[[Furnisher], None]] = {
-    "living room": living_room,
-    "kitchen": kitchen,
-    "office": office,
-    "bedroom": bedroom,
-    "study": study,
-    "dining room": dining_room,
-    "playroom": playroom,
-    "workshop": workshop,
+    "living room": furnish_living_room,
+    "kitchen": furnish_kitchen,
+    "office": furnish_office,
+    "bedroom": furnish_bedroom,
+    "study": furnish_study,
+    "dining room": furnish_dining_room,
+    "playroom": furnish_playroom,
+    "workshop": furnish_workshop,
 }

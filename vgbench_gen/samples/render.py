@@ -91,12 +91,12 @@ class RoomWorld:
         """See `World`."""
         return self._objects
 
-    def depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
+    def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """See `World`."""
         rays = _make_pixel_rays(camera, world_from_camera)
         t, face, _ = self._tracer.cast(rays)
         hit = face >= 0
-        return np.where(hit, t, 0).astype(np.float32), self._instances(face), self._cosine(rays, face)
+        return np.where(hit, t, 0).astype(np.float32), self._find_instances(face), self._measure_cosine(rays, face)
 
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """See `World`."""
@@ -109,22 +109,22 @@ class RoomWorld:
             rows = slice(low, min(low + step, camera.height))
             rays = _make_pixel_rays(camera, world_from_camera, rows)
             t[rows], face[rows], weights = self._tracer.cast(rays)
-            shaded = self._shaded(
+            shaded = self._shade(
                 camera, rays.reshape(-1, 6), t[rows].ravel(), face[rows].ravel(), weights.reshape(-1, 2)
             )
             color[rows] = shaded.reshape(-1, camera.width, 3)
-        v, u = np.nonzero(self._edges(t, face))
+        v, u = np.nonzero(self._find_edges(t, face))
         for low in range(0, len(v), _BAND_PX):
             few = slice(low, low + _BAND_PX)
             mean: Float32 = np.zeros((len(v[few]), 3), np.float32)
             for du, dv in _SUBSAMPLES:
                 more = _make_rays_at(camera, world_from_camera, u[few] + du, v[few] + dv)
-                mean += np.minimum(self._shaded(camera, more, *self._tracer.cast(more)), 6)
+                mean += np.minimum(self._shade(camera, more, *self._tracer.cast(more)), 6)
             color[v[few], u[few]] = mean / len(_SUBSAMPLES)
         depth = np.where(face >= 0, t, 0).astype(np.float32)
-        return RenderedView(self._developed(camera, world_from_camera, color), depth, self._instances(face))
+        return RenderedView(self._develop(camera, world_from_camera, color), depth, self._find_instances(face))
 
-    def surface(self, edge_m: float = 0.05) -> WorldSurface:
+    def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """See `World`."""
         mesh = self._mesh
         seen = mesh.edge_m[mesh.faces[:, 0]] < 10  # sides that nobody can see were never scanned
@@ -139,7 +139,7 @@ class RoomWorld:
             per_metre = np.minimum(self._per_metre[fine.texture], self._atlas.size_px[fine.texture, 0])
             level = np.log2(np.maximum(per_metre * edge_m, 1)).astype(np.float32)
             color = self._atlas.sample(fine.texture.astype(np.int32), fine.uv.astype(np.float32), level)
-            shown = self._toned(color * fine.normals[:, 3:].astype(np.float32) * self._gain)
+            shown = self._apply_tone(color * fine.normals[:, 3:].astype(np.float32) * self._gain)
             pieces.append((fine.vertices_m, fine.faces + start, shown, np.full(len(fine.faces), item.instance_id)))
             start += len(fine.vertices_m)
         vertices, faces, colors, instance = (np.concatenate(column) for column in zip(*pieces, strict=True))
@@ -149,16 +149,16 @@ class RoomWorld:
         """(N,) distance of points (N, 3) from the nearest surface."""
         return self._tracer.distance_m(points)
 
-    def _instances(self, face: IntArray) -> np.ndarray:
+    def _find_instances(self, face: IntArray) -> np.ndarray:
         return np.where(face >= 0, self._face_instance[face], 0).astype(np.int32)
 
-    def _cosine(self, rays: Float32, face: IntArray) -> FloatArray:
+    def _measure_cosine(self, rays: Float32, face: IntArray) -> FloatArray:
         direction = rays[..., 3:]
         length = np.sqrt(np.einsum("hwi,hwi->hw", direction, direction))
         cosine = np.abs(np.einsum("hwi,hwi->hw", self._face_normal[face], direction)) / length
         return np.where(face >= 0, cosine, 0).astype(np.float64)
 
-    def _edges(self, t: Float32, face: IntArray) -> BoolArray:
+    def _find_edges(self, t: Float32, face: IntArray) -> BoolArray:
         """(H, W) pixels next to another thing, a step in depth or a fold."""
         key = np.where(face >= 0, self._face_key[face], -1)
         near = np.where(face >= 0, t, np.float32(1e6))
@@ -173,7 +173,7 @@ class RoomWorld:
             edge[second] |= step
         return edge
 
-    def _shaded(self, camera: Camera, rays: Float32, t: Float32, face: IntArray, weights: Float32) -> Float32:
+    def _shade(self, camera: Camera, rays: Float32, t: Float32, face: IntArray, weights: Float32) -> Float32:
         """(N, 3) linear colour of rays (N, 6) and what they hit."""
         values = np.take(self._face_values, face, axis=0, mode="clip")
         mixed = values[:, :5] + weights[:, :1] * values[:, 5:10]
@@ -189,10 +189,10 @@ class RoomWorld:
         color *= mixed[:, 2:5]
         miss = np.flatnonzero(face < 0)
         if len(miss):
-            color[miss] = self._sky(direction[miss])
+            color[miss] = self._shade_sky(direction[miss])
         return color
 
-    def _sky(self, direction: Float32) -> Float32:
+    def _shade_sky(self, direction: Float32) -> Float32:
         h, w = self._outside.shape[:2]
         turn = np.arctan2(direction[:, 1], direction[:, 0]) / (2 * np.pi) + 0.5
         rise = np.arctan2(direction[:, 2], np.hypot(direction[:, 0], direction[:, 1])) / np.pi
@@ -203,7 +203,7 @@ class RoomWorld:
         ]
         return linear_from_srgb(np.concatenate(chunks).reshape(-1, 3).astype(np.float32)) * np.float32(_OUTSIDE)
 
-    def _developed(self, camera: Camera, world_from_camera: FloatArray, color: Float32) -> ColorArray:
+    def _develop(self, camera: Camera, world_from_camera: FloatArray, color: Float32) -> ColorArray:
         """Vignette, tone curve, noise, 8 bits."""
         h, w = color.shape[:2]
         half = np.hypot(w, h) / 2
@@ -220,11 +220,11 @@ class RoomWorld:
         for low in range(0, h, step):
             rows = slice(low, min(low + step, h))
             fall = (1 - _VIGNETTE * (x[None] ** 2 + y[rows, None] ** 2)).astype(np.float32)
-            band = self._toned(color[rows] * fall[..., None] * self._gain).astype(np.float32)
+            band = self._apply_tone(color[rows] * fall[..., None] * self._gain).astype(np.float32)
             shown[rows] = np.clip(band + (grain[rows, :, None] + np.float32(0.5)), 0, 255)
         return shown
 
-    def _toned(self, color: Float32) -> ColorArray:
+    def _apply_tone(self, color: Float32) -> ColorArray:
         red, green, blue = (color[..., k] * np.float32(weight) for k, weight in enumerate(_LUMINANCE))
         grey = (red + green + blue)[..., None]
         # Cameras and eyes see bright colours paler.

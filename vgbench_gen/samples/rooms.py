@@ -138,7 +138,9 @@ def _light_room(plan: RoomPlan) -> RoomWorld:
     shown = np.maximum((light * atlas.mean[mesh.texture]).mean(axis=1)[seen], 1e-4)
     exposure = _MIDDLE_GREY / float(np.percentile(shown, 60))
     tint = np.array([rng.uniform(0.96, 1.05), 1.0, rng.uniform(0.94, 1.06)])
-    return RoomWorld(mesh, light, atlas, plan.objects(), art.outside(rng), plan.seed, plan.key, exposure, tint)
+    return RoomWorld(
+        mesh, light, atlas, plan.objects(), art.make_outside_panorama(rng), plan.seed, plan.key, exposure, tint
+    )
 
 
 def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
@@ -146,16 +148,19 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
     room, rng = f.room, f.rng
     w, d, _ = room.size_m
     x, y = w / 2 + float(rng.uniform(-0.15, 0.15)), d / 2 + float(rng.uniform(-0.1, 0.1))
-    model = f.new(kind)
+    model = f.make_model(kind)
     low, high = model.extent_m()
     yaw = float(rng.uniform(0, 360))
     if max(high - low) > 0.55:
-        f.rug(x, y, float(rng.choice([0, 90])))
+        f.lay_rug(x, y, float(rng.choice([0, 90])))
         thing = Placed(model, x, y, 0.0, yaw)
     else:
         reach = float(np.hypot(*np.maximum(-low[:2], high[:2])))
-        for board in (*(f.one(("round table", "side table", "coffee table", "table")) for _ in range(4)), "table"):
-            table = Placed(f.new(board), x, y, 0.0, float(rng.uniform(0, 90)))
+        for board in (
+            *(f.choose_kind(("round table", "side table", "coffee table", "table")) for _ in range(4)),
+            "table",
+        ):
+            table = Placed(f.make_model(board), x, y, 0.0, float(rng.uniform(0, 90)))
             if (
                 min(max(table.model.shelves, key=lambda shelf: shelf.center_m[2]).half_m) > 0.7 * reach
             ):  # a handle may reach over the edge
@@ -165,8 +170,8 @@ def _place_centrepiece(f: Furnisher, kind: str) -> Placed:
         thing = Placed(model, x, y, top + 0.0005, yaw)
     room.placed.append(thing)
     if thing.z > 0:
-        f.top(table, ("mug", "papers", "books", "candle", "package"), 3)
-    clear = Model(_RESERVED).box((2.3, 2.3, 1.5), (0, 0, 0), f.style.wood)
+        f.put_on_top(table, ("mug", "papers", "books", "candle", "package"), 3)
+    clear = Model(_RESERVED).add_box((2.3, 2.3, 1.5), (0, 0, 0), f.style.wood)
     room.placed.append(Placed(clear, x, y, 0.25, 0.0))
     return thing
 
@@ -200,7 +205,7 @@ def _draw_sun_direction(rng: np.random.Generator, openings: Sequence[Opening]) -
 def _place_ceiling_lamp(rng: np.random.Generator, size: tuple[float, float, float], style: Style) -> Placed:
     model, drop = Model("ceiling lamp"), float(rng.uniform(0.15, 0.5))
     r = float(rng.uniform(0.13, 0.3))
-    model.lathe([(0, 0), (r, 0), (0.75 * r, 0.16), (0, 0.18)], (0, 0, 0), style.shade, 28)
-    model.rod((0, 0, 0.17), (0, 0, 0.18 + drop), 0.008, style.brass)
+    model.add_lathe([(0, 0), (r, 0), (0.75 * r, 0.16), (0, 0.18)], (0, 0, 0), style.shade, 28)
+    model.add_rod((0, 0, 0.17), (0, 0, 0.18 + drop), 0.008, style.brass)
     model.lamp = ((0.0, 0.0, 0.08), r + 0.03, float(rng.uniform(0.6, 1.6)))
     return Placed(model, size[0] / 2, size[1] / 2, size[2] - 0.18 - drop, 0.0)

@@ -45,7 +45,7 @@ def write_iphone(capture: Capture, spec: SampleSpec, file_from_world: FloatArray
             append(
                 expose_frame(lens.color(capture.world.look(lens.pinhole, pose).color), camera, capture, spec, number)
             )
-            exact, _, cosine = capture.world.depth(depth_lens.pinhole, pose)
+            exact, _, cosine = capture.world.render_depth(depth_lens.pinhole, pose)
             seen = depth_lens.nearest(exact), depth_lens.nearest(cosine.astype(np.float32))
             depths.append(simulate_lidar(*seen, make_rng(spec, "depth", number))[0])
     white = np.full((camera.height, camera.width, 3), 255, np.uint8)

@@ -102,10 +102,10 @@ def build_shell(
     hidden = ("-x", "+x", "-y", "+y")
     floor_turn = int(rng.integers(2))
     add(
-        Model("floor").box((w, d, 0.1), (w / 2, d / 2, -0.1), look.floor, coarse=(*hidden, "-z"), along=floor_turn),
+        Model("floor").add_box((w, d, 0.1), (w / 2, d / 2, -0.1), look.floor, coarse=(*hidden, "-z"), along=floor_turn),
         0.14,
     )
-    add(Model("ceiling").box((w, d, 0.1), (w / 2, d / 2, h), look.ceiling, coarse=(*hidden, "+z")), 0.22)
+    add(Model("ceiling").add_box((w, d, 0.1), (w / 2, d / 2, h), look.ceiling, coarse=(*hidden, "+z")), 0.22)
     for wall in range(4):
         add(_build_wall(size_m, wall, [o for o in openings if o.wall == wall], look.walls[wall], look.wall_m))
         add(
@@ -153,7 +153,7 @@ def _add_slab(
     middle = start + along * (a1 + a2) / 2 + inward * (off[0] + off[1]) / 2
     across, deep = a2 - a1, off[1] - off[0]
     size = (across, deep, z2 - z1) if wall % 2 == 0 else (deep, across, z2 - z1)
-    model.box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=2 if upright else wall % 2)
+    model.add_box(size, (middle[0], middle[1], z1), texture, coarse=coarse, along=2 if upright else wall % 2)
 
 
 def _build_wall(
@@ -269,7 +269,7 @@ def _build_curtain(
     model = Model("curtain").add(mesh, look.curtain, smooth=True)
     left, right = (start + x * along + off * inward for x in (low - 0.02, high + 0.02))
     rod = top + 0.012
-    return model.rod((left[0], left[1], rod), (right[0], right[1], rod), 0.012, look.brass)
+    return model.add_rod((left[0], left[1], rod), (right[0], right[1], rod), 0.012, look.brass)
 
 
 def _make_window_light(size_m: tuple[float, float, float], o: Opening, strength: float) -> Window:

@@ -47,7 +47,7 @@ class CA1MLayout(Layout):
                 if number in capture.lost:
                     continue  # a frame that could not be registered to the scan is not delivered
                 time_ns = round((FIRST_UPTIME_S + float(capture.timestamps_s[number])) * 1e9)
-                for name, data in self._members(
+                for name, data in self._make_members(
                     capture, spec, number, pose, file_from_world, objects, unscanned
                 ).items():
                     add_tar_member(archive, f"{spec.scene_id}/{time_ns}.{name}", data)
@@ -57,7 +57,7 @@ class CA1MLayout(Layout):
             ]
             add_tar_member(archive, f"{spec.scene_id}/world.gt/instances.json", encode_json(world))
 
-    def _members(
+    def _make_members(
         self,
         capture: Capture,
         spec: SampleSpec,
@@ -71,11 +71,11 @@ class CA1MLayout(Layout):
         laser_camera = resize_camera(camera, camera.width // 2, camera.height // 2)
         sensor_camera = resize_camera(camera, camera.width // 4, camera.height // 4)
         look = capture.world.look(camera, pose)
-        exact, instance, _ = capture.world.depth(laser_camera, pose)
+        exact, instance, _ = capture.world.render_depth(laser_camera, pose)
         scanned = simulate_laser(
-            exact, unscanned.hidden(laser_camera, pose, exact, instance), make_rng(spec, "laser", number)
+            exact, unscanned.find_hidden(laser_camera, pose, exact, instance), make_rng(spec, "laser", number)
         )
-        exact, _, cosine = capture.world.depth(sensor_camera, pose)
+        exact, _, cosine = capture.world.render_depth(sensor_camera, pose)
         sensor, confidence = simulate_lidar(exact, cosine, make_rng(spec, "depth", number))
         file_from_camera = file_from_world @ pose
         return {
@@ -95,7 +95,7 @@ class CA1MLayout(Layout):
             "gt/image/K.json": encode_json(camera.K),
         }
 
-    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+    def make_lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`data/train.txt` and `data/val.txt`: here the archives beside the folder, there their addresses."""
         return {
             f"data/{split}.txt": encode_lines(sorted(str(self.path(s)) for s in specs if s.split == split))
@@ -112,14 +112,14 @@ class _UnscannedPlaces:
         centers, camera = [], resize_camera(capture.camera, capture.camera.width // 8, capture.camera.height // 8)
         for number in rng.integers(len(capture.world_from_camera), size=_UNSCANNED).tolist():
             pose = capture.world_from_camera[number]
-            depth = capture.world.depth(camera, pose)[0]
+            depth = capture.world.render_depth(camera, pose)[0]
             v, u = (int(x) for x in rng.integers(depth.shape))
             if depth[v, u] > 0:
                 centers.append(transform(pose, back_project(camera, [[u, v]], [depth[v, u]]))[0])
         self._centers = np.array(centers).reshape(-1, 3)
         self._radii = rng.uniform(*_UNSCANNED_RADIUS_M, len(centers))
 
-    def hidden(self, camera: Camera, pose: FloatArray, depth_m: DepthArray, instance: np.ndarray) -> BoolArray:
+    def find_hidden(self, camera: Camera, pose: FloatArray, depth_m: DepthArray, instance: np.ndarray) -> BoolArray:
         """(h, w) True where there is no return, the same places of the room in every view."""
         v, u = np.mgrid[: camera.height, : camera.width]
         points = transform(pose, back_project(camera, np.stack([u, v], -1).reshape(-1, 2), depth_m.ravel()))

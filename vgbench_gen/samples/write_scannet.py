@@ -64,7 +64,7 @@ class ScanNetLayout(Layout):
                 color = cv2.resize(
                     expose_frame(look.color, seen, capture, spec, number), camera.size, interpolation=cv2.INTER_CUBIC
                 )
-                depth, _, cosine = capture.world.depth(depth_camera, pose)
+                depth, _, cosine = capture.world.render_depth(depth_camera, pose)
                 depth = simulate_structured_light(depth, cosine, depth_camera, make_rng(spec, "depth", number))
                 written = np.full((4, 4), -np.inf) if number in capture.lost else file_from_world @ pose
                 time_us = round((FIRST_UPTIME_S + float(capture.timestamps_s[number])) * 1e6)
@@ -94,7 +94,7 @@ class ScanNetLayout(Layout):
         (path / segs).write_bytes(encode_json(format_segments(mesh, f"scannet.{scan}")))
         (path / f"{scan}.aggregation.json").write_bytes(encode_json({**head, "segmentsFile": f"scannet.{segs}"}))
 
-    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+    def make_lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`scannetv2_{train,val,test}.txt`."""
         return {
             f"scannetv2_{split}.txt": encode_lines(sorted(s.scene_id for s in specs if s.split == split))
@@ -131,11 +131,15 @@ def _pad_to_4x4(K: FloatArray) -> FloatArray:
 def _format_info(capture: Capture, depth: Camera, alignment: FloatArray | None) -> dict[str, str]:
     color, count = capture.camera, str(len(capture.world_from_camera))
 
-    def row(matrix: FloatArray) -> str:
+    def format_row(matrix: FloatArray) -> str:
         return " ".join(f"{value:f}" for value in matrix.ravel())
 
-    info = {} if alignment is None else {"axisAlignment": row(alignment)}
-    info |= {"colorHeight": str(color.height), "colorToDepthExtrinsics": row(np.eye(4)), "colorWidth": str(color.width)}
+    info = {} if alignment is None else {"axisAlignment": format_row(alignment)}
+    info |= {
+        "colorHeight": str(color.height),
+        "colorToDepthExtrinsics": format_row(np.eye(4)),
+        "colorWidth": str(color.width),
+    }
     info |= {"depthHeight": str(depth.height), "depthWidth": str(depth.width)}
     numbers = {"fx_color": color.fx, "fx_depth": depth.fx, "fy_color": color.fy, "fy_depth": depth.fy}
     numbers |= {"mx_color": color.cx, "mx_depth": depth.cx, "my_color": color.cy, "my_depth": depth.cy}

@@ -41,7 +41,7 @@ class ScanNetPPLayout(Layout):
         mesh = segment_mesh(capture.world, file_from_world)
         write_scans(mesh, file_from_world, self.path(spec).name, path / "scans")
 
-    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+    def make_lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`splits/nvs_sem_{train,val}.txt`."""
         return {
             f"splits/nvs_sem_{split}.txt": encode_lines(
@@ -54,7 +54,7 @@ class ScanNetPPLayout(Layout):
 def draw_placement(capture: Capture, spec: SampleSpec) -> FloatArray:
     """(4, 4) `file_from_world`: walls only about parallel to the axes, and no coordinate below 0."""
     turned = make_file_frame(make_rng(spec, "placement").uniform(-4.0, 4.0), (0.0, 0.0, 0.0))
-    vertices = capture.world.surface(1e3).vertices_m @ turned[:3, :3].T
+    vertices = capture.world.make_surface(1e3).vertices_m @ turned[:3, :3].T
     turned[:3, 3] = np.round(_MARGIN_M - vertices.min(axis=0), 3)
     return turned
 

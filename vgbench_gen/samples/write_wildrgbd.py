@@ -37,7 +37,7 @@ class WildRGBDLayout(Layout):
         lines = []
         for number, pose in enumerate(capture.world_from_camera):
             look = capture.world.look(camera, pose)
-            depth, _, cosine = capture.world.depth(sensor, pose)
+            depth, _, cosine = capture.world.render_depth(sensor, pose)
             depth, _ = simulate_lidar(depth, cosine, make_rng(spec, "depth", number))
             mask = np.where(look.instance == capture.focus, 255, 0).astype(np.uint8)
             name = f"{number:05d}.png"
@@ -51,7 +51,7 @@ class WildRGBDLayout(Layout):
         (path / "metadata").write_bytes(encode_json({**metadata, "K": camera.K.T.ravel()}))
         (path / "cam_poses.txt").write_bytes(encode_lines(lines))
 
-    def lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
+    def make_lists(self, specs: Sequence[SampleSpec]) -> dict[str, bytes]:
         """`types.json`, `nvs_list.json` and `camera_eval_list.json` of every category."""
         of_category: defaultdict[str, list[SampleSpec]] = defaultdict(list)
         for spec in sorted(specs, key=lambda spec: spec.scene_id):

@@ -47,7 +47,7 @@ def label_of(entry: dict[str, Any]) -> str:
     return " ".join(label.lower().split()) or _UNNAMED if isinstance(label, str) else _UNNAMED
 
 
-def id_of(entry: dict[str, Any], position: int) -> str:
+def read_id(entry: dict[str, Any], position: int) -> str:
     """Id as written, or "unnamed-<position in the list>": a thing without id still makes its label ambiguous."""
     stated = entry.get("id")
     return str(stated) if isinstance(stated, str | int) and str(stated) else f"unnamed-{position}"
@@ -98,7 +98,7 @@ def read_world_objects(value: Any, where: str) -> tuple[list[SceneObject], list[
     found: dict[str, SceneObject] = {}
     issues: list[Issue] = []
     for position, entry in enumerate(read_entries(value, where)):
-        name = id_of(entry, position)
+        name = read_id(entry, position)
         try:
             box = make_upright(box_of(entry, "world", f"{where}[{position}]"))
         except FrameError as error:
@@ -136,7 +136,7 @@ def read_frame_objects(value: Any, camera: Camera, made_for: tuple[int, int], wh
             rendered = _read_rect(entry, "bbox", camera, made_for)
         if projected is None:
             projected = project_rect(camera, box)
-        listed.append(FrameObject(id_of(entry, position), label_of(entry), box, rendered, projected))
+        listed.append(FrameObject(read_id(entry, position), label_of(entry), box, rendered, projected))
     return listed
 
 

@@ -127,7 +127,7 @@ class ViewFrame:
         than OpenCV's defaults at 640 (88 pairs solved instead of 70, 0.25 instead of 0.32 degrees off) in a quarter
         of the time. The finest scale of a large image costs most and matches least.
         """
-        image = _narrow(self.grey, _FEATURE_WIDTH)
+        image = _shrink(self.grey, _FEATURE_WIDTH)
         found, descriptors = cv2.SIFT.create(nfeatures=600, contrastThreshold=0.01).detectAndCompute(image, None)
         if descriptors is None or not found:
             return np.zeros((0, 2)), np.zeros((0, 128), np.float32)
@@ -171,10 +171,10 @@ def make_delivered_color(frame: Frame, long_side_px: int) -> tuple[ColorArray, b
 
 
 def _convert_to_grey(color: ColorArray) -> ColorArray:
-    return _narrow(np.asarray(cv2.cvtColor(color, cv2.COLOR_RGB2GRAY), dtype=np.uint8), GREY_WIDTH)
+    return _shrink(np.asarray(cv2.cvtColor(color, cv2.COLOR_RGB2GRAY), dtype=np.uint8), GREY_WIDTH)
 
 
-def _narrow(grey: ColorArray, width: int) -> ColorArray:
+def _shrink(grey: ColorArray, width: int) -> ColorArray:
     """The image shrunk to at most `width` columns."""
     if grey.shape[1] <= width:
         return grey

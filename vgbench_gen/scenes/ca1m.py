@@ -289,11 +289,11 @@ class CA1M(Loader):
 
     def _archive(self, path: Path) -> Iterator[SceneRef]:
         named = _ARCHIVE.fullmatch(path.name)
-        if named and (named[1] or _begins_like_ca1m(path, named[2])):
+        if named and (named[1] or _is_ca1m_archive(path, named[2])):
             yield SceneRef("ca1m", named[2], path, "", named[1] or "unknown", path.stat().st_size)
 
 
-def _begins_like_ca1m(path: Path, video_id: str) -> bool:
+def _is_ca1m_archive(path: Path, video_id: str) -> bool:
     """Whether the first member of `<id>.tar` lies in `<id>/`; many things are called 42898570.tar."""
     try:
         with path.open("rb") as file:

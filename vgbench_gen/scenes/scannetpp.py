@@ -102,7 +102,7 @@ class ScanNetPP(Loader):
 
 def _list_scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]:
     """Folders with an `iphone` or `dslr` folder in them, at most `levels` below; not inside one another."""
-    if not _inside(root, folder):
+    if not _is_inside(root, folder):
         return
     try:
         with os.scandir(folder) as entries:
@@ -123,7 +123,7 @@ def _list_scene_folders(root: Path, folder: Path, levels: int) -> Iterator[Path]
                 yield from _list_scene_folders(root, folder / name, levels - 1)
 
 
-def _inside(root: Path, path: Path) -> bool:
+def _is_inside(root: Path, path: Path) -> bool:
     try:
         inside(root, path)
     except SceneError:
@@ -133,7 +133,7 @@ def _inside(root: Path, path: Path) -> bool:
 
 def _has_entries(root: Path, folder: Path) -> bool:
     try:
-        return folder.is_dir() and _inside(root, folder) and next(folder.iterdir(), None) is not None
+        return folder.is_dir() and _is_inside(root, folder) and next(folder.iterdir(), None) is not None
     except OSError:
         return False
 

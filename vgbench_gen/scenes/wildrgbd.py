@@ -112,9 +112,9 @@ class WildRGBDScene(Scene):
         self.depth_kind: DepthKind = "sensor"
         self.licence = find_licence(folder, LICENCE)
         self.issues = list(lists.issues)
-        metadata = _inside(category_folder, folder / "metadata")
+        metadata = _refuse_outside(category_folder, folder / "metadata")
         K, made_for = read_intrinsics(read_json(metadata, metadata, _MAX_METADATA_BYTES), metadata)
-        poses_path = _inside(category_folder, folder / "cam_poses.txt")
+        poses_path = _refuse_outside(category_folder, folder / "cam_poses.txt")
         poses, seen, issues = read_poses(poses_path)
         self.issues += issues
         files = {kind: self._listed(category_folder, kind) for kind in ("rgb", "depth", "masks")}
@@ -256,7 +256,7 @@ def _find_category(scene: Path) -> tuple[Path, str]:
     return folder, folder.name
 
 
-def _inside(category: Path, path: Path) -> Path:
+def _refuse_outside(category: Path, path: Path) -> Path:
     """The path itself, after refusing a link that leaves the category."""
     if path.is_symlink():
         inside(category, path)

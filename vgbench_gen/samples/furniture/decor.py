@@ -17,10 +17,10 @@ def picture(rng: np.random.Generator, style: Style) -> Model:
     aspect = float(rng.choice([0.7, 0.75, 1.0, 1.35, 1.5]))
     h = min(w / aspect, 1.0)
     frame, bar = pick(rng, (style.black, style.wood2, style.white, style.brass)), rng.uniform(0.012, 0.035)
-    model = Model("picture").box((w, 0.012, h), (0, 0.006, 0), style.white, {"-y": art.picture(rng, w / h)})
+    model = Model("picture").add_box((w, 0.012, h), (0, 0.006, 0), style.white, {"-y": art.picture(rng, w / h)})
     for x in (-1, 1):
-        model.box((bar, 0.028, h + 2 * bar), (x * (w + bar) / 2, -0.002, -bar), frame)
-        model.box((w, 0.028, bar), (0, -0.002, h if x > 0 else -bar), frame)
+        model.add_box((bar, 0.028, h + 2 * bar), (x * (w + bar) / 2, -0.002, -bar), frame)
+        model.add_box((w, 0.028, bar), (0, -0.002, h if x > 0 else -bar), frame)
     return model
 
 
@@ -49,40 +49,42 @@ def whiteboard(rng: np.random.Generator, style: Style) -> Model:
             image, (x, y), (int(rng.integers(576)), int(rng.integers(384))), drawing.draw_hue(rng, 0.3, 0.8), 2, 16
         )
     board = textures.Texture(image, (1.0, 1.0), tiles=False, gloss=0.6)
-    model = Model("whiteboard").box((w, 0.012, h), (0, 0.006, 0), style.white, {"-y": board})
+    model = Model("whiteboard").add_box((w, 0.012, h), (0, 0.006, 0), style.white, {"-y": board})
     for x in (-1, 1):
-        model.box((0.02, 0.024, h + 0.04), (x * (w + 0.02) / 2, 0, -0.02), style.metal)
-        model.box((w, 0.024, 0.02), (0, 0, h if x > 0 else -0.02), style.metal)
-    model.box((0.5 * w, 0.06, 0.012), (0, -0.04, -0.02), style.metal)
+        model.add_box((0.02, 0.024, h + 0.04), (x * (w + 0.02) / 2, 0, -0.02), style.metal)
+        model.add_box((w, 0.024, 0.02), (0, 0, h if x > 0 else -0.02), style.metal)
+    model.add_box((0.5 * w, 0.06, 0.012), (0, -0.04, -0.02), style.metal)
     return model
 
 
 def clock(rng: np.random.Generator, style: Style) -> Model:
     """Wall clock."""
     r = rng.uniform(0.12, 0.19)
-    model = Model("clock").rod(
+    model = Model("clock").add_rod(
         (0, 0.02, r), (0, -0.02, r), r, pick(rng, (style.black, style.wood2, style.bright[0])), 32
     )
     angle = np.linspace(0, 2 * np.pi, 33)[:-1]
     outline = np.stack([0.9 * r * np.cos(angle), r + 0.9 * r * np.sin(angle)], axis=1)
-    return model.prism(outline, 0.008, (0, -0.022, 0), art.clock_face(rng))
+    return model.add_prism(outline, 0.008, (0, -0.022, 0), art.clock_face(rng))
 
 
 def rug(rng: np.random.Generator, style: Style) -> Model:
     """Patterned rug."""
     w, d = rng.uniform(1.5, 2.4), rng.uniform(1.1, 1.6)
     edge = textures.fabric(rng, drawing.draw_hue(rng, 0.5, 0.9), "plain")
-    return Model("rug").box((w, d, 0.006), (0, 0, 0), edge, {"+z": art.rug(rng, w / d)})
+    return Model("rug").add_box((w, d, 0.006), (0, 0, 0), edge, {"+z": art.rug(rng, w / d)})
 
 
 def plant(rng: np.random.Generator, style: Style) -> Model:
     """Leaves on stems in a pot."""
-    return _plant(Model("plant"), rng, style, rng.uniform(0.12, 0.19), rng.uniform(0.5, 1.2), int(rng.integers(14, 24)))
+    return _add_plant(
+        Model("plant"), rng, style, rng.uniform(0.12, 0.19), rng.uniform(0.5, 1.2), int(rng.integers(14, 24))
+    )
 
 
 def small_plant(rng: np.random.Generator, style: Style) -> Model:
     """Plant for tables and sills."""
-    return _plant(
+    return _add_plant(
         Model("potted plant"), rng, style, rng.uniform(0.05, 0.08), rng.uniform(0.18, 0.34), int(rng.integers(10, 16))
     )
 
@@ -91,9 +93,9 @@ def cactus(rng: np.random.Generator, style: Style) -> Model:
     """Cactus in a pot."""
     r, h = rng.uniform(0.05, 0.08), rng.uniform(0.12, 0.26)
     model = Model("cactus")
-    _pot(model, style, pick(rng, style.ceramics), r)
-    model.ball((0.7 * r, 0.7 * r, h / 2), (0, 0, 1.5 * r + h / 2 - 0.01), style.green)
-    model.ball((0.32 * r, 0.32 * r, 0.25 * h), (0.75 * r, 0, 1.5 * r + 0.6 * h), style.green)
+    _add_pot(model, style, pick(rng, style.ceramics), r)
+    model.add_ball((0.7 * r, 0.7 * r, h / 2), (0, 0, 1.5 * r + h / 2 - 0.01), style.green)
+    model.add_ball((0.32 * r, 0.32 * r, 0.25 * h), (0.75 * r, 0, 1.5 * r + 0.6 * h), style.green)
     return model
 
 
@@ -111,21 +113,21 @@ def vase(rng: np.random.Generator, style: Style) -> Model:
         (1.2 * neck, h),
         (0, h - 0.01),
     ]
-    model = Model("vase").lathe(profile, (0, 0, 0), pick(rng, style.ceramics))
+    model = Model("vase").add_lathe(profile, (0, 0, 0), pick(rng, style.ceramics))
     if rng.random() < 0.5:
         for _ in range(6):
             a, lean = rng.uniform(0, 2 * np.pi), rng.uniform(0.04, 0.16)
             tip = (lean * np.cos(a), lean * np.sin(a), h + rng.uniform(0.12, 0.3))
-            model.rod((0, 0, h - 0.02), tip, 0.004, style.wood2, 5)
-            model.ball((0.025, 0.025, 0.035), tip, pick(rng, style.bright), 1)
+            model.add_rod((0, 0, h - 0.02), tip, 0.004, style.wood2, 5)
+            model.add_ball((0.025, 0.025, 0.035), tip, pick(rng, style.bright), 1)
     return model
 
 
 def candle(rng: np.random.Generator, style: Style) -> Model:
     """Candle on a dish."""
     h = rng.uniform(0.08, 0.2)
-    model = Model("candle").lathe([(0, 0), (0.05, 0), (0.062, 0.015), (0, 0.015)], (0, 0, 0), style.brass)
-    return model.cylinder(0.032, h, (0, 0, 0.015), style.white)
+    model = Model("candle").add_lathe([(0, 0), (0.05, 0), (0.062, 0.015), (0, 0.015)], (0, 0, 0), style.brass)
+    return model.add_cylinder(0.032, h, (0, 0, 0.015), style.white)
 
 
 def radiator(rng: np.random.Generator, style: Style) -> Model:
@@ -135,12 +137,12 @@ def radiator(rng: np.random.Generator, style: Style) -> Model:
     count = round(w / 0.06)
     for k in range(count):
         x = -w / 2 + (k + 0.5) * w / count
-        model.box((w / count - 0.012, 0.066, h), (x, 0, 0.12), style.white)
-        model.rod((x, -0.034, 0.13), (x, -0.034, h + 0.11), 0.5 * (w / count - 0.012), style.white, 8)
+        model.add_box((w / count - 0.012, 0.066, h), (x, 0, 0.12), style.white)
+        model.add_rod((x, -0.034, 0.13), (x, -0.034, h + 0.11), 0.5 * (w / count - 0.012), style.white, 8)
     for z in (0.16, h + 0.06):
-        model.rod((-w / 2, 0, z), (w / 2, 0, z), 0.018, style.white)
+        model.add_rod((-w / 2, 0, z), (w / 2, 0, z), 0.018, style.white)
     for x in (-1, 1):
-        model.box((0.03, 0.06, 0.14), (x * w * 0.36, 0.01, 0), style.white)
+        model.add_box((0.03, 0.06, 0.14), (x * w * 0.36, 0.01, 0), style.white)
     return model
 
 
@@ -150,16 +152,16 @@ def guitar(rng: np.random.Generator, style: Style) -> Model:
     half = [(0.0, 0.07), (0.03, 0.14), (0.09, 0.185), (0.16, 0.195), (0.23, 0.165), (0.29, 0.135), (0.34, 0.13)]
     half += [(0.4, 0.145), (0.45, 0.13), (0.48, 0.09), (0.49, 0.04)]
     outline = np.array([(x, z) for z, x in half] + [(-x, z) for z, x in half[::-1]])
-    model = Model("guitar").prism(outline, 0.09, (0, 0, 0.09), style.wood)
-    model.box((0.055, 0.03, 0.52), (0, -0.03, 0.56), style.wood2)
-    model.box((0.08, 0.025, 0.16), (0, -0.03, 1.07), style.wood2)
-    model.rod((0, -0.044, 0.42), (0, -0.048, 0.42), 0.045, style.black, 20)
-    model.box((0.14, 0.012, 0.025), (0, -0.05, 0.24), style.black)
+    model = Model("guitar").add_prism(outline, 0.09, (0, 0, 0.09), style.wood)
+    model.add_box((0.055, 0.03, 0.52), (0, -0.03, 0.56), style.wood2)
+    model.add_box((0.08, 0.025, 0.16), (0, -0.03, 1.07), style.wood2)
+    model.add_rod((0, -0.044, 0.42), (0, -0.048, 0.42), 0.045, style.black, 20)
+    model.add_box((0.14, 0.012, 0.025), (0, -0.05, 0.24), style.black)
     for k in range(6):
-        model.rod((-0.02 + 0.008 * k, -0.056, 0.25), (-0.02 + 0.008 * k, -0.05, 1.1), 0.0012, style.metal, 4)
+        model.add_rod((-0.02 + 0.008 * k, -0.056, 0.25), (-0.02 + 0.008 * k, -0.05, 1.1), 0.0012, style.metal, 4)
     for x in (-0.14, 0.14):
-        model.rod((x, -0.09, 0.008), (x * 0.5, 0.02, 0.16), 0.008, style.black)
-        model.rod((x, 0.12, 0.008), (x * 0.5, 0.055, 0.4), 0.008, style.black)
+        model.add_rod((x, -0.09, 0.008), (x * 0.5, 0.02, 0.16), 0.008, style.black)
+        model.add_rod((x, 0.12, 0.008), (x * 0.5, 0.055, 0.4), 0.008, style.black)
     return model
 
 
@@ -167,25 +169,25 @@ def globe(rng: np.random.Generator, style: Style) -> Model:
     """Globe on a foot."""
     r = rng.uniform(0.12, 0.17)
     world = textures.Texture(art.world_map(rng), (1.0, 1.0), tiles=False, gloss=0.4)
-    model = Model("globe").lathe(
+    model = Model("globe").add_lathe(
         [(0, 0), (0.1, 0), (0.09, 0.02), (0.02, 0.035), (0.018, 0.08), (0, 0.08)], (0, 0, 0), style.wood2
     )
     profile = [(r * np.sin(t), 0.07 + r - r * np.cos(t)) for t in np.linspace(0, np.pi, 17)]
-    return model.lathe(profile, (0, 0, 0), world, 28)
+    return model.add_lathe(profile, (0, 0, 0), world, 28)
 
 
 def mirror_tray(rng: np.random.Generator, style: Style) -> Model:
     """Tray with candles."""
-    model = Model("tray").box((0.36, 0.24, 0.012), (0, 0, 0), style.wood2)
+    model = Model("tray").add_box((0.36, 0.24, 0.012), (0, 0, 0), style.wood2)
     for x in (-1, 1):
-        model.box((0.012, 0.24, 0.03), (x * 0.174, 0, 0.012), style.wood2)
-        model.box((0.336, 0.012, 0.03), (0, x * 0.114, 0.012), style.wood2)
+        model.add_box((0.012, 0.24, 0.03), (x * 0.174, 0, 0.012), style.wood2)
+        model.add_box((0.336, 0.012, 0.03), (0, x * 0.114, 0.012), style.wood2)
     for k in range(2):
-        model.cylinder(0.035, rng.uniform(0.06, 0.14), (-0.08 + 0.16 * k, 0, 0.012), pick(rng, style.ceramics))
+        model.add_cylinder(0.035, rng.uniform(0.06, 0.14), (-0.08 + 0.16 * k, 0, 0.012), pick(rng, style.ceramics))
     return model
 
 
-def _pot(model: Model, style: Style, clay: textures.Texture, r: float) -> None:
+def _add_pot(model: Model, style: Style, clay: textures.Texture, r: float) -> None:
     profile = [
         (0, 0),
         (0.7 * r, 0),
@@ -196,23 +198,23 @@ def _pot(model: Model, style: Style, clay: textures.Texture, r: float) -> None:
         (0.84 * r, 1.4 * r),
         (0, 1.4 * r),
     ]
-    model.lathe(profile, (0, 0, 0), clay)
-    model.cylinder(0.84 * r, 0.04 * r, (0, 0, 1.38 * r), style.soil)
+    model.add_lathe(profile, (0, 0, 0), clay)
+    model.add_cylinder(0.84 * r, 0.04 * r, (0, 0, 1.38 * r), style.soil)
 
 
-def _plant(model: Model, rng: np.random.Generator, style: Style, r: float, h: float, leaves: int) -> Model:
-    _pot(model, style, pick(rng, (*style.ceramics, style.wicker)), r)
+def _add_plant(model: Model, rng: np.random.Generator, style: Style, r: float, h: float, leaves: int) -> Model:
+    _add_pot(model, style, pick(rng, (*style.ceramics, style.wicker)), r)
     base, long = 1.4 * r, rng.uniform(0.28, 0.45) * h
     trunk = base + rng.uniform(0.15, 0.5) * (h - base)
-    model.rod((0, 0, base - 0.01), (0, 0, trunk), 0.06 * r + 0.004, style.wood2, 8)
+    model.add_rod((0, 0, base - 0.01), (0, 0, trunk), 0.06 * r + 0.004, style.wood2, 8)
     for k in range(leaves):
         a, rise = 2.4 * k + rng.uniform(-0.3, 0.3), rng.uniform(0.15, 1.2)
         z = base + (trunk - base) * rng.uniform(0.3, 1)
-        _leaf(model, rng, style, (0, 0, z), a, rise, long * rng.uniform(0.7, 1.15))
+        _add_leaf(model, rng, style, (0, 0, z), a, rise, long * rng.uniform(0.7, 1.15))
     return model
 
 
-def _leaf(
+def _add_leaf(
     model: Model,
     rng: np.random.Generator,
     style: Style,
