@@ -73,6 +73,29 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path)
     assert not (carried / "store").exists()
 
 
+def test_what_was_mistaken_is_said(tmp_path: Path) -> None:
+    install("vgbench-yes-no", tmp_path / "site")
+    data, script = write(tmp_path), tmp_path / "replies.jsonl"
+    script.write_text('{"match": "Is it", "reply": "Yes, it is."}\n')
+    voter = ["--model", f"scripted:{script}"]
+    other, missing, asked, voted = vgbench(
+        tmp_path / "site",
+        ["score", data],
+        ["eval", *BENCHMARK, "--data", data, "--model", f"scripted:{tmp_path}/none.jsonl"],
+        ["eval", *BENCHMARK, "--data", data, *voter],
+        ["vote", data, *BENCHMARK, *voter, "--wrong", "1", "--large", "0"],
+    )
+    assert (other.status, missing.status, asked.status, voted.status) == (2, 2, 0, 0), voted.errors
+    assert "found a .json file" in other.errors
+    assert "name that with --benchmark: " in other.errors
+    assert "yes_no_relations" in other.errors
+    assert 'such as {"match": "left of", "reply": "Yes"}' in missing.errors
+    # Nothing is told of what the dataset does not have.
+    assert "letter" not in voted.out
+    assert "agreement of models: none to tell" in voted.out
+    assert "than the dataset has (6); --target N" in voted.out
+
+
 def test_rules_that_an_export_cannot_carry_are_refused(tmp_path: Path) -> None:
     install("vgbench-yes-no", tmp_path / "site")
     rules = tmp_path / "site" / "vgbench_yes_no" / "rules.py"

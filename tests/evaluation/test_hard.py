@@ -18,9 +18,11 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation import hard
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
+from vgbench_gen.evaluation.board import make_entry
 from vgbench_gen.evaluation.replies import Header, ReplyLine, ReplyWriter, append, name_replies_file
 from vgbench_gen.evaluation.votes import vote_of
 from vgbench_gen.quality.review.lines import ReviewLine, digest_item
+from vgbench_gen.quality.voting.choice import choose_balanced
 from vgbench_gen.quality.voting.rule import VOTES, Balance, Rule
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
@@ -239,6 +241,16 @@ def test_people_decide_what_may_be_chosen(voted: Path, tmp_path: Path) -> None:
     record = read_manifest(tmp_path / "people")["hard"]
     assert record["status"] == "reviewed"
     assert {entry["review"] for entry in record["items"]} == {"accepted"}
+
+
+def test_yes_no_questions_of_a_pair_are_chosen_together() -> None:
+    common: dict[str, Any] = {"question_type": "judgment", "options": (), "images": [], "task": TASKS[0]}
+    items = [make_item(id=f"{truth}{k}", answer=truth, pair_id=f"p{k}", group_id=f"p{k}", **common)
+             for truth in ("Yes", "No") for k in range(20)]  # fmt: skip
+    subjects = [hard.make_subject(item, make_entry(item)) for item in items]
+    chosen = set(choose_balanced(subjects, subjects, Balance(target=10), seed=0).ids)
+    pairs = Counter(item.pair_id for item in items if item.id in chosen)
+    assert (len(chosen), set(pairs.values())) == (10, {2})
 
 
 def test_the_command_writes_a_dataset(voted: Path, tmp_path: Path, capsys: Capture) -> None:

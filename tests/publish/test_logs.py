@@ -15,6 +15,7 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import DatasetError, UnknownNameError
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.base import Source
+from vgbench_gen.evaluation.compare import group_by_model
 from vgbench_gen.evaluation.imported import ImportedLog, import_log, logs
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.prompting import digest_question, make_asked
@@ -94,6 +95,9 @@ def test_repeats_become_epochs(source: Source, tmp_path: Path) -> None:
     item = items_of(source)[0]
     made = import_log(source, samples(tmp_path, sample(item, ["B", "C"], resps=["B", "C"])), spec="mine:two")
     assert made.path.stem == "mine_two"
+    # Tables call the model by the name that was given, not by the one in the log.
+    [(name, _)] = group_by_model({"set": score_source(source)}).items()
+    assert name == "mine:two"
     assert [(key.epoch, line.response) for key, line in read_replies(made.path)[1].items()] == [(0, "B"), (1, "C")]
 
 

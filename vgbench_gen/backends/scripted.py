@@ -135,7 +135,10 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             raw = file.read(_MAX_BYTES + 1)
     except OSError as exc:
-        raise ConfigError(f"{path}: the script cannot be read ({exc.strerror}). Name a file of JSON lines.") from exc
+        raise ConfigError(
+            f"{path}: the script cannot be read ({exc.strerror}). Name a file of JSON lines "
+            'such as {"match": "left of", "reply": "Yes"} (docs/tables.md).'
+        ) from exc
     if len(raw) > _MAX_BYTES:
         raise ConfigError(f"{path}: larger than {_MAX_BYTES} bytes; expected JSON lines. Check the path.")
     return raw

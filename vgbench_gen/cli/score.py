@@ -50,7 +50,10 @@ def score(
         ),
     ] = "",
     spec: Annotated[
-        str, typer.Option("--as", metavar="SPEC", help="Keep them under this name instead of PROGRAM:MODEL.")
+        str,
+        typer.Option(
+            "--as", metavar="SPEC", help="Keep them under this name, which tables print, instead of PROGRAM:MODEL."
+        ),
     ] = "",
     again: Annotated[bool, typer.Option("--again", help="Even where saved scores still hold.")] = False,
     cases: Annotated[

@@ -127,6 +127,10 @@ def vote(
             lines.append(
                 f"{report['chosen']} questions named in {votes / hard.CHOSEN}; a subset is written of a build alone"
             )
+            if parted := hard.count_parted(result, choice):
+                lines.append(
+                    f"{parted} pairs are chosen by half: the other is not hard, or one answer would be too frequent"
+                )
         if audit and kind.builds_datasets:
             found = _audit(folder, count_workers(workers))
             report = report | {"audit": _describe_fallen(found)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -175,8 +176,10 @@ def make_subject(item: Item, entry: Entry) -> Subject:
         options=entry.options if letter else 2 if yes_no else 0,
         place=place,
         rank=-1 if rank is None else rank,
-        twin=item.twin_id,
+        # Of two yes/no questions of a pair one has each truth more often than not: they go together, as twins do.
+        twin=item.twin_id or (item.pair_id if yes_no else ""),
         source=item.source,
+        pair=item.pair_id,
     )
 
 
@@ -187,6 +190,16 @@ def choose_hard(result: VoteResult, seed: int, reviewed_only: bool = False) -> C
     candidates = [one for one in result.of(result.tally.hard) if status.get(one.id, "open") in allowed]
     accepted = frozenset(name for name, found in status.items() if found == "accepted")
     return choose_balanced(candidates, result.subjects, result.rule.balance, seed, accepted)
+
+
+def count_parted(result: VoteResult, choice: Choice) -> int:
+    """The number of pairs and twins of which one question is chosen and another is not."""
+    chosen = set(choice.ids)
+    groups: dict[str, set[bool]] = defaultdict(set)
+    for one in result.subjects:
+        if name := one.pair or one.twin:
+            groups[name].add(one.id in chosen)
+    return sum(len(found) > 1 for found in groups.values())
 
 
 # --- what is written

@@ -103,7 +103,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         source: the questions.
         path: of the log.
         program: name of the program that wrote it; "" to tell by its looks.
-        spec: under which name the replies are kept; "" for "program:model".
+        spec: under which name the replies are kept and stand in tables; "" for "program:model".
 
     Raises:
         UnknownNameError: no such program.
@@ -111,6 +111,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
     """
     program = program or _find_program(path)
     log = logs[program].read(path)
+    model = "" if spec else log.model  # tables call a model by this, and by the spec where it is empty
     spec = spec or f"{program}:{log.model or path.stem}"
     items = {row.id: row.row for row in source.rows()}
     check = _Check(source, items)
@@ -127,7 +128,7 @@ def import_log(source: Source, path: Path, program: str = "", spec: str = "") ->
         raise dataset_error(path, f"no reply to this dataset ({told or 'none at all'})", "replies to it", remedy)
     target = name_replies_file(source.folder / FOLDER, spec)
     settings = dict(log.settings) | {"program": program}
-    header = Header(source.fingerprint, source.benchmark, spec, log.model, settings, __version__)
+    header = Header(source.fingerprint, source.benchmark, spec, model, settings, __version__)
     known = _read_known(target, header)
     with ReplyWriter(target, header) as out:
         for line in lines:

@@ -44,6 +44,8 @@ def _list_lines(report: Mapping[str, Any]) -> Iterator[str]:
     sums = {"name": "sum"} | {key: sum(part[key] for part in parts) for key in figures}
     for part in [*parts, sums]:
         yield f"{_shorten(part['name'], 34):<36}" + "".join(f"{part[key]:>8}" for key in figures)
+    if sums["wanted"] > report["questions"]:
+        yield f"the rule wants more questions than the dataset has ({report['questions']:,}); --target N asks for fewer"
     yield ""
     yield from _list_truths(report["truths"])
     for note in report["notes"]:
@@ -51,6 +53,9 @@ def _list_lines(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_agreement(found: Mapping[str, Any]) -> Iterator[str]:
+    if not found["n"]:
+        yield "agreement of models: none to tell, because no question has votes of two models"
+        return
     alpha = "not computed" if "missing" in found else _format_decimals(found["alpha"])
     yield (
         f"agreement of models on {found['n']:,} questions: raw {_format_percent(found['raw'])}, "
@@ -82,8 +87,11 @@ def _list_truths(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         for options in sorted({key for name in sets for key in found[name][kind]}, key=int):
             cells = (_format_shares(found[name][kind].get(options, ())) for name in sets)
             yield f"{told.format(options):<36}" + "".join(f"{cell:>24}" for cell in cells)
-    yield f"{'yes and no':<36}" + "".join(f"{_format_shares(found[name]['yes_no']):>24}" for name in sets)
+    if any(map(sum, (found[name]["yes_no"] for name in sets))):
+        yield f"{'yes and no':<36}" + "".join(f"{_format_shares(found[name]['yes_no']):>24}" for name in sets)
     for kind, told in (("letter", "best constant letter (chance)"), ("yes_no", "best constant yes or no (chance)")):
+        if not any(found[name]["constant"].get(kind) for name in sets):
+            continue  # the dataset has no such questions
         cells = (_describe_constant(found[name]["constant"].get(kind)) for name in sets)
         yield f"{told:<36}" + "".join(f"{cell:>24}" for cell in cells)
 

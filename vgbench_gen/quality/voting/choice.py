@@ -56,6 +56,8 @@ class Subject:
     """A name shared with the question that makes the opposite claim, "" for none."""
     source: str = ""
     """The dataset of the scans."""
+    pair: str = ""
+    """A name shared with the other half of its pair, "" for none."""
 
     @property
     def chance(self) -> float:

@@ -10,9 +10,13 @@ from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.base import Benchmark, benchmarks
 from vgbench_gen.evaluation.benchmarks.vgbench.questions import Built
 from vgbench_gen.evaluation.benchmarks.vgbench.scoring import VGBenchRules
+from vgbench_gen.store.files import dataset_error
 
 if TYPE_CHECKING:
     from vgbench_gen.evaluation.layouts import TableLayout
+
+
+_OTHER_FORMATS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".toml", ".zip", ".tar")
 
 
 @benchmarks.register("vgbench")
@@ -27,6 +31,14 @@ class VGBench(Benchmark):
         if images is not None:
             raise ConfigError(
                 f"--images {images}: found it with a built dataset, which holds its images. Leave it out."
+            )
+        if path.is_file() and path.suffix.casefold() in _OTHER_FORMATS:
+            others = ", ".join(name for name in benchmarks if benchmarks[name] is not self)
+            raise dataset_error(
+                path,
+                f"a {path.suffix} file",
+                "a dataset of `vgbench build`, or its parquet files",
+                f"If it is of another benchmark, name that with --benchmark: {others}.",
             )
         return Built(path)
 
