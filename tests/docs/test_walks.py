@@ -119,3 +119,16 @@ def test_a_walk_that_errs_is_found() -> None:
     assert upward(wrong) == [f"{compose}:compose -> vgbench_gen/cli/build.py:build"]
     assert uncalled(wrong)[0] == "compose does not call nothing_of_that_name"
     assert uncalled(wrong)[-1] == "compose does not call solve"
+
+
+WORDS = {
+    FRAME: ("form", "quota", "plan", "deal", "pick", "trial", "side"),
+    REPLY: ("run", "entry", "stage", "rotation", "epoch", "delta", "headline", "strict", "floor"),
+}
+
+
+@pytest.mark.parametrize("heading", [FRAME, REPLY])
+def test_words_of_our_own_are_defined_before_they_are_used(heading: str) -> None:
+    text = section((ROOT / "docs" / "architecture.md").read_text("utf-8"), heading)
+    defined = re.findall(r"^\| ([a-z]+) \| .{20,} \|$", text, re.MULTILINE)
+    assert tuple(word for word in defined if word != "record") == WORDS[heading]  # the head of the table of records
