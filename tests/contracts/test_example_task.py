@@ -15,13 +15,21 @@ pytestmark = pytest.mark.timeout(600)  # whole builds, on machines that may be b
 
 def test_distances_are_those_of_the_points_that_the_text_names(outside: Outside) -> None:
     items = [item for item in outside.far if item.task == "point_distance"]
-    assert items
+    assert {item.question_type for item in items} == {"judgment", "multi-choice", "open-ended"}
     for item in items:
         evidence = item.evidence["truth"]["evidence"]
         rays = np.column_stack([np.array(evidence["points_px"]), [1, 1]]) @ np.linalg.inv(CAMERA.K).T
         first, second = rays * np.array(evidence["depths_m"])[:, None]
         assert item.answer_value[0] == pytest.approx(np.linalg.norm(first - second), abs=0.006)
-        assert item.options["ABCD".index(item.answer)] == f"{item.answer_value[0]:.2f} m"
+        if item.question_type == "judgment":
+            claimed = item.evidence["claim"]["value"][0]
+            assert f"{claimed:.2f} metres" in item.question
+            assert "10 percent" in item.question
+            assert item.answer == ("Yes" if abs(claimed / item.answer_value[0] - 1) < 0.1 else "No")
+        elif item.question_type == "open-ended":
+            assert item.answer == f"{item.answer_value[0]:.2f} meters"
+        else:
+            assert item.options["ABCD".index(item.answer)] == f"{item.answer_value[0]:.2f} m"
         assert all(f"({u}, {v})" in item.question for u, v in evidence["points_px"])
         assert item.answer_value[0] >= 0.5
     recipe = json.loads((outside.home / "build" / "manifest.json").read_text("utf-8"))["recipe"]

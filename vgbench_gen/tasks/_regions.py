@@ -17,7 +17,7 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntAr
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import _mirror
+from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 from vgbench_gen.tasks.presentation import Mark
@@ -257,7 +257,7 @@ def check_regions(fact: Fact, gates: Gates) -> Problems:
 
 def mirror_region(candidate: Candidate, width: int) -> Candidate:
     """A candidate with `RegionEvidence` in a mirrored image of `width` columns: parts of a row change places."""
-    mirrored = replace(candidate, show=_mirror.mirror_rect(candidate.show, width))
+    mirrored = replace(candidate, show=mirroring.mirror_rect(candidate.show, width))
     measured = RegionEvidence.given(candidate)
     if measured is None:
         return mirrored

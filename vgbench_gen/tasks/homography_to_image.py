@@ -12,7 +12,7 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror
-from vgbench_gen.tasks import _mirror, _overlays
+from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_images
 from vgbench_gen.tasks._homographies.task import (
@@ -22,6 +22,7 @@ from vgbench_gen.tasks._homographies.task import (
     round_as_printed,
 )
 from vgbench_gen.tasks.base import add_margins, tasks
+from vgbench_gen.tasks.mirroring import make_picture, mirror_fact
 from vgbench_gen.tasks.presentation import Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
@@ -55,7 +56,7 @@ class HomographyToImage(HomographyTask):
         camera = fact.cameras[fact.frame_ids[0]]
         size = [camera["width"], camera["height"]]
         warps = ({"op": "warp", "H": list(option.show["H"]), "size": size} for option in options.options)
-        shown = tuple(_mirror.make_picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
+        shown = tuple(make_picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
         texts = tuple(fill_word("option.image", n=str(place + 2)) for place in range(len(options.options)))
         slots = {"matrix": self.printed(fact.truth_candidate.value)} | make_camera_slots(camera, intrinsics=False)
         return Presentation(shown, slots, texts)
@@ -67,7 +68,7 @@ class HomographyToImage(HomographyTask):
             second = mirror.mirror_homography(fact.second_value, width, width)
         except GeometryError:
             return None
-        mirrored = _mirror.mirror_fact(self, fact, lambda member: self._mirror_candidate(member, width, height), second)
+        mirrored = mirror_fact(self, fact, lambda member: self._mirror_candidate(member, width, height), second)
         if mirrored is None:
             return None
         # Denominators count from the top-left pixel, which is another one now.

@@ -26,7 +26,7 @@ from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, val
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror
+from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
@@ -262,7 +262,7 @@ class MetricDepth(ScalarTask):
             "color": self._color(fact),
             "label": "",
         }
-        return (_mirror.make_picture(fact, fact.frame_ids[0], op),)
+        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Region, colour word and camera."""
@@ -283,7 +283,7 @@ class MetricDepth(ScalarTask):
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
+        return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
     def draw_false_value(self, fact: Fact, rng: np.random.Generator) -> float | None:
         """See `ScalarTask`."""

@@ -24,7 +24,7 @@ from vgbench_gen.geometry import boxes, mirror
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror, _overlays
+from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_clue import BoxClue, box_clue
 from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._known import Known, learn, spread_of
@@ -352,17 +352,17 @@ class ObjectLocation(Task):
         """The mirrored image: corners reflected, and listed so that the box is no mirrored one."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
         second = mirror.mirror_corners(fact.second_value)
-        return _mirror.mirror_fact(self, fact, lambda member: self._mirrored(member, width), second)
+        return mirroring.mirror_fact(self, fact, lambda member: self._mirrored(member, width), second)
 
     def _mirrored(self, member: Candidate, width: int) -> Candidate:
         value, measured = self.rounded(mirror.mirror_corners(member.value)), BoxEvidence.given(member)
-        mirrored = replace(member, value=value, show=_mirror.mirror_rect(member.show, width))
+        mirrored = replace(member, value=value, show=mirroring.mirror_rect(member.show, width))
         return mirrored if measured is None else replace(mirrored, evidence=measured.mirrored().write())
 
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = read_evidence_rect(fact.truth_candidate.show)
         op = {"op": "region", "rect": rect, "color": self._color(fact), "label": ""}
-        return (_mirror.make_picture(fact, fact.frame_ids[0], op),)
+        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         return {

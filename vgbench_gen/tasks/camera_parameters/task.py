@@ -21,7 +21,7 @@ from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, val
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror
+from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
@@ -280,7 +280,7 @@ class CameraParameters(ScalarTask):
         """The crop of the truth."""
         rect, size = read_shown_crop(fact.truth_candidate.show)
         op = {"op": "crop_resize", "rect": list(rect), "size": list(size)}
-        return (_mirror.make_picture(fact, fact.frame_ids[0], op),)
+        return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
         """Quantity, unit, definition and the size of the image as shown."""
@@ -369,7 +369,7 @@ class CameraParameters(ScalarTask):
         base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(SizeEvidence.of(fact).size[0])
         second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
         turn = partial(_mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
-        return _mirror.mirror_fact(self, fact, turn, second)
+        return mirroring.mirror_fact(self, fact, turn, second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)

@@ -21,7 +21,7 @@ from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks import _mirror, _poses
+from vgbench_gen.tasks import _poses, mirroring
 from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
@@ -229,7 +229,7 @@ class PointTracking(PairMarginsTask):
     def counterpart(self, fact: Fact) -> Fact | None:
         """From image 2 back to image 1, or None where the pixels did not lead back (`track_back`)."""
         back = track_back.exchange_images(fact)
-        return None if back is None else _mirror.check_counterpart(self, back)
+        return None if back is None else mirroring.check_counterpart(self, back)
 
     def learn(self, facts: Iterable[Fact]) -> track_odds.Odds | None:
         """See `Task.learn`."""

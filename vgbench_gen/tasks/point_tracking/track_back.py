@@ -14,7 +14,7 @@ import numpy as np
 from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.tasks import _poses
-from vgbench_gen.tasks._mirror import make_invalid
+from vgbench_gen.tasks.mirroring import make_invalid
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
 
 

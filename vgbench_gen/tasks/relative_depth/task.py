@@ -20,7 +20,7 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.tasks import _balance, _mirror
+from vgbench_gen.tasks import _balance, mirroring
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
@@ -298,12 +298,12 @@ class RelativeDepth(Task):
             "regions": number_texts([numbers.format_rect(rect) for rect in rects], "region"),
         } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
         texts = tuple(fill_word("option.region", n=str(place[i])) for i in range(len(rects)))
-        return Presentation((_mirror.make_picture(fact, frame_id, *ops),), slots, texts)
+        return Presentation((mirroring.make_picture(fact, frame_id, *ops),), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths and sets."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
-        return _mirror.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
+        return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
 
 def _measure_apart_m(a: Region, b: Region) -> float:

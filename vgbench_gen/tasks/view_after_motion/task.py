@@ -17,7 +17,7 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, Quest
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror, poses
 from vgbench_gen.scenes.view import SceneView
-from vgbench_gen.tasks import _mirror, _overlays, _poses, _registration
+from vgbench_gen.tasks import _overlays, _poses, _registration, mirroring
 from vgbench_gen.tasks._noise import is_nearest, measure_mean_gaps_m, perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table, thin_rows
@@ -259,14 +259,14 @@ class ViewAfterMotion(PairMarginsTask):
         shown = (fact.frame_ids[0], *(option.frame_ids[0] for option in options.options))
         texts = tuple(fill_word("option.image", n=str(i + 2)) for i in range(len(options.options)))
         slots = _poses.make_slots(fact.truth_candidate.value) | make_camera_slots(fact.cameras[fact.frame_ids[0]])
-        return Presentation(tuple(_mirror.make_picture(fact, frame_id) for frame_id in shown), slots, texts)
+        return Presentation(tuple(mirroring.make_picture(fact, frame_id) for frame_id in shown), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: R' = M R M and t' = M t with M = diag(-1, 1, 1)."""
         stored = SourceEvidence.of(fact)
         mirrored = stored.with_fields(points_m=mirror.mirror_points(stored.points_m))
         turned = replace(fact, evidence=mirrored.write())
-        return _mirror.mirror_fact(self, turned, self._mirror_candidate, mirror.mirror_motion(fact.second_value))
+        return mirroring.mirror_fact(self, turned, self._mirror_candidate, mirror.mirror_motion(fact.second_value))
 
     def _mirror_candidate(self, member: Candidate) -> Candidate:
         value, stored = self.rounded(mirror.mirror_motion(member.value)), ViewEvidence.given(member)
