@@ -17,8 +17,11 @@ import pytest
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.build import BuildReport, build, recompose
+from vgbench_gen.pipeline.compose import ComposeReport
+from vgbench_gen.pipeline.measure import SceneReport
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
 from vgbench_gen.pipeline.shortfall import QuotasNotMet
+from vgbench_gen.pipeline.summary import cell_lines
 from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import discover
 from vgbench_gen.scenes.base import SceneRef, loaders
@@ -290,3 +293,23 @@ def test_an_empty_folder_is_the_users_to_mend(tmp_path: Path) -> None:
         build(recipe(), tmp_path, tmp_path / "b")
     with pytest.raises(ConfigError, match="found no such folder"):
         build(recipe(), tmp_path / "nowhere", tmp_path / "b")
+
+
+def test_the_table_says_why_measured_facts_were_not_asked() -> None:
+    composed = ComposeReport(
+        items={"metric_depth/open-ended/ca1m": 53},
+        unasked={
+            "metric_depth/judgment/ca1m/cell_full": 90,
+            "metric_depth/multi-choice/ca1m/noise": 1,
+            "metric_depth/multi-choice/ca1m/option_set_taken": 3,
+            "metric_depth/multi-choice/ca1m/too_few_options": 42,
+            "metric_depth/multi-choice/scannet/noise": 7,
+            "metric_depth/open-ended/ca1m/lint: question: a/b": 2,
+        },
+    )
+    scene = SceneReport("ca1m", "one", facts={"metric_depth": 98}, rejects={"metric_depth/floor_share": 11})
+    _, line = cell_lines(BuildReport([scene], composed), ("metric_depth",))
+    assert line.split(maxsplit=7)[7] == (
+        "floor_share 11; not asked as choice: too_few_options 42, option_set_taken 3; "
+        "not asked as open: lint: question: a/b 2"
+    )

@@ -117,6 +117,7 @@ def test_refuses_wrong_values(tmp_path: Path, slots: dict[str, str], match: str)
         ('task = "toy"', 'task = "boy"', "the name of the file"),
         ('task = "toy"', 'task = "toy"\nmood = "good"', "Extra inputs"),
         ("states = ", "shades = ", "judgment"),
+        ('states = ["unit"]', 'states = ["unit", "mood"]', r"toy\.toml: found \['mood'\] in states of judgment"),
         (
             'required = { question = ["thing"]',
             'required = { question = ["thing", "gone"]',
@@ -138,7 +139,7 @@ def test_refuses_too_few_phrasings_and_unreadable_files(tmp_path: Path) -> None:
     path = task_file(tmp_path)
     text = path.read_text(encoding="utf-8")
     path.write_text(text[: text.index('[[judgment.phrasings]]\nid = "toy.judgment.6"')], encoding="utf-8")
-    with pytest.raises(PhrasingError, match="at least 6"):
+    with pytest.raises(PhrasingError, match=r"toy\.toml: found 5 phrasings .* expected at least 6"):
         render.load_task_file(path)
     with pytest.raises(PhrasingError, match="no readable file"):
         render.load_task_file(tmp_path / "absent.toml")

@@ -8,11 +8,16 @@ from vgbench_gen.pipeline.build import BuildReport
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
-_FORMS = ("judgment", "multi-choice", "open-ended")
+_FORMS = {"judgment": "yes/no", "multi-choice": "choice", "open-ended": "open"}
+_NOT_WANTED = ("cell_full", "asked_otherwise", "pair_took_place")  # facts that the recipe has no place for
 
 
 def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
-    """One line per task and source: facts, items per form, and the commonest reason for what is missing."""
+    """One line per task and source: facts, items per form, and the commonest reasons for what is missing.
+
+    Those are reasons of rejected drafts, and of facts that were measured and could not be asked in a form; the manifest
+    has all of them in its reports of scenes and in `unasked`.
+    """
     facts: Counter[tuple[str, str]] = Counter()
     rejects: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     objects: Counter[str] = Counter()
@@ -37,12 +42,31 @@ def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
             if tasks[task].needs_objects and not objects[source]:
                 why = "no object boxes in this source"
             else:
-                why = ", ".join(f"{reason} {count}" for reason, count in missing.most_common(2))
+                why = "; ".join(filter(None, (_name_commonest(missing), _list_unasked(report, task, source))))
             lines.append(
                 f"{task:<22}{source:<12}{facts[task, source]:>6}{sum(missing.values()):>9}"
                 f"{counts[0]:>8}{counts[1]:>8}{counts[2]:>6}  {why}"
             )
     return lines
+
+
+def _list_unasked(report: BuildReport, task: str, source: str) -> str:
+    """The commonest reasons for which facts could not be asked in some form, such as "choice: too_few_options 42"."""
+    told = []
+    for form, head in _FORMS.items():
+        cell = f"{task}/{form}/{source}/"
+        unasked = Counter(
+            {key.removeprefix(cell): count for key, count in report.composed.unasked.items() if key.startswith(cell)}
+        )
+        for reason in _NOT_WANTED:
+            del unasked[reason]
+        if unasked:
+            told.append(f"not asked as {head}: {_name_commonest(unasked)}")
+    return "; ".join(told)
+
+
+def _name_commonest(reasons: Counter[str]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in reasons.most_common(2))
 
 
 def _wording_lines(report: BuildReport) -> list[str]:

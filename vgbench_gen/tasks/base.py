@@ -320,7 +320,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return None
 
     def tolerance(self, question_type: QuestionType) -> float:
-        """Relative tolerance of an open-ended answer (delta = 1.25 is the headline); 0 for choices."""
+        """The relative tolerance that an open-ended row records, 0 for choices; a judgment records that of its claim.
+
+        It is recorded only. Open-ended replies are scored by the factors 2 and 1.25 whatever a task says here
+        (`docs/validity.md#open-ended-answers`).
+        """
         return 0.25 if question_type == "open-ended" else 0.0
 
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import QuestionType
+from vgbench_gen.text.lint import STATES
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_TEMPLATE_CHARS = 4000
@@ -187,6 +188,9 @@ def load_task_file(path: Path) -> dict[QuestionType, tuple[Phrasing, ...]]:
     bank: dict[QuestionType, tuple[Phrasing, ...]] = {}
     seen: set[str] = set()
     for question_type, cell in parsed.list_cells().items():
+        unknown = set(cell.states) - STATES
+        if unknown:
+            raise PhrasingError(path, f"{sorted(unknown)} in states of {question_type}", f"of {sorted(STATES)}")
         for entry in cell.phrasings:
             where = f"{path}, {entry.id}"
             if entry.id in seen or not entry.id.startswith(f"{parsed.task}.{question_type}."):
@@ -297,6 +301,9 @@ def _validate(model: type[_Model], data: dict[str, Any], path: Path) -> _Model:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(step) for step in first["loc"])
+        if first["type"] == "too_short":
+            found, least = f"{first['ctx']['actual_length']} {first['loc'][-1]} at {place}", first["ctx"]["min_length"]
+            raise PhrasingError(path, found, f"at least {least}") from error
         found = f"{str(first.get('input'))[:80]!r} at {place}"
         raise PhrasingError(path, found, f"{first['msg']} ({error.error_count()} problems in all)") from error
 
