@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from vgbench_gen.core.types import Camera
 from vgbench_gen.geometry import poses, visibility
-from vgbench_gen.geometry.projection import is_in_image, project_world, sample_nearest
+from vgbench_gen.geometry.projection import is_in_image, project_world, sample_depth, sample_nearest
 from vgbench_gen.geometry.visibility import LASER, OCCLUDED, OUTSIDE, SENSOR, UNDECIDED, VISIBLE
 
 FLAT = Camera(np.array([[30.0, 0, 15.0], [0, 30.0, 10.0], [0, 0, 1]]), 32, 24)
@@ -90,7 +90,7 @@ def test_two_way_visible_closes_the_cycle_and_notices_a_wrong_pose(room: Any) ->
     # what is occluded in B comes back elsewhere: B's nearer surface, not the point
     hidden = both.forward.state == OCCLUDED
     assert np.median(both.cycle_px[hidden]) > 5
-    gap = both.forward.z_b[hidden] - both.measured_b[hidden]
+    gap = both.forward.z_b[hidden] - sample_depth(depths[2], both.forward.uv_b[hidden])
     assert (gap > 2 * LASER.of(both.forward.z_b[hidden])).all()
     wrong = pose[2].copy()
     wrong[:3, 3] += wrong[:3, :3] @ (0.0, 0.0, 0.10)

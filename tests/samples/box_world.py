@@ -118,4 +118,4 @@ def box_take(spec: SampleSpec) -> Capture:
     lost = frozenset({spec.frames - 1}) if spec.dataset != "wildrgbd" else frozenset()
     focus = next(o.instance_id for o in world.objects if o.label == "box") if spec.dataset == "wildrgbd" else 0
     times = np.arange(spec.frames) / 3.0
-    return Capture(world, camera, np.array(poses), times, lost, frozenset({1}), focus, "box" if focus else "", "room")
+    return Capture(world, camera, np.array(poses), times, lost, frozenset({1}), focus, "room")

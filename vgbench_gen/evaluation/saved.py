@@ -387,9 +387,3 @@ def _parse_row(record: dict[str, Any]) -> ScoreRow:
 
 def _dump_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
-
-
-def count_outcomes(rows: Sequence[ScoreRow]) -> Iterator[tuple[str, int]]:
-    """(outcome, or status where unreadable; how many) of scored replies."""
-    counts = Counter(row.status if row.outcome == "unreadable" else row.outcome for row in rows)
-    yield from sorted(counts.items())

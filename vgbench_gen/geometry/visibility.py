@@ -198,13 +198,11 @@ def find_co_visible(
 class TwoWayVisibility:
     """`find_co_visible` both ways.
 
-    forward: A to B. measured_b: (N,) B's own depth there (`projection.sample_depth`), 0 = unknown.
-    uv_back: (N, 2) where B's surface at `forward.uv_b` lands in A, `nan` where unknown.
+    forward: A to B. uv_back: (N, 2) where B's surface at `forward.uv_b` lands in A, `nan` where unknown.
     state_back: (N,) how A sees that surface. cycle_px: (N,) |uv_back - uv_a| in pixels of A, `nan` where unknown.
     """
 
     forward: CoVisibility
-    measured_b: FloatArray
     uv_back: FloatArray
     state_back: States
     cycle_px: FloatArray
@@ -238,7 +236,7 @@ def find_two_way_visible(
         camera_b, depth_b, world_from_b, camera_a, depth_a, world_from_a, tolerance, uv_a=forward.uv_b
     )
     cycle_px = np.linalg.norm(back.uv_b - forward.uv_a, axis=-1)
-    return TwoWayVisibility(forward, back.z_a, back.uv_b, back.state, cycle_px)
+    return TwoWayVisibility(forward, back.uv_b, back.state, cycle_px)
 
 
 def overlap_fraction(state: States, min_decided: int = 1) -> float:

@@ -29,8 +29,6 @@ class BuildEstimate:
     """All scenes."""
     keyframes: int
     """Keyframes of all scenes."""
-    most_keyframes: int
-    """Keyframes of the largest scene that was opened."""
     items: int
     """Rows, at most."""
     cpu_s: float
@@ -67,7 +65,6 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
     return BuildEstimate(
         scenes=len(refs),
         keyframes=round(keyframes),
-        most_keyframes=most,
         items=items,
         cpu_s=seconds,
         disk_bytes=round(keyframes) * _FRAME_ON_DISK + items * _PICTURE_ON_DISK * _COPIES,

@@ -89,7 +89,6 @@ class Capture:
     lost: frozenset[int] = frozenset()
     blurred: frozenset[int] = frozenset()
     focus: int = 0
-    focus_label: str = ""
     room: str = ""
     notes: dict[str, str] = field(default_factory=dict)
 

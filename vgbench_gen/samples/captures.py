@@ -140,7 +140,6 @@ def _make_turntable_capture(spec: SampleSpec, camera: Camera, rng: np.random.Gen
         poses,
         _draw_times(rng, spec.frames),
         focus=focus,
-        focus_label=category,
         room=f"{spec.dataset}/{spec.scene_id}",
         notes={"kind": built.plan.kind},
     )
