@@ -65,6 +65,12 @@ def test_a_benchmark_from_outside_goes_from_questions_to_a_table(tmp_path: Path)
         (0, 2),
         (1, 2),
     ]
+    # No lengths are asked for, and the benchmark has published no script.
+    assert not [head for head in tables["summary"]["lines"][0]["cells"] if "delta" in head]
+    assert {line["name"]: line["cells"]["Score"]["value"] for line in tables["summary"]["lines"]}[
+        "baseline:truth"
+    ] == 1.0
+    assert "SpatialScore's script" in tables["replies"]["lines"][0]["cells"]
     own = {line["name"]: line["cells"]["Whole images"] for line in tables["yes-no-images"]["lines"]}
     assert sorted((cell["value"], cell["n"]) for cell in own.values()) == [(0, 2), (1, 2)]
     # The export carries the rules, and nothing of the package or of ours that they do not need.

@@ -39,7 +39,7 @@ def test_micro_macro_pairs_and_both_denominators() -> None:
     entries += [entry(x, task="point_tracking", origin="tracking_vqa_pairs", pair="p") for x in "ef"]
     made = board(entries, m=[row("a"), row("b"), row("c"), failed("d"), row("e"), row("f", 0.0)])
     table = compare_models(made).summary
-    micro = cell(table, "m", "delta = 2")
+    micro = cell(table, "m", "Score")
     assert micro.value == pytest.approx(4 / 5)
     assert (micro.n, micro.asked) == (5, 6)
     assert micro.value_all == pytest.approx(4 / 6)
@@ -50,7 +50,7 @@ def test_micro_macro_pairs_and_both_denominators() -> None:
     assert (twins.value, twins.n, twins.asked, twins.value_all) == (1.0, 1, 2, 0.5)
     assert (pairs.value, pairs.n) == (0.0, 1)
     # Always "A" is right everywhere, so nothing is gained over it.
-    assert cell(table, reference_scores.CONSTANT, "delta = 2").value == 1.0
+    assert cell(table, reference_scores.CONSTANT, "Score").value == 1.0
     assert math.isnan(cell(table, "m", "Skill").value)
     assert next(line for line in table.rows if line.name == "m").note == "incomplete: 1 of 6 failed"
 
@@ -89,8 +89,8 @@ def test_copies_of_a_question_count_once() -> None:
     assert once.value == pytest.approx((2 / 3 + 0 + 1) / 3)
     assert (once.n, once.asked) == (3, 3)
     assert 0 <= once.low < once.value < once.high <= 1
-    assert cell(table, "m", "delta = 2").value == pytest.approx(3 / 5)
-    assert cell(table, reference_scores.CONSTANT, "delta = 2").value == pytest.approx(4 / 5)
+    assert cell(table, "m", "Score").value == pytest.approx(3 / 5)
+    assert cell(table, reference_scores.CONSTANT, "Score").value == pytest.approx(4 / 5)
     assert cell(table, reference_scores.CONSTANT, "Copies once").value == pytest.approx(2 / 3)
     assert {head.name: head.total for head in table.columns}["Copies once"] == 3
     assert "2 are copies" in table.caption

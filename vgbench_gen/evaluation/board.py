@@ -66,6 +66,8 @@ class Entry:
     """How many options it has."""
     content: str = ""
     """Digest of all that a reader sees, and of the answer. Questions that share it are one; "" is shared by none."""
+    script: str = "Official script"
+    """Whose script `official` stands for (`ScoringRules.script`)."""
 
 
 def make_entry(item: Item, dataset: str = "") -> Entry:
@@ -74,7 +76,8 @@ def make_entry(item: Item, dataset: str = "") -> Entry:
     Raises:
         CaseError: its truth cannot be read.
     """
-    key = find_rules(item.benchmark).answer_key(make_case(item))
+    rules = find_rules(item.benchmark)
+    key = rules.answer_key(make_case(item))
     options = len(item.options) or len(key.letters) if key.kind == "letter" else 0
     return Entry(
         id=item.id,
@@ -98,6 +101,7 @@ def make_entry(item: Item, dataset: str = "") -> Entry:
         origin_id=str(read_origin_index(item)),
         options=options,
         content=digest_content(item),
+        script=rules.script,
     )
 
 

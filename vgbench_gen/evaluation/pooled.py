@@ -41,9 +41,13 @@ SUMMARY: tuple[tuple[str, Unit, Make], ...] = (
     ("Circular", "%", lambda cells, run: cells.mean(run, run.circled, run.circular)),
     (UNREADABLE, "%", lambda cells, run: cells.rate(run, "unreadable", cells.all)),
 )
+# Where nothing is a length, both tolerances say the same, and no tolerance is anything to speak of.
+SCORE = "Score"
+SUMMARY_WITHOUT_LENGTHS = ((SCORE, *SUMMARY[0][1:]), *SUMMARY[2:])
+OFFICIAL = "Official script"
 REPLIES: tuple[tuple[str, Unit, Make], ...] = (
     ("As we read them", "%", lambda cells, run: cells.mean(run, cells.all, run.score)),
-    ("Official script", "%", lambda cells, run: cells.mean(run, cells.all, run.official)),
+    (OFFICIAL, "%", lambda cells, run: cells.mean(run, cells.all, run.official)),
     ("Final line", "%", lambda cells, run: cells.mean(run, cells.all, run.strict)),
     ("Follows form", "%", lambda cells, run: cells.mean(run, cells.all, run.followed)),
     (UNREADABLE, "%", lambda cells, run: cells.rate(run, "unreadable", cells.all)),

@@ -95,6 +95,9 @@ class ScoringRules:
     own_difficulty: ClassVar[bool] = False
     """Whether its rows name a difficulty of their own, which compares with no other benchmark's."""
 
+    script: ClassVar[str] = "SpatialScore's script"
+    """The head of the column with `official`'s verdicts in tables; "Official script" where the benchmark has one."""
+
     def owns(self, benchmark: str) -> bool:
         """Return whether a name, or what stands before its first "/", is among `names`."""
         plain = normalize_name(benchmark.partition("/")[0])

@@ -17,7 +17,19 @@ from vgbench_gen.evaluation.board import Board, BoardRun
 from vgbench_gen.evaluation.cells import Cell, Cells, group_by_part
 from vgbench_gen.evaluation.layouts import TableLayout, find_paper_layouts, make_breakdowns
 from vgbench_gen.evaluation.options import SHOTS, VISUAL_COT
-from vgbench_gen.evaluation.pooled import ONCE, OPEN, POOLED, REPLIES, SUMMARY, UNREADABLE, Unit, get_part
+from vgbench_gen.evaluation.pooled import (
+    OFFICIAL,
+    ONCE,
+    OPEN,
+    POOLED,
+    REPLIES,
+    SCORE,
+    SUMMARY,
+    SUMMARY_WITHOUT_LENGTHS,
+    UNREADABLE,
+    Unit,
+    get_part,
+)
 from vgbench_gen.evaluation.sizes import read_sizes
 from vgbench_gen.quality.intervals import adjust_by_holm
 
@@ -256,7 +268,9 @@ class TableMaker:
             "As we read them and by the published script: share right with delta = 2. Final line: by a reader that "
             "looks at the last line alone. Follows form: replies whose last line is the answer and nothing else."
         )
-        heads = tuple(ColumnHead(name, unit) for name, unit, _ in REPLIES)
+        scripts = {entry.script for entry in self.board.questions}
+        names = {OFFICIAL: scripts.pop() if len(scripts) == 1 else OFFICIAL}
+        heads = tuple(ColumnHead(names.get(name, name), unit) for name, unit, _ in REPLIES)
         return Table("replies", "Replies", told, heads, tuple(lines))
 
     def line(self, run: BoardRun, cells: Sequence[Cell]) -> Row:
@@ -276,13 +290,15 @@ class TableMaker:
         """One line per run with everything that is not a breakdown."""
         total = len(self.board.questions)
         once = np.unique(self.board.contents)
-        totals = dict.fromkeys((name for name, _, _ in SUMMARY[:POOLED]), total) | {ONCE: len(once)}
-        heads = tuple(ColumnHead(name, unit, totals.get(name, 0)) for name, unit, _ in SUMMARY)
-        cells = [[make(self.cells, run) for _, _, make in SUMMARY] for run in self.models]
-        for place, measure in enumerate(("score", "headline")):
+        lengths = any(entry.rule == "delta" for entry in self.board.questions)
+        columns = SUMMARY if lengths else SUMMARY_WITHOUT_LENGTHS
+        totals = dict.fromkeys((*(name for name, _, _ in SUMMARY[:POOLED]), SCORE), total) | {ONCE: len(once)}
+        heads = tuple(ColumnHead(name, unit, totals.get(name, 0)) for name, unit, _ in columns)
+        cells = [[make(self.cells, run) for _, _, make in columns] for run in self.models]
+        for place, measure in enumerate(("score", "headline") if lengths else ("score",)):
             self._mark(cells, place, self.cells.all, measure)
         lines = [self.line(run, found) for run, found in zip(self.models, cells, strict=True)]
-        lines += [self.line(run, [make(self.cells, run) for _, _, make in SUMMARY]) for run in self.floors]
+        lines += [self.line(run, [make(self.cells, run) for _, _, make in columns]) for run in self.floors]
         constant = reference_scores.score_constant(self.board, self.cells.all)
         headline = reference_scores.score_constant(self.board, self.cells.all, "headline")
         guess = reference_scores.score_chance(self.board)
@@ -292,6 +308,7 @@ class TableMaker:
         ):
             parts = group_by_part(score, range(total), self.cells.names(get_part))
             values = {
+                SCORE: metrics.average_micro(score),
                 "delta = 2": metrics.average_micro(score),
                 "delta = 1.25": metrics.average_micro(strict),
                 "Macro": metrics.average_macro(parts),
@@ -304,13 +321,14 @@ class TableMaker:
             }
             lines.append(Row(name, "floor", tuple(by_head.get(head.name, Cell(math.nan)) for head in heads)))
         told = (
-            "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
             "Macro: mean over tasks. Copies once: questions that are the same in words, options, pictures and answer "
             f"count as one ({self.board.copies:,} are copies). Skill: 0 at the best constant, 100 at all right. Twins: "
             "a true and a false claim both judged right. Pairs: one truth asked from two sides, both right. Circular: "
             "right in every order of the options. Unreadable and refused replies count as wrong; failed ones are left "
             "out."
         )
+        first = "delta = 2 and delta = 1.25: share right over all questions (micro), with that tolerance for lengths. "
+        told = (first if lengths else "Score: mean over all questions (micro). ") + told
         told += "".join(benchmark.summary_note(self.board) for benchmark in benchmarks.values())
         return Table("summary", "Summary", told, heads, tuple(lines))
 

@@ -11,6 +11,7 @@ class MMSIRules(ScoringRules):
     """Letters as everywhere, with the regular expressions that MMSI-Bench published beside."""
 
     names = ("MMSI-Bench",)
+    script = "Official script"
 
     def official(self, case: Case, response: str | None) -> OfficialScore:
         """See `ScoringRules.official`."""

@@ -60,6 +60,7 @@ class SalBenchRules(ScoringRules):
     """Sets of labels: exact match is the score, as the released script has it."""
 
     names = ("SalBench-P3", "SalBench-O3")
+    script = "Official script"
     question_types = (*QUESTION_TYPES, MULTI_LABEL)
     own_difficulty = True
 

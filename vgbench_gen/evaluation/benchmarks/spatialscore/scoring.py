@@ -25,6 +25,7 @@ class SpatialScoreRules(ScoringRules):
     """The rules of SpatialScore, and of its sources where they are asked by themselves."""
 
     names = ("SpatialScore", "SpatialScore-Hard", "VSI-Bench", "BLINK", "QSpatialBench", "RealWorldQA")
+    script = "Official script"
 
     def owns(self, benchmark: str) -> bool:
         """See `ScoringRules.owns`; parts of QSpatialBench are known by how their names begin."""

@@ -9,3 +9,4 @@ class VGBenchRules(ScoringRules):
     """The general rules."""
 
     names = ("VGBench",)
+    script = "Official script"
