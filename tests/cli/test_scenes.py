@@ -10,11 +10,13 @@ import pytest
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.registry import Registry
-from vgbench_gen.scenes import base, health
+from vgbench_gen.scenes import base, health, opening
 
 
 class Empty:
     """Stands for an open scene; its health is made up by `fake_summary`."""
+
+    dataset = "scannet"
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -53,6 +55,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     loaders.register("scannet")(Shelf)
     monkeypatch.setattr(base, "loaders", loaders)
     monkeypatch.setattr(health, "summarise_health", fake_summary)
+    monkeypatch.setattr(opening, "check_scene", lambda scene: None)
     folder = tmp_path / "shelf"
     folder.mkdir()
     return folder

@@ -18,12 +18,12 @@ from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.build import BuildReport, build, recompose
 from vgbench_gen.pipeline.compose import ComposeReport
-from vgbench_gen.pipeline.measure import SceneReport
+from vgbench_gen.pipeline.measure import SceneReport, shard_key
 from vgbench_gen.pipeline.recipe import Limits, Recipe, load_recipe
 from vgbench_gen.pipeline.shortfall import QuotasNotMet
 from vgbench_gen.pipeline.summary import cell_lines
 from vgbench_gen.quality.verify import group_by_scene, verify_item, verify_scene, verify_set
-from vgbench_gen.scenes import discover
+from vgbench_gen.scenes import discover, open_scenes
 from vgbench_gen.scenes.base import SceneRef, loaders
 from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.base import tasks
@@ -101,6 +101,17 @@ def test_a_second_build_measures_nothing_again(raw_room: Path, tmp_path: Path) -
     assert [scene.rejects for scene in second.scenes] == [scene.rejects for scene in first.scenes]
     # Another seed is another build, and a lost image makes its scene be measured again.
     assert not any(s.reused for s in build(quick.model_copy(update={"seed": 6}), raw_room, tmp_path).scenes)
+
+
+def test_the_version_of_a_loader_is_part_of_the_key_once_it_is_raised(
+    raw_room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with next(iter(open_scenes(raw_room, datasets=["ca1m"]))) as scene:
+        before = shard_key(scene, recipe())
+        monkeypatch.setattr(type(loaders["wildrgbd"]), "version", 2)
+        assert shard_key(scene, recipe()) == before
+        monkeypatch.setattr(type(loaders["ca1m"]), "version", 2)
+        assert shard_key(scene, recipe()) != before
 
 
 def test_a_lost_image_is_made_again(raw_room: Path, tmp_path: Path) -> None:

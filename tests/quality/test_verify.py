@@ -15,8 +15,8 @@ from tests.small_room import small_room, stored
 from vgbench_gen.core.errors import SceneError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Item
-from vgbench_gen.quality import verify
 from vgbench_gen.quality.verify import VerifyJob, group_by_scene, verify_item, verify_scene, verify_set
+from vgbench_gen.scenes import base
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.tasks.row_evidence import rebuild_fact
 
@@ -353,7 +353,7 @@ class OneRoom:
 
 
 def raw_checks(monkeypatch: pytest.MonkeyPatch, items: list[Item], scene: RoomScene | None = None) -> set[str]:
-    monkeypatch.setattr(verify, "loaders", OneRoom(scene or small_room()))
+    monkeypatch.setattr(base, "loaders", OneRoom(scene or small_room()))
     job = VerifyJob(SceneRef("ca1m", "room", Path()), tuple(items), GATES)
     return {p.check for p in verify_scene(job)}
 
@@ -407,7 +407,7 @@ def test_a_missing_frame_or_scan_is_said(rows: Rows, monkeypatch: pytest.MonkeyP
 
     room = OneRoom(small_room())
     monkeypatch.setattr(room, "open", unreadable)
-    monkeypatch.setattr(verify, "loaders", room)
+    monkeypatch.setattr(base, "loaders", room)
     (problem,) = verify_scene(VerifyJob(SceneRef("ca1m", "room", Path()), (item,), GATES))
     assert problem.check == "scene_unreadable"
     assert "Copy it again." in str(problem)

@@ -67,12 +67,12 @@ def _find_scenes(root: Path) -> list[SceneRef]:
 
 def _measure_health(refs: Sequence[SceneRef]) -> Iterator[Row]:
     """Health of each scene; one that cannot be opened has nulls and says why in its verdict."""
-    from vgbench_gen.scenes.base import loaders
     from vgbench_gen.scenes.health import SceneHealth, summarise_health
+    from vgbench_gen.scenes.opening import open_scene
 
     for ref in refs:
         try:
-            with loaders[ref.dataset].open(ref) as scene:
+            with open_scene(ref) as scene:
                 yield summarise_health(scene, ref.variant).to_json()
         except (VGBenchError, OSError) as exc:
             known = {"dataset": ref.dataset, "id": ref.scene_id, "split": ref.split, "variant": ref.variant}

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.errors import DatasetError, FormatError, FrameError, GeometryError, SceneError
+from vgbench_gen.core.errors import DatasetError, FormatError, FrameError, GeometryError
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
+from vgbench_gen.scenes.opening import open_scene
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.provenance import code_version
@@ -98,7 +99,8 @@ def measure_scene(job: MeasureJob) -> SceneReport:
     report = SceneReport(job.ref.dataset, job.ref.scene_id)
     media = MediaStore(job.out / "media")
     try:
-        with _open_scene(job.ref) as scene:
+        # What fails while the scene is opened is laid to the scan; later, a full disk must not look like a bad scene.
+        with open_scene(job.ref) as scene:
             report.key, report.source_digest = shard_key(scene, job.recipe), scene.source_digest
             report.issues = dict(sorted(Counter(issue.reason for issue in scene.issues).items()))
             report.total_frames, report.objects = scene.total_frames, len(scene.objects)
@@ -118,24 +120,12 @@ def report_lost_scene(job: MeasureJob, error: WorkerDied) -> SceneReport:
     return SceneReport(job.ref.dataset, job.ref.scene_id, error=f"tried twice: {error}", lost=True)
 
 
-def _open_scene(ref: SceneRef) -> Scene:
-    """The scene. Only what fails here is laid to the scan: later on, a full disk must not look like a bad scene.
-
-    Raises:
-        SceneError: the scene cannot be used, or its files cannot be read.
-    """
-    try:
-        return loaders[ref.dataset].open(ref)
-    except OSError as error:
-        found = error.strerror or str(error)
-        raise SceneError(
-            error.filename or ref.path, found, "readable files", "Check their rights and the disk."
-        ) from error
-
-
 def shard_key(scene: Scene, recipe: Recipe) -> str:
     """Digest of everything the facts of a scene depend on."""
     versions = [f"{task.name}={task.version}" for task in list_tasks(recipe)]
+    loader = loaders[scene.dataset]
+    if loader.version != 1:  # version 1 is left out: scenes that were measured before loaders had versions stay
+        versions.append(f"{scene.dataset}={loader.version}")
     return hash_stably(
         scene.dataset, scene.id, scene.source_digest, recipe.digest, code_version()["source"], *versions, size=16
     )

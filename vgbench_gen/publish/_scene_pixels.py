@@ -14,7 +14,8 @@ from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.pipeline.executors import WorkerDied
 from vgbench_gen.publish.redact_pixels import compute_pixels_digest, look
-from vgbench_gen.scenes.base import Frame, SceneRef, loaders
+from vgbench_gen.scenes.base import Frame, SceneRef
+from vgbench_gen.scenes.opening import open_scene
 from vgbench_gen.scenes.view import make_delivered_color
 from vgbench_gen.store.files import write_bytes
 from vgbench_gen.store.media import NAME, MediaStore
@@ -110,7 +111,7 @@ def make_scene(job: SceneJob) -> SceneResult:
             todo[want.frame_id].append(want)
     if todo:
         try:
-            with loaders[job.ref.dataset].open(job.ref) as scene, media.batch():
+            with open_scene(job.ref) as scene, media.batch():
                 # In the scan's own order: going back in a video decodes it from its start.
                 for frame in scene.frames:
                     if frame.id in todo:

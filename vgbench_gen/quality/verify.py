@@ -21,7 +21,8 @@ from vgbench_gen.geometry.poses import measure_orthonormality_deviation
 from vgbench_gen.quality import _shown
 from vgbench_gen.quality.checks import find_consistency_problems
 from vgbench_gen.quality.noise import find_noise_problems
-from vgbench_gen.scenes.base import SceneRef, loaders
+from vgbench_gen.scenes.base import SceneRef
+from vgbench_gen.scenes.opening import open_scene
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
@@ -162,7 +163,7 @@ def group_by_scene(
 def verify_scene(job: VerifyJob) -> list[Problem]:
     """Reach every answer of one scan again by the second route from raw data; compare cameras, poses and pixels."""
     try:
-        with loaders[job.ref.dataset].open(job.ref) as scene:
+        with open_scene(job.ref) as scene:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
             view = SceneView(scene, job.gates, wanted)
             names: dict[str, str] = {}

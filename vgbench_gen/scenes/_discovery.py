@@ -8,6 +8,7 @@ from pathlib import Path
 
 from vgbench_gen.core.errors import SceneError, VGBenchError
 from vgbench_gen.scenes.base import Scene, SceneRef, loaders
+from vgbench_gen.scenes.opening import open_scene
 
 OnError = Callable[[SceneRef, VGBenchError], None]
 
@@ -60,9 +61,9 @@ def open_scenes(
     """
     for ref in discover(*roots, datasets=datasets, on_error=on_error):
         try:
-            scene = loaders[ref.dataset].open(ref)
-        except (VGBenchError, OSError) as error:
-            _tell(on_error, ref, _wrap_in_scene_error(error, ref.path))
+            scene = open_scene(ref)
+        except VGBenchError as error:
+            _tell(on_error, ref, error)
             continue
         yield scene
 

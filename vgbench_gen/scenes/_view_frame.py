@@ -20,6 +20,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, Fl
 from vgbench_gen.geometry import cameras, poses, projection, visibility
 from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import Frame
+from vgbench_gen.scenes.opening import decode_depth
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -49,7 +50,7 @@ class ViewFrame:
         self.grey = _convert_to_grey(color)
         self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
         self._slot = None if original is not None else spool.put(_encode_png(color))
-        self.depth_m = np.array(frame.depth_m(), dtype=np.float32)
+        self.depth_m = np.array(decode_depth(frame))
         mask = frame.valid_mask()
         if mask is not None:
             self.depth_m[~_mask_at_depth(mask, self.depth_m.shape)] = 0

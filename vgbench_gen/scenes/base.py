@@ -35,7 +35,7 @@ class SceneRef:
     variant: str = ""
     """Which of the loader's layouts it is, "" where there is one only."""
     split: str = "unknown"
-    """The official split, "unknown" where none is known."""
+    """The official split: "train", "val", "test", or "unknown" where none is known."""
     size_bytes: int = 0
     """The size on disk, by which the largest scenes are scheduled first."""
 
@@ -80,7 +80,9 @@ class Issue:
     frame_id: str
     """The frame, "" for the scene as a whole."""
     reason: str
-    """The machine-readable reason."""
+    """The reason in one word for a program, such as "pose_missing"; the words are the loader's own, and scenes are
+    counted by them. A word that contains "pose", with the id of a frame, takes that frame from the valid poses that
+    `vgbench scenes` counts; "gravity_disagrees" is counted as well, and warns where it holds for half of the frames."""
     detail: str
     """One line for a person."""
 
@@ -90,7 +92,7 @@ class Frame(abc.ABC):
     kept."""
 
     id: str
-    """The id, as the dataset writes it."""
+    """The id, as the dataset writes it: text, not empty, no other frame of the scene has it."""
     timestamp_s: float | None
     """The time of capture in seconds, or None."""
     camera: Camera
@@ -143,7 +145,7 @@ class Scene(abc.ABC):
     id: str
     """The id of the scene."""
     split: str
-    """The official split."""
+    """The official split: "train", "val", "test" or "unknown"."""
     frames: Sequence[Frame]
     """The usable frames in order of capture, with checked poses; opening decoded no pixels."""
     objects: Sequence[SceneObject]
@@ -151,7 +153,8 @@ class Scene(abc.ABC):
     up_world: FloatArray | None
     """The unit vector against gravity in the world frame, (3,) float64, or None where it is unknown."""
     depth_kind: DepthKind
-    """"sensor" or "laser", which decides tolerances and range."""
+    """"sensor" or "laser": how near two views must agree about a depth, and up to which distance depth is believed
+    (`Tolerance` in `vgbench_gen.geometry.visibility`, and the recipe's `[gates.depth]`)."""
     licence: str
     """The id of the licence."""
     source_digest: str
@@ -209,6 +212,9 @@ class Loader(abc.ABC):
     info: ClassVar[DatasetInfo]
     """What pages, dataset cards and the noise test must know about the dataset."""
 
+    version: ClassVar[int] = 1
+    """Raise it when the loader hands out other cameras, poses, depth, pixels or objects for the same files: the scenes
+    that an earlier version measured are then measured again."""
     laser_only: bool = False
     """Whether the depth of all its scenes is a laser's, so that every distance within a laser's range occurs."""
 
@@ -227,7 +233,8 @@ class Loader(abc.ABC):
         """Open one scene.
 
         Raises:
-            SceneError: the scene cannot be trusted; says file, what was found, what was expected, what to do.
+            SceneError: the scene cannot be trusted; says file, what was found, what was expected, what to do. A
+                `FrameError` or `PoseError` that leaves `open` costs the whole scene too, so catch it for each frame.
         """
 
 

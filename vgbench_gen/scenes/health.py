@@ -21,6 +21,7 @@ from vgbench_gen.geometry.poses import invert, relative_pose, rotation_angle_deg
 from vgbench_gen.geometry.projection import back_project_depth, project, sample_nearest, valid_mask
 from vgbench_gen.geometry.visibility import LASER, SENSOR
 from vgbench_gen.scenes.base import Frame, Scene
+from vgbench_gen.scenes.opening import decode_depth
 
 MAX_MEDIAN_ERROR = 0.05
 """Median relative depth error between views that still accepts the pose convention."""
@@ -105,6 +106,9 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
 
     Args:
         scene: open scene. variant: of its `SceneRef`; default: the scene's own, where it has one.
+
+    Raises:
+        SceneError: the loader gives depth that is no float32.
     """
     pairs = choose_pairs(scene.frames)
     wanted = sorted({index for pair in pairs for index in pair}) or [0]
@@ -112,7 +116,7 @@ def summarise_health(scene: Scene, variant: str = "") -> SceneHealth:
     depths: dict[int, DepthArray] = {}
     for index in wanted:
         try:
-            depths[index] = scene.frames[index].depth_m()
+            depths[index] = decode_depth(scene.frames[index])
         except FrameError as error:
             warn.append(f"depth of frame {scene.frames[index].id} is unreadable: {error}")
     try:
