@@ -28,7 +28,8 @@ def write_broken_sequences(root: Path) -> Path:
         folder = root / f"rgbd_dataset_{name}"
         (folder / "rgb").mkdir(parents=True)
         (folder / "groundtruth.txt").write_text(f"{pose}\n")
-        (folder / "associations.txt").write_text("1.0 rgb/1.0.png 1.0 ../../../secret.png\n")
+        (folder / "rgb.txt").write_text("1.0 rgb/1.0.png\n")
+        (folder / "depth.txt").write_text("1.0 ../../../secret.png\n")
     return root
 
 
@@ -37,18 +38,21 @@ def write_sequence(root: Path, frames: int = 14) -> Path:
     folder = root / NAME
     for name in ("rgb", "depth"):
         (folder / name).mkdir(parents=True)
-    pairs, poses = ["# time image time depth"], ["# time tx ty tz qx qy qz qw"]
+    images, depths = ["# time image"], ["# time depth"]
+    # The remark makes the table as long as that of a quarter of an hour, which is over 1 MB.
+    poses = ["# time tx ty tz qx qy qz qw" + " " * 1_000_000]
     for number, frame in enumerate(room_scene(seed=1, frames=frames).frames):
         frame.camera = frame.depth_camera = resize_camera(CAMERA, SIZE[0] // 2, SIZE[1] // 2)
         depth = cv2.resize(np.round(frame.depth_m() * 5000).astype(np.uint16), SIZE, interpolation=cv2.INTER_NEAREST)
         time_s, later_s = f"{100 + 0.1 * number:.6f}", f"{100.004 + 0.1 * number:.6f}"
         (folder / "rgb" / f"{time_s}.png").write_bytes(encode_png(cv2.resize(frame.color(), SIZE)))
         (folder / "depth" / f"{later_s}.png").write_bytes(encode_png(depth))
-        pairs.append(f"{time_s} rgb/{time_s}.png {later_s} depth/{later_s}.png")
+        images.append(f"{time_s} rgb/{time_s}.png")
+        depths.append(f"{later_s} depth/{later_s}.png")
         if number < frames - 1:
             x, y, z, w = Rotation.from_matrix(frame.world_from_camera[:3, :3]).as_quat(canonical=True)
             tx, ty, tz = frame.world_from_camera[:3, 3]
             poses.append(f"{later_s} {tx:.6f} {ty:.6f} {tz:.6f} {x:.8f} {y:.8f} {z:.8f} {w:.8f}")
-    (folder / "associations.txt").write_text("\n".join(pairs) + "\n")
-    (folder / "groundtruth.txt").write_text("\n".join(poses) + "\n")
+    for name, rows in {"rgb.txt": images, "depth.txt": depths, "groundtruth.txt": poses}.items():
+        (folder / name).write_text("\n".join(rows) + "\n")
     return folder
