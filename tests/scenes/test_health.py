@@ -122,7 +122,8 @@ def test_unrelated_poses_fit_no_convention(make: Make) -> None:
 
     health = summarise_health(make(pose=shaken))
     assert not health.ok
-    assert "no known pose convention fits" in health.verdict
+    assert "no known pose convention fits (tried: inverse pose, OpenGL camera axes)" in health.verdict
+    assert "check the order of the quaternion and the unit of depth" in health.verdict
     assert health.fits == ()
 
 

@@ -18,6 +18,10 @@ from vgbench_gen.core.errors import PluginError, UnknownNameError
 T = TypeVar("T")
 
 
+class NameTaken(ValueError):
+    """Two plug-ins of one kind have one name."""
+
+
 class Registry(Generic[T]):
     """Named plug-ins of one kind.
 
@@ -36,14 +40,14 @@ class Registry(Generic[T]):
         """Class decorator: create one instance and keep it under `name`.
 
         Raises:
-            ValueError: the name is taken (two plug-ins would silently shadow each other otherwise).
+            NameTaken: the name is taken (two plug-ins would silently shadow each other otherwise).
         """
 
         def keep(cls: type) -> type:
             # A module that is loaded again may register its own class again; a copied file may not.
             old = type(self._entries[name]) if name in self._entries else cls
             if (old.__module__, old.__qualname__) != (cls.__module__, cls.__qualname__):
-                raise ValueError(f"two {self.kind} plug-ins are called {name!r}: {self._entries[name]!r} and {cls!r}")
+                raise NameTaken(f"two {self.kind} plug-ins are called {name!r}: {_name(old)} and {_name(cls)}")
             plug_in: T = cls()
             if self.admit is not None:
                 self.admit(plug_in)
@@ -100,11 +104,20 @@ class Registry(Generic[T]):
             if entry.name in self._entries:
                 return
             problem = f"nothing registered as {entry.name!r}"
+            if others := sorted(name for name, kept in self._entries.items() if type(kept).__module__ == entry.module):
+                problem += f", but {', '.join(map(repr, others))} was"
+            remedy = "Give the decorator and the entry point one name"
+        except NameTaken as error:
+            problem, remedy = f"{type(error).__name__}: {error}", "Give one of the two another name"
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
+            remedy = f'Mend it (`python -c "import {entry.module}"` tells more)'
         self._scanned = False  # so that the next look-up says it again
         raise PluginError(
             f"entry point {entry.name} = {entry.value} of {package}: found {problem}; expected a module that "
-            f'registers a {self.kind} under that name. Mend it (`python -c "import {entry.module}"` tells more), or '
-            f"uninstall {package}."
+            f"registers a {self.kind} under that name. {remedy}, or uninstall {package}."
         )
+
+
+def _name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"

@@ -36,9 +36,9 @@ def find_nearest_rotation(R: npt.ArrayLike) -> FloatArray:
 def check_pose(matrix: npt.ArrayLike, where: object) -> tuple[FloatArray, float]:
     """Check that a pose from a file is rigid, and make it exactly so.
 
-    Rules (on-disk formats reference, 0.3-1): all finite; last row (0, 0, 0, 1) within 1e-3; max |R^T R - I| < 5e-3;
-    0.95 < det R < 1.05. Beyond them, no coordinate may exceed 10,000 km, which is further than map grids reach: there
-    all positions of a scene round to one. What passes gets its rotation re-orthonormalised, its last row set exactly.
+    Rules (`docs/formats.md#checks-on-every-scene`): all finite; last row (0, 0, 0, 1) within 1e-3; max |R^T R - I|
+    < 5e-3; 0.95 < det R < 1.05. Beyond them, no coordinate may exceed 10,000 km, which is further than map grids reach:
+    there all positions of a scene round to one. What passes gets its rotation re-orthonormalised, its last row set.
 
     Args:
         matrix: (4, 4), any transform between metric frames.

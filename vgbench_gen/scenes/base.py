@@ -222,7 +222,10 @@ class Loader(abc.ABC):
         super().__init_subclass__()
         missing = [name for name in ("dataset", "info") if not hasattr(cls, name)]
         if missing:
-            raise TypeError(f"{cls.__qualname__}: found no {' and no '.join(missing)}; a loader states both.")
+            raise TypeError(
+                f"{cls.__qualname__}: found no {' and no '.join(missing)}; expected `dataset`, the name under which "
+                "the loader is registered, and `info`, a DatasetInfo. Set them in the class."
+            )
 
     @abc.abstractmethod
     def discover(self, root: Path) -> Iterator[SceneRef]:

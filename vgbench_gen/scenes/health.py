@@ -1,7 +1,7 @@
 """Can the poses, depth and gravity of a scene be believed? A few frames are decoded and compared with each other.
 
-The checks are those of the on-disk formats reference, 0.3-3 (depth plausibility), 0.3-4 (cross-view) and 0.3-5
-(gravity). Nothing is mended here: a convention that would fit better is reported, never silently chosen.
+The checks are the third to the fifth of `docs/formats.md#checks-on-every-scene`: plausible depth, agreement between
+views, and gravity. Nothing is mended here: a convention that would fit better is reported, never silently chosen.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ MAX_MEDIAN_ERROR = 0.05
 """Median relative depth error between views that still accepts the pose convention."""
 MIN_AGREE = 0.5
 """Share of points within tolerance below which something is wrong although the median passes: occlusion alone takes
-up to a third, depth 30 % too long leaves 40 %."""
+up to a third. Depth that is 30 % too long leaves 40 % in a furnished room, but more than half where large planes fill
+the views, for moving along a plane changes nothing; such a scene passes."""
 DEPTH_RANGE_M = (0.1, 20.0)
 MIN_COVERAGE = 0.05
 MAX_PAIRS = 4
@@ -42,6 +43,10 @@ _FLIP = np.diag([1.0, -1.0, -1.0, 1.0])
 STATED = "as stated"
 CONVENTIONS = (STATED, "inverse pose", "OpenGL camera axes", "inverse pose with OpenGL camera axes")
 """Pose conventions that are tried, the loader's own first."""
+_NONE_FITS = (
+    "; no known pose convention fits (tried: inverse pose, OpenGL camera axes); "
+    "check the order of the quaternion and the unit of depth"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +267,7 @@ def _judge_poses(views: Sequence[CrossView], pairs: int) -> tuple[tuple[str, ...
             )
         return tuple(view.convention for view in better), [], warn
     fits = tuple(view.convention for view in others)
-    hint = f"; {fits[0]} would fit ({others[0].error:.1%})" if fits else "; no known pose convention fits"
+    hint = f"; {fits[0]} would fit ({others[0].error:.1%})" if fits else _NONE_FITS
     if math.isfinite(stated):
         return fits, [f"poses and depth disagree, median error {stated:.1%}{hint}"], []
     if fits:
