@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from vgbench_gen.cli.build import _open_bars
 from vgbench_gen.cli.main import main
+from vgbench_gen.pipeline.measure import SceneReport
 from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 from vgbench_gen.quality.explain import draw_row, encode_png
 from vgbench_gen.store.dataset import load
@@ -328,3 +331,13 @@ def test_explain_of_an_id_that_fits_no_row_or_several(dataset: Path, tmp_path: P
     assert run("explain", dataset, first, "--out", out) == 2
     assert f"{many} ids begin with {first!r}; expected one. Give more characters." in one_line(capsys)
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("terminal", "listed", "times"), [(True, True, 0), (True, False, 1), (False, True, 1)])
+def test_a_terminal_shows_a_dropped_scene_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool, listed: bool, times: int
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    with _open_bars(listed_later=listed) as (on_scene, _):
+        on_scene(SceneReport("ca1m", "90000001", error="no poses"), 1, 1)
+    assert capsys.readouterr().err.count("dropped ca1m 90000001: no poses") == times

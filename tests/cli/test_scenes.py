@@ -101,7 +101,7 @@ def test_nothing_found(shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["scenes", str(shelf)]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "no scenes below" in captured.err
+    assert "no scenes of scannet below" in captured.err
     assert main(["scenes", str(shelf), "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == []
     assert main(["scenes", str(tmp_path / "absent")]) == 2

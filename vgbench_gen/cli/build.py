@@ -82,7 +82,7 @@ def build(
 
     resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
     where = choose_engine(engine, workers, address)
-    with _exit_where_short(), _open_bars() as (on_scene, on_question):
+    with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
         report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
     if not report.composed.total or any(scene.lost for scene in report.scenes):
@@ -203,8 +203,13 @@ def _exit_where_short() -> Iterator[None]:
 
 
 @contextmanager
-def _open_bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[[int, int], None]]]:
-    """Progress on standard error: one bar for scenes, one for questions."""
+def _open_bars(
+    listed_later: bool = False,
+) -> Iterator[tuple[Callable[[SceneReport, int, int], None], Callable[[int, int], None]]]:
+    """Progress on standard error: one bar for scenes, one for questions.
+
+    listed_later: whether standard output will list dropped scenes; in a terminal they are then not said here as well.
+    """
     from tqdm import tqdm
 
     scenes = tqdm(desc="measuring", unit="scene", disable=None)
@@ -213,7 +218,7 @@ def _open_bars() -> Iterator[tuple[Callable[[SceneReport, int, int], None], Call
     def on_scene(report: SceneReport, done: int, total: int) -> None:
         scenes.total = total
         scenes.update(done - scenes.n)
-        if report.error:
+        if report.error and not (listed_later and sys.stdout.isatty()):
             tqdm.write(f"dropped {report.dataset} {report.scene_id}: {report.error}", file=sys.stderr)
 
     def on_question(done: int, total: int) -> None:

@@ -54,7 +54,10 @@ def scenes(
     if as_json:
         print(json.dumps(rows, indent=2, allow_nan=False))
     if not rows:
-        print(f"vgbench: no scenes below {root}; raw_scenes/README.md shows the layouts", file=sys.stderr)
+        from vgbench_gen.scenes.base import loaders
+
+        known = ", ".join(loaders)
+        print(f"vgbench: no scenes of {known} below {root}; raw_scenes/README.md shows the layouts", file=sys.stderr)
     if not rows or any(row["verdict"].startswith("bad") for row in rows):
         raise typer.Exit(1)
 
