@@ -49,6 +49,7 @@ class Prices(Config):
     """A file of prices."""
 
     price: tuple[Price, ...] = ()
+    """Prices, one for each model; where a model comes twice, the last one counts."""
 
 
 @cache

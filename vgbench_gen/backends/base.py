@@ -184,17 +184,18 @@ class Capabilities:
 
 
 class Backend(abc.ABC):
-    """One model behind one door. Used from one event loop at a time; closed after use (`async with`).
-
-    spec: as on the command line, such as `openai:gpt-4o`. model: the name that goes into replies and cache keys.
-    parallel: requests worth having under way at once. tally: what was asked so far.
-    """
+    """One model that can be asked. It is used from one event loop at a time and closed after use (`async with`)."""
 
     spec: str
+    """Name of the model as on the command line, such as `openai:gpt-4o`."""
     model: str
+    """Name that goes into replies and cache keys."""
     capabilities: Capabilities = Capabilities()
+    """What the model takes and gives besides text."""
     parallel: int = 1
+    """Number of requests that are worth having under way at once."""
     tally: Tally
+    """What was asked so far and what it cost."""
 
     @abc.abstractmethod
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
@@ -205,8 +206,8 @@ class Backend(abc.ABC):
         """
 
     async def edit(self, images: Sequence[ImagePart], prompt: str, settings: Settings) -> Reply:
-        """The reply whose `images` are these images changed as the prompt says; asked in a chat unless a backend has an
-        endpoint for it.
+        """The reply whose `images` are these images changed as the prompt says. It is asked for in a chat unless a
+        backend has an endpoint for it.
 
         Raises:
             BackendError: as `ask`. A reply may hold no image.

@@ -35,31 +35,44 @@ Connect = Callable[[BackendOptions], "openai.AsyncOpenAI"]
 
 
 class ProviderEntry(Config):
-    """A provider of the table."""
+    """Where a provider of the table stands and which key it takes."""
 
     example: str
+    """A model of the provider as on the command line."""
     base_url: str
+    """Address of the provider."""
     base_url_variables: tuple[str, ...] = ()
+    """Environment variables that give another address; the first that is set counts."""
     key_variables: tuple[str, ...]
+    """Environment variables in which the key is looked for, in this order."""
     needs_key: bool = True
+    """Whether a key must be given; False where servers commonly have none."""
 
 
 class Demand(Config):
-    """Models that want parameters differently."""
+    """Models that want parameters in another way than others."""
 
     providers: tuple[str, ...]
+    """Names of the providers whose models are meant."""
     models: tuple[str, ...]
+    """Patterns of names of models, as in file names."""
     max_completion_tokens: bool = False
+    """Whether they take `max_completion_tokens` in the place of `max_tokens`."""
     fixed_temperature: bool = False
+    """Whether their temperature cannot be set, so that none is sent."""
     edits: bool = False
+    """Whether they change images through an endpoint of its own and do not chat."""
     without_effort: Mapping[str, JsonValue] = Field(default={})
+    """Fields that are sent where no reasoning effort was asked for."""
 
 
 class ProviderTable(Config):
     """The file `providers.toml`."""
 
     provider: Mapping[str, ProviderEntry]
+    """Name of a provider -> where it stands."""
     demand: tuple[Demand, ...] = Field(default=())
+    """What models want differently; all entries that fit a model count together."""
 
 
 @cache

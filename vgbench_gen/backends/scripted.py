@@ -38,20 +38,24 @@ Tokens = Annotated[int, Field(ge=0)]
 
 
 class ScriptLine(Config):
-    """One line of a script.
-
-    match: text a prompt must contain. reply: the answer, or failure: what happens instead. usage: prompt and completion
-    tokens; by default none are told. delay_s: before it happens.
-    """
+    """One line of a script: a reply or a failure, and the prompts that it is for."""
 
     match: str = ""
+    """Text that a prompt must contain; "" fits every prompt."""
     reply: str = ""
+    """Text of the reply."""
     finish_reason: FinishReason = "stop"
+    """Why the reply ended."""
     failure: Literal["", "400", "401", "429", "500", "cut", "timeout", "bad_reply"] = ""
+    """What happens in the place of a reply, such as an HTTP status; "" where the reply is given."""
     retry_after_s: float | None = Field(default=None, ge=0)
+    """Seconds after which a failure allows another try; None where it does not say."""
     delay_s: float = Field(default=0.0, ge=0)
+    """Seconds that pass before the reply or the failure."""
     times: int | None = Field(default=None, ge=0)
+    """How often the line may be used, 0 for any number; None for once without `match` and any number with it."""
     usage: tuple[Tokens, Tokens] | None = None
+    """(prompt, completion) tokens that the reply reports; None where it reports none."""
 
 
 class Scripted(Served):

@@ -162,10 +162,16 @@ class TransformersLocal(Served):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
+    """A prompt that waits for its turn."""
+
     chat: Chat
+    """The prompt, with its images and how to draw the reply."""
     extra: Mapping[str, Any]
+    """Other fields of the request, which hold for a whole batch."""
     kind: tuple[int, str]
+    """(number of images, other fields as text); prompts of one kind may share a batch."""
     outcome: asyncio.Future[Said]
+    """Where the reply or the error is put."""
 
 
 class _Batches:

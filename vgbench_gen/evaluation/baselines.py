@@ -84,7 +84,10 @@ def open_baseline(spec: str, source: Source, seed: int) -> Baseline:
 
 
 class _Seeded(Config):
+    """Settings of a baseline that draws at random."""
+
     seed: int = Field(ge=0, lt=1 << 63)
+    """Seed of the random draws, from 0 to 2**63 - 1."""
 
 
 def _parse_settings(query: str, spec: str) -> dict[str, Any]:

@@ -13,18 +13,25 @@ from vgbench_gen.core.errors import ConfigError
 
 
 class Alias(Config):
-    """One name of `visual_cot_models.toml`, where the fields are told."""
+    """One name of `visual_cot_models.toml` and the models that it stands for."""
 
     answers: str = ""
+    """Model that answers, as on the command line, such as `trapi:gpt-4o_2024-11-20`; "" for a name with `needs`."""
     variable: str = ""
+    """Environment variable that, where it is set, gives another model or deployment in the place of the one in
+    `answers`; "" for none."""
     draws: str = ""
+    """Model that draws, as on the command line; "" where the model that answers draws too."""
     needs: str = ""
+    """What the user has to do first, for a name that stands for nothing that can be reached by a name alone; "" where
+    nothing is needed."""
 
 
 class AliasTable(Config):
-    """The file."""
+    """The file `visual_cot_models.toml`."""
 
     names: Mapping[str, Alias]
+    """Name that a user types -> the models that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)

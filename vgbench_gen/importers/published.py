@@ -162,13 +162,18 @@ def _read_question(row: Any, number: int) -> Question:
 
 
 class _Key(NamedTuple):
-    """The question without its options, and its right answer: the place of an option, or a value with its unit."""
+    """A question without its options, and its right answer: the place of an option, or a value with its unit."""
 
     question: str
+    """Text of the question without its options."""
     options: tuple[str, ...] = ()
+    """Texts of the options without letters, in order; empty for an open-ended question."""
     truth: int = -1
+    """Place of the right option, from 0; -1 where there are no options."""
     value: float = float("nan")
+    """Right value of an open-ended question, in `unit`; NaN for other questions."""
     unit: str = ""
+    """Unit of the value; "" where it has none or there is no value."""
 
 
 def _read_key(form: str, text: str, answer: str) -> _Key:

@@ -31,23 +31,26 @@ _MAX_RECORD_BYTES = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """An image to make.
-
-    name: media name it was published under. frame_id, picture: what it is made from and how. base_size: of that
-    frame at delivered size, (width, height) px. pixels, look, base_pixels: checksums, "" where unknown.
-    """
+    """An image that is to be made from a frame of a scan."""
 
     name: str
+    """Media name under which the image was published; it holds the checksum of its bytes."""
     frame_id: str
+    """Frame of the scan from which the image is made."""
     picture: Picture
+    """How the image is made from that frame."""
     base_size: tuple[int, int]
+    """(width, height) of the frame at delivered size, pixels."""
     pixels: str
+    """Checksum of the published image's pixels; "" where it is unknown."""
     look: str
+    """Perceptual hash of the published image, 16 hexadecimal digits; "" where it is unknown."""
     base_pixels: str
+    """Checksum of the frame's pixels at delivered size; "" where it is unknown."""
 
     @classmethod
     def of(cls, file: Mapping[str, Any]) -> Want:
-        """From an entry of `image_files`.
+        """The image that an entry of `image_files` describes.
 
         Raises:
             DatasetError, KeyError, TypeError, ValueError: it is damaged.
@@ -63,37 +66,46 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class HydratedImage:
-    """What became of a wanted image.
-
-    outcome: "exact" (the published bytes), "same_pixels" (other bytes that decode to the same), "close" (the same
-    picture by its look), "unchecked" (other bytes, and nothing was published to compare them by), "different" (another
-    picture, not used) or "missing". name: of what was made, "" where nothing can be used. why: of the last two.
-    """
+    """What became of a wanted image."""
 
     outcome: Outcome
+    """How the image compares with the published one: "exact" (the published bytes), "same_pixels" (other bytes that
+    decode to the same), "close" (the same picture by its perceptual hash), "unchecked" (other bytes, and nothing was
+    published to compare them by), "different" (another picture, which is not used) or "missing"."""
     name: str = ""
+    """Media name of the image that was made; "" where nothing can be used."""
     why: str = ""
+    """Why the image is "different" or "missing"; "" for other outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SceneJob:
-    """One scan and the images wanted of it; crosses process borders. record: file that remembers what was made."""
+    """One scan and the images wanted of it. It can be sent to another process."""
 
     ref: SceneRef
+    """Where the scan is."""
     wants: tuple[Want, ...]
+    """The images to make."""
     media: Path
+    """Folder of the images that are made."""
     record: Path
+    """File that remembers which images were made with other bytes than the published ones."""
 
 
 @dataclass(slots=True)
 class SceneResult:
-    """What one scan gave. made: by published name. bases: frames whose pixels are (True) or are not the published."""
+    """What one scan gave."""
 
     dataset: str
+    """Name of the scan's dataset."""
     scene_id: str
+    """Name of the scan in its dataset."""
     made: dict[str, HydratedImage] = field(default_factory=dict)
+    """Published name of an image -> what became of it."""
     bases: dict[str, bool] = field(default_factory=dict)
+    """Frame id -> whether its pixels are the published ones, for frames whose checksum was published."""
     problem: str = ""
+    """What was wrong with the scan as a whole; "" where nothing was."""
 
 
 def make_scene(job: SceneJob) -> SceneResult:

@@ -19,27 +19,29 @@ Status = Literal["reviewed", "candidate", "listed"]
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What a manifest says of hard questions.
-
-    status: "reviewed" (people accepted every one), "candidate" (they did not), "listed" (ids from a list, of which
-    nothing is known). rule: as `quality.voting.rule` writes it, empty where listed. panel: models that voted; programs:
-    of them baselines. chosen: questions; accepted: of them by people.
-    """
+    """What a manifest says of hard questions and how they were chosen."""
 
     status: Status
+    """What people said of the questions: "reviewed" where people accepted every question, "candidate" where they did
+    not, "listed" where the ids come from a list of which nothing is known."""
     rule: Mapping[str, Any]
+    """Rule of the vote, as `quality.voting.rule` writes it; empty where the status is "listed"."""
     panel: int = 0
+    """Number of models that voted."""
     programs: int = 0
+    """Number of them that are baselines."""
     chosen: int = 0
+    """Number of questions that were chosen."""
     accepted: int = 0
+    """Number of them that people accepted."""
 
     def record(self) -> dict[str, Any]:
-        """For the published manifest."""
+        """The vote as the published manifest holds it."""
         return {name: getattr(self, name) for name in self.__slots__} | {"rule": dict(self.rule)}
 
     @property
     def key(self) -> str:
-        """Of the configuration's words."""
+        """Name of the configuration's words."""
         return f"hard_{self.status}"
 
 

@@ -48,30 +48,39 @@ _REMEDY = "Pull the dataset again (`vgbench pull`)."
 
 @dataclass(slots=True)
 class HydrateReport:
-    """What making a set's images gave.
-
-    rows: of the set; complete: of them with all images. images: per outcome (see `HydratedImage`), "embedded" for
-    those that came along; each counted once however many rows show it. bases: frames decoded whose pixels are "equal"
-    to the published ones, or not. missing_scenes: scan -> rows. missing_frames, different: scan -> frame or image ->
-    why.
-    not_from_scans: benchmark -> rows whose images no scan gives. published, here: what the images were and are made
-    with. fingerprint: full, of the result; said: of what its rows say; expected and expected_said: those published.
-    """
+    """What making a set's images again gave."""
 
     rows: int = 0
+    """Number of rows of the set."""
     complete: int = 0
+    """Number of them that have all their images."""
     images: Counter[str] = field(default_factory=Counter)
+    """Outcome (see `HydratedImage`) -> number of images, with "embedded" for those that came with the set. An image
+    counts once however many rows show it."""
     bases: Counter[str] = field(default_factory=Counter)
+    """Number of decoded frames whose pixels are the published ones, under "equal", and of those whose pixels are not,
+    under "other"."""
     missing_scenes: dict[str, int] = field(default_factory=dict)
+    """Scan that is not there, as "dataset/scene" -> number of rows that lack its images."""
     missing_frames: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Scan -> frame id -> why no image could be made of it."""
     different: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Scan -> published name of an image -> why what was made is another picture."""
     not_from_scans: dict[str, int] = field(default_factory=dict)
+    """Benchmark -> number of rows whose images no scan gives."""
     published: dict[str, str] = field(default_factory=dict)
+    """Name of a program or library -> version with which the published images were made; empty where the manifest does
+    not say."""
     here: dict[str, str] = field(default_factory=dict)
+    """Name of a program or library -> version with which the images are made here."""
     fingerprint: str = ""
+    """Digest of all rows of the result with the names of their images, which hold checksums."""
     expected: str = ""
+    """The same digest of the set as it was published."""
     said: str = ""
+    """Digest of what the rows of the result say, without the names of their images."""
     expected_said: str = ""
+    """The same digest of the set as it was published."""
 
     @property
     def short(self) -> bool:
@@ -85,11 +94,11 @@ class HydrateReport:
 
     @property
     def other_versions(self) -> dict[str, tuple[str, str]]:
-        """name -> (published, here) of what differs."""
+        """Name of a program or library -> (published version, version here), for those that differ."""
         return {k: (v, self.here[k]) for k, v in self.published.items() if self.here.get(k, v) != v}
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready, for `hydrate.json`."""
+        """The report as it stands in `hydrate.json`."""
         fields = {name: getattr(self, name) for name in self.__slots__}
         return fields | {"short": self.short, "exact": self.exact, "other_versions": self.other_versions}
 

@@ -26,31 +26,40 @@ OWN = "VGBench"  # `Item.benchmark` of questions that this program made from sca
 
 
 class Policy(Config):
-    """What is known about the pixels of one source.
-
-    name: scan dataset or benchmark; also: other names of it. licence: the word that a flag must repeat, "" where it is
-    not established. terms, url: what they are called and where they stand. pixels: may they be published? notice: to be
-    printed where they are.
-    """
+    """What is known about the pixels of one source."""
 
     name: str
+    """Name of the scan dataset or the benchmark, or the licence id of scenes that were made."""
     kind: Literal["scans", "benchmark", "made", "unknown"]
+    """Kind of source: "scans" for a scan dataset, "benchmark" for a benchmark, "made" for scenes that were made and not
+    scanned, "unknown" where nothing is known."""
     also: tuple[str, ...] = ()
+    """Other names of the source."""
     licence: str
+    """Word that a flag must repeat for the pixels to be published; "" where the licence is not established."""
     terms: str
+    """What the terms are called under which the pixels stand."""
     url: str
+    """Where the terms can be read; "" where this is not known."""
     pixels: bool
+    """Whether the pixels may be published without a flag."""
     reason: str
+    """Why they may be published or not, in one clause without a full stop."""
     notice: str = ""
+    """What must be printed wherever the pixels are published; "" for nothing."""
 
 
 class Free(Config):
-    """A licence id of VGBench rows whose pixels travel whatever dataset's layout their scenes have."""
+    """A licence under which pixels are published whatever dataset's layout the scenes have."""
 
     id: str
+    """Licence id, as the rows have it."""
     terms: str
+    """What its terms are called."""
     url: str
+    """Where the terms can be read."""
     reason: str
+    """Why the pixels may be published, in one clause without a full stop."""
 
 
 class Licences(Config):
@@ -61,7 +70,9 @@ class Licences(Config):
     """
 
     free: tuple[Free, ...]
+    """Licences whose pixels may always be published."""
     policy: tuple[Policy, ...]
+    """Policies of scan datasets, as their loaders state them, and of benchmarks, as the file states them."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:

@@ -21,14 +21,17 @@ _DEPTH, _HEIGHT, _LONGER, _SHORTER, _DROP_M, _PLACE = 0.24, 0.54, 0.29, 0.21, 0.
 
 @dataclass(frozen=True, slots=True)
 class BoxPrior(Prior):
-    """Of the depth of a box with its rays given. drop: from the camera down to its lowest corner, over its depth.
-    drop_m: see `BoxMargins`."""
+    """How the depth of a box is spread where only its scale about the camera is unknown."""
 
     drop: float = 0.0
+    """Height of the camera above the lowest corner of the box, over the box's depth."""
     drop_m: tuple[tuple[float, float, float], ...] = ()
+    """How that height is spread in metres: (share, mean, standard deviation) of each kind of place, as in
+    `BoxMargins`."""
 
     def density(self, x: FloatArray) -> FloatArray:
-        """Of depth and drop together, at one ratio of both: for one drop per depth, hence the factor exp(x)."""
+        """The density of depth and drop together at logarithms x (n,) of the depth, at one ratio of both. There is one
+        drop for each depth, hence the factor exp(x)."""
         depths_m = np.exp(x)
         drops = [share / sd * _bell((self.drop * depths_m - mean) / sd) for share, mean, sd in self.drop_m]
         return np.asarray(Prior.density(self, x) * np.sum(drops, axis=0) * depths_m)
@@ -36,12 +39,14 @@ class BoxPrior(Prior):
 
 @dataclass(frozen=True, slots=True)
 class BoxClue(Clue):
-    """Of a box whose depth is the answer. Everything over depth: sides (upright, longer, shorter), drop as in
-    `BoxPrior`, and place, the centre's y."""
+    """A question about a box whose depth is the answer. All lengths are divided by that depth."""
 
     sides: tuple[float, float, float]
+    """Sides of the box over its depth: the upright one, the longer and the shorter of the others."""
     drop: float
+    """Height of the camera above the lowest corner of the box, over the box's depth."""
     place: float
+    """y of the box's centre in the camera frame, downwards, over its depth."""
 
     def features(self, x: FloatArray) -> FloatArray:
         """Depth, sides, drop and place of the box scaled about the camera."""

@@ -23,14 +23,16 @@ _TEXT = np.array([0.4, 0.9, 0.8, 0.08, 0.08])
 
 @dataclass(frozen=True, slots=True)
 class DistanceClue(Clue):
-    """apart: logarithm of the pixels between the centres of both rectangles over fx. text: apart, and what else facts
-    are compared by whatever the answer, in kernel widths; the order of the two objects does not matter."""
+    """A question about the distance between two objects."""
 
     apart: float
+    """Logarithm of the pixels between the centres of both rectangles over the focal length fx."""
     text: tuple[float, ...]
+    """`apart` and what else questions are compared by whatever the answer, in kernel widths; the order of the two
+    objects does not matter."""
 
     def features(self, x: FloatArray) -> FloatArray:
-        """How far off the pair would have to be to lie so many pixels apart, and the text."""
+        """How far away the pair would have to be, at each of x (n,), to lie so many pixels apart, and the text."""
         return np.column_stack([(x - self.apart) / _FARNESS, np.tile(self.text, (len(x), 1))])
 
     def stretch(self, x: FloatArray) -> FloatArray:

@@ -35,59 +35,64 @@ _ALIKE = 1e-6  # of the weight of one fact at the centre of its kernel; less say
 
 @dataclass(frozen=True, slots=True)
 class Clue(abc.ABC):
-    """One fact as the text shows it, for whatever answer it might have. Hashable.
-
-    scene: "source/id". key: names the fact in its scene. answer: logarithm of the true one. usual: how answers are
-    spread as far as the gates' constants know, between the ends of what may be asked.
-    """
+    """One question as its text shows it, for whatever answer it might have. It is hashable."""
 
     scene: str
+    """Scan that the question is about, as "source/id"."""
     key: str
+    """Name of the question's fact in its scan."""
     answer: float
+    """Logarithm of the true answer."""
     usual: Density
+    """How the logarithm of answers is spread by constants alone, between the ends of what may be asked."""
 
     @abc.abstractmethod
     def features(self, x: FloatArray) -> FloatArray:
-        """What facts are compared by if the logarithm of the answer were x (n,): (n, d), in kernel widths."""
+        """The numbers (n, d) that questions are compared by, in kernel widths, if the logarithm of the answer were each
+        of x (n,)."""
 
     @abc.abstractmethod
     def stretch(self, x: FloatArray) -> FloatArray:
-        """How much of the space of features one unit of x takes up, (n,): what turns their density into that of x."""
+        """How much of the space of features one unit of x takes up, (n,); it turns a density of features into one of
+        x."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A tabled density of the logarithm of an answer. logs: of the density at equal steps from `low` to `high`."""
+    """A tabled density of the logarithm of an answer."""
 
     low: float
+    """Logarithm of the smallest answer."""
     high: float
+    """Logarithm of the largest answer."""
     logs: tuple[float, ...]
+    """Logarithms of the density at equal steps from `low` to `high`."""
 
     def density(self, x: FloatArray) -> FloatArray:
-        """At logarithms x, up to a factor."""
+        """The density at logarithms x (n,), up to a factor."""
         return np.asarray(np.exp(np.interp(x, np.linspace(self.low, self.high, len(self.logs)), self.logs)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What the facts of a build say about answers.
-
-    points: (n, d) features of the facts with their true answers. scenes: of each. wider: factor on the widths of
-    kernels. doubt: share of the density that is left to the gates' constants.
-    """
+    """What the facts of a build say about answers."""
 
     points: FloatArray
+    """(n, d) features of the facts with their true answers, in kernel widths."""
     scenes: tuple[str, ...]
+    """Scan of each of the n facts, as "source/id"."""
     wider: float = 1.0
+    """Factor on the widths of kernels."""
     doubt: float = 0.1
+    """Share of the density that is left to the constants, 0 to 1."""
 
     def of(self, clue: Clue) -> Density:
         """How answers are spread for a reader who knows the facts of all other scenes."""
         return _curve(self, clue)
 
     def learnt(self, clue: Clue, x: FloatArray) -> FloatArray:
-        """Density of log answers x (n,) by the facts of other scenes, summing to one; by the constants where the fact
-        is like none of them."""
+        """The density of log answers x (n,) by the facts of other scenes, summing to one; it is that of the constants
+        where the question is like none of them."""
         apart = cdist(clue.features(x), _elsewhere(self, clue.scene), "sqeuclidean")
         return _shares(np.exp(apart / (-2 * self.wider**2)), clue, x)
 

@@ -44,20 +44,23 @@ class Density(Hashable, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What a reader of the text alone may know about an answer: how its logarithm is spread between `low` and `high`.
-
-    mean, sd: centre and scale. low, high: logarithms of the smallest and the largest answer that may be asked.
-    freedom: of Student's t, for tails longer than those of a normal.
-    """
+    """What a reader of the text alone may know about an answer: how its logarithm is spread between `low` and
+    `high`."""
 
     mean: float
+    """Centre of the logarithm."""
     sd: float
+    """Scale of the logarithm."""
     low: float
+    """Logarithm of the smallest answer that may be asked."""
     high: float
+    """Logarithm of the largest answer that may be asked."""
     freedom: float = math.inf
+    """Degrees of freedom of a Student t distribution, whose tails are longer than normal ones; infinite for a normal
+    distribution."""
 
     def density(self, x: FloatArray) -> FloatArray:
-        """At logarithms x, up to a factor."""
+        """The density at logarithms x (n,), up to a factor."""
         z = (x - self.mean) / self.sd
         if math.isinf(self.freedom):
             return np.asarray(np.exp(-0.5 * z**2))
@@ -66,10 +69,12 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Rungs:
-    """step: logarithm of the ratio of neighbouring members. rank: the truth's place among them, 0 the smallest."""
+    """Options in equal steps of the logarithm, and the place of the truth among them."""
 
     step: float
+    """Logarithm of the ratio of neighbouring options."""
     rank: int
+    """Place of the truth among the options in order of size, 0 for the smallest."""
 
 
 def draw_rungs(
@@ -107,13 +112,16 @@ def draw_rungs(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
-    """cells: (n, count) places of the members on the grid. steps: (n,) lower ends. weights: (n,). asked: (cells,)
-    share of the facts of each cell that are asked."""
+    """Sets of options on a grid of logarithms, and how often each is drawn."""
 
     cells: IntArray
+    """(n, count) places of the options of each set on the grid."""
     steps: FloatArray
+    """(n,) smallest step of each set's range of steps, a logarithm of a ratio."""
     weights: FloatArray
+    """(n,) weight with which each set is drawn."""
     asked: FloatArray
+    """(cells,) share of the facts at each place of the grid that are asked."""
 
 
 @lru_cache(maxsize=512)

@@ -50,52 +50,62 @@ Dropped = tuple[str, str, float, float]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sight:
-    """What the depth image shows of a box.
-
-    object, occluder, behind, unknown: depth pixels on rays through the box whose measured depth lies in it, clearly
-    in front of it, beyond it, or is missing. rect_px: around the object's pixels, delivered image, or None.
-    area: the object's pixels over the image. sampled: all pixels of the rectangle with known depth.
-    """
+    """What the depth image shows of a box, counted on the depth pixels that were looked at."""
 
     object: int
+    """Number of pixels whose ray meets the box and whose measured depth lies in it."""
     occluder: int
+    """Number of pixels whose ray meets the box and whose measured depth is clearly in front of it."""
     behind: int
+    """Number of pixels whose ray meets the box and whose measured depth is beyond it."""
     unknown: int
+    """Number of pixels whose ray meets the box and whose depth is missing."""
     rect_px: Rect | None
+    """Rectangle (x1, y1, x2, y2) around the object's pixels without a few stray ones, pixels of the delivered image;
+    None where the object has no pixels."""
     area: float
+    """Area of the object's pixels as a share of the depth image."""
     sampled: int
+    """Number of all pixels looked at in the rectangle whose depth is known, whether or not their ray meets the box."""
 
     @property
     def visible(self) -> float:
-        """Share of the object that nothing hides: in the box over in the box and in front; 0 where nothing shows."""
+        """Share of the object that nothing hides: the pixels in the box over those in it and in front of it; 0 where no
+        pixel is in the box."""
         return self.object / max(self.object + self.occluder, 1)
 
     @property
     def known(self) -> float:
-        """Share of the rays through the box whose depth was measured."""
+        """Share of the pixels on rays through the box whose depth was measured."""
         decided = self.object + self.occluder + self.behind
         return decided / max(decided + self.unknown, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GatedObject:
-    """An object that passed every gate in one frame.
-
-    box: frame "camera", metres. world_box: frame "world". rect_px: the drawn rectangle [x1, y1, x2, y2], integers,
-    ends included. projected_px: projection of the box, not clipped. margins: value over limit of the gates passed.
-    """
+    """An object that passed every gate in one frame."""
 
     instance_id: str
+    """Name of the object in its scan."""
     label: str
+    """What the scan calls the object."""
     box: OrientedBox
+    """Box of the object in the frame "camera", metres."""
     world_box: OrientedBox
+    """Box of the object in the frame "world" of the scan, metres."""
     rect_px: tuple[int, int, int, int]
+    """Rectangle that is drawn, [x1, y1, x2, y2], whole pixels of the delivered image, ends included."""
     projected_px: Rect
+    """Rectangle (x1, y1, x2, y2) around the projected corners of the box, pixels of the delivered image, not clipped to
+    it."""
     visible: float
+    """Share of the object that nothing hides in the depth image, 0 to 1."""
     margins: Mapping[str, float]
+    """Name of a gate that was passed -> measured value over its limit, or the limit over the value where the limit is
+    an upper one; at least 1."""
 
     def evidence(self) -> ObjectEvidence:
-        """What is kept of it."""
+        """The record that a question keeps of the object."""
         return ObjectEvidence(
             instance_id=self.instance_id,
             label=self.label,
@@ -105,17 +115,18 @@ class GatedObject:
 
     @property
     def depth_m(self) -> float:
-        """z of the box centre."""
+        """Depth of the box's centre along the viewing axis of the camera, metres."""
         return float(self.box.center_m[2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameObjects:
-    """found: gated objects in the scene's order. dropped: (instance id, reason, value, limit) of those in the picture
-    that failed a gate."""
+    """The annotated objects that a frame shows, sorted by whether questions may ask about them."""
 
     found: tuple[GatedObject, ...]
+    """Objects that passed every gate, in the order of the scan's list."""
     dropped: tuple[Dropped, ...]
+    """Objects in the picture that failed a gate, each as (instance id, reason, measured value, limit)."""
 
 
 _CORNERS: WeakKeyDictionary[SceneView, FloatArray] = WeakKeyDictionary()

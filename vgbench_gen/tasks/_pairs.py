@@ -52,14 +52,20 @@ class Pair:
 
 
 class TwoViewEvidence(Evidence):
-    """What is kept of a pair; the fields are those of `Pair`, to four decimals."""
+    """What a question keeps of a pair of frames. The numbers are those of `Pair`, rounded to four decimals."""
 
     overlap: float
+    """Smaller of the two fractions of a frame's points that the other frame sees, 0 to 1."""
     rotation_deg: float
+    """Angle of the rotation between the two cameras, degrees."""
     baseline_m: float
+    """Distance between the two camera centres, metres."""
     parallax_deg: float
+    """Median angle between the rays from both cameras to a point that both see, degrees."""
     depth_m: float
+    """Median depth of a point that both see, in its own camera, metres."""
     shift_d: float
+    """Median distance by which a point moves in the image, D% (per cent of the image diagonal)."""
 
 
 class PairTable:

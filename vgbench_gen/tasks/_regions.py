@@ -48,25 +48,28 @@ class RegionEvidence(Evidence):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A gated region of one frame."""
+    """A region of one frame that passed every gate."""
 
     rect_px: tuple[int, int, int, int]
     """[x1, y1, x2, y2], ends included, pixels of the delivered image."""
     mean_m: float
-    """As in `RegionEvidence`, like the three that follow."""
+    """Mean depth of the region, metres."""
     quantiles_m: FloatArray
+    """(7,) depth at 5, 10, 25, 50, 75, 90 and 95 %, metres."""
     valid: float
+    """Share of the region's pixels whose depth is known, 0 to 1."""
     blocks: tuple[tuple[float, int], ...]
+    """(mean depth in metres, number of known pixels) of each of 4 x 4 parts, row by row."""
     point_m: FloatArray
     """(3,) world point of the centre at the median depth."""
 
     @property
     def median_m(self) -> float:
-        """Median depth, metres."""
+        """Median depth of the region, metres."""
         return float(self.quantiles_m[3])
 
     def evidence(self) -> RegionEvidence:
-        """The numbers behind the region's depth."""
+        """The record that a question keeps of the region."""
         return RegionEvidence(
             mean_m=self.mean_m, quantiles_m=self.quantiles_m, valid=self.valid, blocks=list(self.blocks)
         )

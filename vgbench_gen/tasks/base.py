@@ -42,21 +42,21 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """One kind of question."""
 
     name: ClassVar[str]
-    """Under which it is registered; the column `task` of its rows."""
+    """Name under which the task is registered; the column `task` of its rows."""
     version: ClassVar[int] = 1
     """A new version means other facts and new ids."""
     formats: ClassVar[tuple[QuestionType, ...]]
     """Question types that it can take."""
     unit: ClassVar[str] = ""
-    """Of the column `answer_value`; see `unit_for`."""
+    """Unit of the column `answer_value`; see `unit_for`."""
     asks: ClassVar[tuple[str, ...]] = ("",)
-    """Its sub-kinds, the column `ask`."""
+    """Names of the task's sub-kinds, which stand in the column `ask`; "" where there is one kind only."""
     input_modality: ClassVar[str] = "single-image"
-    """SpatialScore's column of this name, like the three that follow."""
+    """Value of SpatialScore's column of this name, like the three that follow."""
     category: ClassVar[str]
     subcategory: ClassVar[str]
     category_origin: ClassVar[Mapping[str, str]]
-    """By question type."""
+    """Question type -> value of the column."""
     convention: ClassVar[Mapping[str, str]]
     """Tokens for the column `convention`."""
     needs_objects: ClassVar[bool] = False
@@ -87,6 +87,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Whether nothing in another image could contradict the question's numbers. Reviewers are then never shown one."""
 
     gates: Gates
+    """Limits that everything that is asked must pass; the defaults unless a recipe gives others."""
     known: Any = None
     """What `learn` gave for the build at hand, if any."""
     is_redraw: bool = False
@@ -223,7 +224,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return bool(np.isfinite(candidate.value).all())
 
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """Options come from the pool unless a task says otherwise."""
+        """None, as options come from the pool unless a task says otherwise."""
         return None
 
     def learn(self, facts: Iterable[Fact]) -> Any:
@@ -236,11 +237,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
         return None
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
-        """The paper gives most tasks no noise rule."""
+        """None, as the paper gives most tasks no noise rule."""
         return None
 
     def sampled(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
-        """Random values come from the pool unless a task says otherwise."""
+        """None, as random values come from the pool unless a task says otherwise."""
         return None
 
     def agreement(self, second: FloatArray, fact: Fact) -> float:

@@ -55,18 +55,27 @@ _OTHER_SIDE = {"rect_a": "rect_b", "rect_b": "rect_a", "a_": "b_", "b_": "a_"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
+    """Two objects of one frame and how far apart they are."""
+
     frame: ViewFrame
+    """The frame that shows both objects."""
     a: GatedObject
+    """The first object; it comes first in the order of instance ids."""
     b: GatedObject
+    """The second object."""
     distance_m: float
+    """Distance between the centres of both boxes, metres."""
     margins: Margins
+    """Ratios of measured values to limits, filled while the pair is checked."""
 
     @property
     def key(self) -> str:
+        """Name of the pair in its scene, made of both instance ids."""
         return f"{self.a.instance_id}+{self.b.instance_id}"
 
     @property
     def middle_m(self) -> FloatArray:
+        """Point (3,) halfway between the centres of both boxes, in the world of the scan, metres."""
         return (self.a.world_box.center_m + self.b.world_box.center_m) / 2
 
 

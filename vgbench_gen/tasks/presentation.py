@@ -77,7 +77,9 @@ class ClaimPair:
     slots: Mapping[str, str]
     """Slots that both claims share."""
     true: Claim
+    """The claim that holds."""
     false: Claim
+    """The claim that does not hold."""
     tolerance: float
     """What "true" means, in the task's unit or as a ratio."""
 

@@ -22,21 +22,26 @@ Value = Annotated[FloatArray, ArrayShape(...)]
 
 
 class CandidateRecord(Evidence):
-    """A candidate; the fields are those of `vgbench_gen.core.types.Candidate`."""
+    """A candidate as a row stores it. The fields are those of `vgbench_gen.core.types.Candidate`."""
 
     key: str
+    """Stable name of the candidate within its fact."""
     value: Value
+    """The candidate's value, in the task's unit and shape."""
     frame_ids: list[str]
+    """Frames that are shown because of this candidate; empty where the fact's own frames suffice."""
     show: dict[str, Any]
+    """Inputs of drawing and wording, such as pixels, crops and labels, under the task's own keys."""
     evidence: dict[str, Any]
+    """Numbers behind the value, as the task's record of a candidate wrote them; empty for a value that was computed."""
 
     def candidate(self) -> Candidate:
-        """The candidate."""
+        """The candidate that this record stores."""
         return Candidate(self.key, self.value, tuple(self.frame_ids), self.show, self.evidence)
 
     @classmethod
     def make(cls, candidate: Candidate, **more: Any) -> Self:
-        """The record of a candidate; `more` are the fields that a subclass adds."""
+        """The record of a candidate; `more` holds the fields that a subclass adds."""
         return cls(
             key=candidate.key,
             value=candidate.value,

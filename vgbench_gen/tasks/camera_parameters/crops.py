@@ -32,16 +32,16 @@ Rect = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crop:
-    """A gated crop.
-
-    rect: (x0, y0, width, height), pixels of the delivered frame. camera: after cropping and resizing.
-    zoom: frame width over crop width. margins: value over limit of its gates.
-    """
+    """A crop of a frame that passed every gate."""
 
     rect: Rect
+    """(x0, y0, width, height), pixels of the delivered frame."""
     camera: Camera
+    """The camera after cropping and resizing."""
     zoom: float
+    """Width of the frame over that of the crop."""
     margins: dict[str, float]
+    """Name of a gate -> measured value over its limit."""
 
 
 def compute_output_size(camera: Camera) -> tuple[int, int]:
@@ -63,21 +63,26 @@ def measure_off_centre(camera: Camera, axis: int) -> float:
 
 @dataclass(slots=True)
 class Structure:
-    """What one frame shows that a camera can be recovered from; measured once, asked for every crop."""
+    """What one frame shows from which its camera can be recovered; it is measured once and asked for every crop."""
 
     frame: ViewFrame
+    """The frame that crops are cut from."""
     _corners: FloatArray | None = field(default=None, repr=False)
+    """(N, 2) corners of the grey image, its pixels; None until they are first asked for."""
     _lines: FloatArray | None = field(default=None, repr=False)
+    """(N, 4) ends x1, y1, x2, y2 of line segments of the grey image, its pixels; None until they are first asked
+    for."""
 
     def corners(self, rect: Rect) -> int:
-        """FAST corners inside a rectangle, counted on the frame's grey image."""
+        """Number of FAST corners inside a rectangle, counted on the frame's grey image."""
         if self._corners is None:
             found = cv2.FastFeatureDetector.create(threshold=12).detect(self.frame.grey)
             self._corners = np.array([point.pt for point in found], dtype=np.float64).reshape(-1, 2)
         return int(self._inside(self._corners, rect).sum())
 
     def lines(self, rect: Rect) -> int:
-        """Line segments (LSD) whose middle lies inside and that are long enough for the crop."""
+        """Number of line segments (LSD) whose middle lies inside a rectangle and that are long enough for a crop of its
+        size."""
         if self._lines is None:
             found = cv2.createLineSegmentDetector().detect(self.frame.grey)[0]
             self._lines = np.zeros((0, 4)) if found is None else np.asarray(found, dtype=np.float64).reshape(-1, 4)
@@ -87,7 +92,7 @@ class Structure:
         return int((long_enough & self._inside(ends.mean(axis=1), rect)).sum())
 
     def depth_spread(self, rect: Rect) -> float:
-        """95 % over 5 % quantile of the known depth inside; 1 where too little is known."""
+        """The 95 % over the 5 % quantile of the known depth inside a rectangle; 1 where too little is known."""
         x0, y0, width, height = rect
         depth_m = self.frame.depth_patch((x0, y0, x0 + width - 1, y0 + height - 1))[::3, ::3]
         known = depth_m[depth_m > 0]

@@ -6,16 +6,33 @@ from vgbench_gen.core.gates import TaskGates
 
 
 class CameraGates(TaskGates):
-    """What may be asked of the camera behind one image."""
+    """What may be asked of the camera behind one image. `docs/validity.md#camera-parameters` gives the reason of each
+    number."""
 
     section = "camera"
 
-    zoom_max: float = 3.0  # a crop can only raise f/W
-    focal_ratio_min: float = 1.25  # best single-image solvers reach 59 % at 10 degrees of field of view
+    zoom_max: float = 3.0
+    """Largest ratio of the width of a frame to the width of a crop; a crop can only raise the focal length over the
+    width, and images enlarged more are blurred."""
+    focal_ratio_min: float = 1.25
+    """Smallest ratio of two options where a focal length is asked; the best solvers from a single image reach 59 % at
+    10 degrees of field of view."""
     focal_ratio_max: float = 2.4
+    """Largest ratio of the largest to the smallest focal length in one set of options, whatever is asked."""
     fov_gap_min_deg: float = 7.0
-    principal_gap_min: float = 0.12  # of the image width (height for cy); 8 % is 3 degrees of pitch, too little to see
-    principal_off_centre_min: float = 0.10  # otherwise half the image size answers it
+    """Smallest difference of two options where a field of view is asked, degrees."""
+    principal_gap_min: float = 0.12
+    """Smallest difference of two options where a coordinate of the principal point is asked, as a share of the image
+    width (the height for cy); 8 % is 3 degrees of pitch, too little to see."""
+    principal_off_centre_min: float = 0.10
+    """Smallest distance of the principal point from the image centre, as a share of the image side; otherwise half the
+    image size is the answer."""
     lines_min: int = 30
-    depth_spread_min: float = 2.0  # p95 / p5
-    corners_min: int = 50  # in the crop at 640: a blank wall with a shadow passes the two above and shows nothing
+    """Number of line segments in a crop from which they determine its camera; not needed where the depth spreads
+    enough."""
+    depth_spread_min: float = 2.0
+    """Ratio of the 95th to the 5th percentile of depth from which perspective determines the camera; not needed where
+    there are enough lines."""
+    corners_min: int = 50
+    """Smallest number of corners found in a crop, at 640 pixels wide; a blank wall with a shadow passes the two gates
+    above and shows nothing."""

@@ -24,17 +24,20 @@ class SizeEvidence(FactEvidence):
 
 
 class CropEvidence(Evidence):
-    """What is kept of a crop that may be asked about. Of a computed option there is `fx` alone, or nothing."""
+    """What is kept of a crop that may be asked about. A computed option has `fx` alone, or no evidence at all."""
 
     fx: float
-    """Focal lengths along x and y, pixels of the shown image."""
+    """Focal length along x, pixels of the shown image."""
     fy: float | None = None
+    """Focal length along y, pixels of the shown image; None for a computed option, like all that follow."""
     cx: float | None = None
-    """Principal point, pixels of the shown image."""
+    """Principal point along x, pixels of the shown image."""
     cy: float | None = None
+    """Principal point along y, pixels of the shown image."""
     hfov: float | None = None
-    """Fields of view from left to right and from top to bottom, degrees."""
+    """Field of view from left to right, degrees."""
     vfov: float | None = None
+    """Field of view from top to bottom, degrees."""
     zoom: float | None = None
     """Width of the frame over that of the crop."""
 

@@ -49,9 +49,15 @@ class PlaceEvidence(Evidence):
 
 
 class TrackedEvidence(PlaceEvidence):
-    """As `PlaceEvidence`, of a tracked point, which could be asked about."""
+    """What is kept of a tracked point, which could be asked about. The fields are those of `PlaceEvidence`, and none of
+    these is missing."""
 
     z_1_m: float
+    """Depth of the point in image 1, metres."""
     uv_2_px: PixelArray
+    """(2,) exact pixel of the point in image 2."""
     cycle_px_at_640: float
+    """Distance from its start at which the point ends when both depth images lead it there and back, pixels of an image
+    640 wide."""
     motion_d: float
+    """Distance by which the point moves in the image, D% (per cent of the image diagonal)."""

@@ -56,6 +56,7 @@ class Ground:
     """Places of a frame that could carry a point, a grid of two pixels at 640, and what their looks are made of."""
 
     camera: Camera
+    """Camera of the frame, at delivered size."""
     uv_px: FloatArray
     """(n, 2) whole pixels."""
     cells: IntArray

@@ -33,15 +33,20 @@ _FEWEST_D = 0.5  # per cent of the diagonal; nothing right is nearer, and a loga
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Odds:
-    """Of a place with the features (d,) of `features`. centre, scale: (d,) of the features. one, three: (d,)
-    coefficients where one or three wrong options are drawn. wish_two (2,), wish_four (4,): see `_wishes`."""
+    """How much likelier a place is to be the right option than a wrong one, by its features (d,)."""
 
     centre: FloatArray
+    """(d,) means of the features of right places."""
     scale: FloatArray
+    """(d,) standard deviations of the features of right places."""
     one: FloatArray
+    """(d,) coefficients of the scaled features where one wrong option is drawn."""
     three: FloatArray
+    """(d,) coefficients of the scaled features where three wrong options are drawn."""
     wish_two: FloatArray
+    """(2,) weights of the truth's rank by distance from the query in sets of two, as `_wishes` gives them."""
     wish_four: FloatArray
+    """(4,) weights of the truth's rank by distance from the query in sets of four, as `_wishes` gives them."""
 
     def logs(self, fact: Fact, beside: int) -> FloatArray:
         """(n,) logarithms of the odds of all candidates of a fact, for sets of the truth and `beside` others."""

@@ -47,7 +47,9 @@ class Tracks:
     scarce: str
     """The gate that the most points failed."""
     first: ViewFrame
+    """The frame in which the points start."""
     second: ViewFrame
+    """The frame in which the points end."""
 
 
 def find_tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) -> Tracks:

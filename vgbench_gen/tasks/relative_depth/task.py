@@ -53,11 +53,14 @@ TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/v
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sets:
-    """What may be asked of one frame. found: its regions. rows: (S, 4) of them, truth first. weight: (S,)."""
+    """The sets of regions that may be asked about in one frame."""
 
     found: list[Region]
+    """Regions of the frame, no two of the same median depth."""
     rows: IntArray
+    """(S, 4) sets of regions as places in `found`, the right one first."""
     weight: FloatArray
+    """(S,) weight with which each set is drawn, so that place and size of a region do not tell the answer."""
 
 
 class SetsEvidence(FactEvidence):

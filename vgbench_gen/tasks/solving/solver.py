@@ -24,6 +24,7 @@ class Solver:
     name: str
     """As it stands in the audit's table."""
     score: Score
+    """Function from a question to scores (options,); the option with the highest is its answer."""
     goal: float = float("nan")
     """Per cent of its questions that a solvable set lets it answer (`docs/validity.md#solvability`); NaN for no bar."""
 
@@ -43,5 +44,6 @@ class ImageRule:
     name: str
     """As it stands in the audit's table."""
     score: Score
+    """Function from a question to scores (options,); the option with the highest is its choice."""
     allowed_because: str = ""
     """Why the rule may answer the questions, where it may: its figure is then reported without a bar."""

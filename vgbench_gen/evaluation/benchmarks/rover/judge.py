@@ -50,17 +50,26 @@ class MetricWords(Config):
 
 
 class JudgeWords(Config):
-    """The file `templates/judge/rover.toml`."""
+    """The file `templates/judge/rover.toml`: what a judge is asked, with slots in double braces."""
 
     version: int
+    """Version of the words; scores of different versions are kept apart."""
     system: str
+    """The system message."""
     form: str
+    """How the judge has to reply; the slot `key` is the name of the score."""
     again: str
+    """What is said after a reply without a valid grade; the slot `form` is the field of that name."""
     scale: str
+    """What the grades from 1 to 5 mean."""
     metrics: Mapping[str, MetricWords]
+    """Name of a metric -> how it is asked for."""
     facts: Mapping[str, str]
+    """Name of a field of the sample -> how its value is told; fields that are empty are left out."""
     domains: Mapping[str, str]
+    """Name of a domain -> the words for it; "" for a sample without a domain."""
     reasoning_types: Mapping[str, str]
+    """Name of a kind of reasoning -> the words for it; "" for a sample without a kind."""
 
 
 @cache

@@ -206,9 +206,10 @@ def read_as_released(reply: str | None, key: str) -> OfficialScore:
 
 
 class _State:
-    """The script's variable, which keeps what a failed step put into it."""
+    """The variable of the published script, which keeps what a failed step put into it."""
 
     value: Any = None
+    """What the last step read as the score, of whatever type; None where nothing was read."""
 
 
 def _try_step(step: Callable[[str, str, _State], int | None], text: str, key: str, state: _State) -> int | None:

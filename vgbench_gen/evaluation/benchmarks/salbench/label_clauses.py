@@ -60,10 +60,16 @@ _ALL = re.compile(r"\b(?:all|every\w*)\b")
 
 @dataclass(frozen=True, slots=True)
 class _Token:
+    """A label or a word with a meaning of its own in a sentence."""
+
     kind: str
+    """Either "label" or the kind of word by its name in `_KINDS`."""
     start: int
+    """Place of its first character in the sentence."""
     end: int
+    """Place after its last character in the sentence."""
     text: str
+    """Name of the label; "" for other kinds."""
 
 
 class Clauses:

@@ -34,10 +34,13 @@ _SLOT = re.compile(r"\{\{ ([a-z_]+) \}\}")
 
 
 class LabelWords(Config):
-    """The file `templates/benchmarks/salbench.toml`."""
+    """The file `templates/benchmarks/salbench.toml`: questions for rows that hold none, in the words of the published
+    benchmark."""
 
     features: Mapping[str, str]
+    """Name of a split -> its visual features, as one text with commas."""
     prompts: Mapping[str, str]
+    """Name of a task -> the question, with slots in double braces."""
 
 
 @cache
