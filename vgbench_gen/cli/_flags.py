@@ -28,6 +28,7 @@ class Only:
     """Names the fields of a model that a verb offers as options."""
 
     names: tuple[str, ...]
+    """The names of the fields."""
 
     def __init__(self, *names: str) -> None:
         object.__setattr__(self, "names", names)
@@ -35,11 +36,14 @@ class Only:
 
 @dataclass(frozen=True, slots=True)
 class _Option:
-    """One field of a model as an option; `path` leads to it through models inside models."""
+    """One field of a model as an option."""
 
     path: tuple[str, ...]
+    """The names that lead to the field, through models inside models."""
     flag: Flag
+    """What the field says of the option."""
     parameter: inspect.Parameter
+    """The parameter that typer reads."""
 
     @property
     def spelling(self) -> str:

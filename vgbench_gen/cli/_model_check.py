@@ -27,29 +27,38 @@ _DRAWS = ((0.0, None, 0), (0.0, None, 1), (1.0, 1, 0), (1.0, 1, 1), (1.0, 2, 0),
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """One question to the model. found: what it said, or why it said nothing."""
+    """One question to the model and what became of it."""
 
     name: str
+    """What was asked for: "text", "image" or "json"."""
     verdict: Verdict
+    """Whether the reply was right ("ok") or not ("wrong"), or there was none ("refused")."""
     found: str
+    """What the model said, or why it said nothing."""
     latency_s: float = 0.0
+    """How long the reply took in seconds; 0 where there was none."""
     image_sizes_px: tuple[tuple[int, int], ...] = ()
+    """Width and height of each image as it was sent; empty where none was."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What a model can do. temperature, seed: whether they were honoured, in words.
-
-    model: the name in replies. cost_usd: None where no price is known. tokens: (of prompts, of replies).
-    """
+    """What a model can do."""
 
     model: str
+    """The name that the model gives itself in replies."""
     checks: tuple[ModelCheck, ...]
+    """The questions to it, in the order in which they were asked."""
     temperature: str
+    """Whether the temperature was honoured, in words."""
     seed: str
+    """Whether the seed was honoured, in words."""
     requests: int
+    """The number of requests sent."""
     tokens: tuple[int, int]
+    """The tokens of the prompts and those of the replies."""
     cost_usd: float | None
+    """The cost of all replies in US dollars; None where the price of one is not known."""
 
     @property
     def good(self) -> bool:

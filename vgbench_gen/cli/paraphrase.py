@@ -129,12 +129,19 @@ class _Job:
     """Of the rewordings; None sends none."""
 
     seed: int | None
+    """The seed that is sent with requests; None sends none."""
     sent: BackendOptions
+    """How requests are sent."""
     tasks: list[str]
+    """The tasks to reword; all where empty."""
     types: list[str]
+    """The question types to reword; all where empty."""
     language: str
+    """The code of the language of the rewordings."""
     dry_run: bool
+    """Whether to show an estimate and ask nothing."""
     as_json: bool
+    """Whether to print the report as JSON."""
 
 
 def _reword_templates(job: _Job, path: Path) -> None:

@@ -21,87 +21,147 @@ from vgbench_gen.core.noise import NoiseGates
 class FrameGates(Config):
     """Which frames of a scene are used at all."""
 
-    keyframe_turn_deg: float = 10.0  # a hand-held camera repeats itself below this; 0.1 s frames are near-duplicates
+    keyframe_turn_deg: float = 10.0
+    """A frame is a new keyframe when its camera has turned by at least this since the last one, in degrees; below it a
+    hand-held camera repeats itself, because frames 0.1 s apart are near-duplicates."""
     keyframe_shift_m: float = 0.2
-    max_keyframes: int = 200  # bounds time and memory of long scans
-    long_side_px: int = 1024  # delivered size: more detail costs readers tokens and adds nothing to geometry
-    sharpness_min: float = 15.0  # Laplacian variance at <= 640 wide; below this edges are gone whatever the scene
-    sharpness_of_median_min: float = 0.4  # a plain wall is smooth, a blurred frame is smoother than its neighbours
-    depth_valid_min: float = 0.60  # mostly unknown depth hides occluders
+    """A frame is also a new keyframe when its camera has moved by at least this since the last one, in metres."""
+    max_keyframes: int = 200
+    """The most keyframes of one scene, chosen far apart from each other; bounds time and memory of long scans."""
+    long_side_px: int = 1024
+    """The longer side of the delivered images, in pixels; more detail costs readers tokens and adds nothing to
+    geometry."""
+    sharpness_min: float = 15.0
+    """The least variance of the Laplacian of the grey image at a width of at most 640; below this edges are gone in any
+    scene."""
+    sharpness_of_median_min: float = 0.4
+    """The least sharpness as a share of the scene's median; a plain wall is smooth, but a blurred frame is smoother
+    than its neighbours."""
+    depth_valid_min: float = 0.60
+    """The least share of pixels with known depth; where most depth is unknown, what hides things is unknown too."""
 
 
 class DepthGates(Config):
     """Where measured depth can be believed."""
 
-    near_m: float = 0.4  # structured light and phone LiDAR see nothing nearer
-    far_sensor_m: float = 4.5  # error grows with z^2; phone LiDAR ends at 5 m
+    near_m: float = 0.4
+    """The least depth in metres; structured light and phone LiDAR see nothing nearer."""
+    far_sensor_m: float = 4.5
+    """The largest depth of a sensor in metres; the error grows with the square of the depth, and phone LiDAR ends at
+    5 m."""
     far_laser_m: float = 8.0
-    edge_guard_px_at_640: float = 8.0  # mixed pixels along depth steps
+    """The largest depth rendered from a laser scan, in metres."""
+    edge_guard_px_at_640: float = 8.0
+    """How far pixels must be from a step in depth, in pixels at a width of 640; along steps pixels mix foreground and
+    background."""
     edge_step_m: float = 0.10
+    """The least difference in depth between neighbours that counts as a step, in metres."""
     edge_step_relative: float = 0.05
-    border: float = 0.02  # share of the image size kept free at the border
+    """The least difference that counts as a step, as a share of the depth; the larger of the two limits holds."""
+    border: float = 0.02
+    """The share of the image's width and height that is kept free at each border."""
 
 
 class SceneGates(Config):
     """Whether poses and depth of a scene agree."""
 
     pairs: int = 20
+    """How many random overlapping pairs of frames are measured."""
     cycle_median_px_at_640: float = 2.0
+    """The largest median error of going from one view to another and back by depth, in pixels at a width of 640."""
     agree_share_min: float = 0.70
+    """The least share of the pixels that both views see whose depth agrees within the tolerance of visible points;
+    occlusion alone takes up to a third."""
 
 
 class RegionGates(Config):
-    """2D regions whose depth is asked."""
+    """Which rectangles of an image are flat enough that their depth can be asked."""
 
     side_min_px: int = 32
+    """The least side in pixels of the delivered image; smaller rectangles cannot be looked at."""
     area_min: float = 0.005
+    """The least area as a share of the image."""
     valid_min: float = 0.90
+    """The least share of pixels with known depth."""
     iqr_of_median_max: float = 0.10
-    spread_of_median_max: float = 0.25  # p5 to p95
-    mean_to_median_max: float = 0.03  # so that "mean depth" is a fair word
+    """The largest interquartile range of the depth as a share of its median."""
+    spread_of_median_max: float = 0.25
+    """The largest range from the 5th to the 95th percentile of the depth as a share of its median."""
+    mean_to_median_max: float = 0.03
+    """The largest difference between mean and median depth as a share of the median, so that "mean depth" is a fair
+    word."""
 
 
 class ObjectGates(Config):
     """Objects that may be asked about in a frame.
 
-    Questions speak of the whole object and mark it by a rectangle, so a careful reader must see which one it is and
-    how far it reaches. `inside_min`, `rendered_to_projected_iou_min` and `share_min` are stricter than the
-    usual ones (0.5, none, none): below them pictures of real captures showed a table where a chair was meant.
+    Questions speak of the whole object and mark it by a rectangle, so a careful reader must see which one it is and how
+    far it reaches. `inside_min`, `rendered_to_projected_iou_min` and `share_min` are stricter than the usual ones (0.5,
+    none, none): below them pictures of real captures showed a table where a chair was meant.
     """
 
     visible_min: float = 0.50
+    """The least visible share of the object's projection."""
     inside_min: float = 0.75
+    """The least share of the projected rectangle that lies inside the image."""
     area_min: float = 0.01
+    """The least visible area as a share of the image."""
     area_min_when_inside: float = 0.005
+    """The least visible area, as a share of the image, of objects that are nearly wholly inside it."""
     inside_for_small: float = 0.90
+    """The share of the projected rectangle inside the image from which an object counts as nearly wholly inside."""
     second_side_min_m: float = 0.05
+    """The least middle side of the object's box in metres; thinner things have no measurable box."""
     depth_max_m: float = 5.0
-    # The drawn rectangle is the projected box; where the visible pixels fill little of it, it marks something else.
+    """The largest depth of the box's centre in metres, which is the range of sensors."""
     rendered_to_projected_iou_min: float = 0.65
-    share_min: float = 0.45  # of the rectangle's known depth that lies in the object's box
+    """The least IoU of the rectangle around the visible pixels and the drawn rectangle, which is the projected box;
+    where the visible pixels fill little of it, it marks something else."""
+    share_min: float = 0.45
+    """The least share of the known depth in the rectangle that lies inside the object's box."""
     ambiguous_rect_iou_max: float = 0.5
-    # Boxes around scanned surface (ScanNet, ScanNet++) must hold the whole object, not a sheet or a visible part.
-    surface_flat_min: float = 0.35  # smallest over middle side: cabinet fronts, backrests and screens stay below
-    surface_side_min_m: float = 0.15  # fitted boxes only: fusion rounds off 1-2 cm, a fifth of a mug
-    continues_max: float = 0.3  # of the band along a side that is covered by something nearer
+    """The largest IoU with the rectangle of another object that can be seen."""
+    surface_flat_min: float = 0.35
+    """The least ratio of the smallest to the middle side of a box around scanned surface (ScanNet, ScanNet++), which
+    must hold the whole object and not a sheet; fronts of cabinets, backrests and screens stay below."""
+    surface_side_min_m: float = 0.15
+    """The least side of a box fitted to scanned surface, in metres; fusion rounds off 1 to 2 cm, which is a fifth of a
+    mug."""
+    continues_max: float = 0.3
+    """The largest share of the band along a side of the rectangle that something nearer may cover; above it the object
+    may go on behind that thing. Asked of boxes around scanned surface."""
     continues_step_m: float = 0.15
+    """How much nearer than the object that thing has to be, in metres."""
 
 
 class PairGates(Config):
     """Two views between which motion is asked."""
 
     overlap_min: float = 0.30
+    """The least share of either view that the other one sees, of which the smaller counts; below it motion can only be
+    inferred by luck."""
     overlap_max: float = 0.80
+    """The largest value of the smaller of these two shares; above it hardly anything moves."""
     parallax_min_deg: float = 3.0
+    """The least median angle between the two rays to a point, in degrees; below it translation is undefined."""
     parallax_max_deg: float = 30.0
+    """The largest median angle between the two rays to a point, in degrees; above it surfaces look different."""
     baseline_min_m: float = 0.15
+    """The least distance between the camera centres in metres, which is several times the error of poses."""
     baseline_of_depth_min: float = 0.05
+    """The least distance between the camera centres as a share of the median depth."""
     rotation_min_deg: float = 5.0
+    """The least angle between the views in degrees, which is five times the error of poses."""
     rotation_max_deg: float = 60.0
-    plane_share_max: float = 0.80  # pose from a single plane has two solutions
-    # Two groups of a task in one scene must differ in at least one frame by this much.
+    """The largest angle between the views in degrees; above it little overlap remains."""
+    plane_share_max: float = 0.80
+    """The largest share of the points that both views see which may lie on one plane; a pose from a single plane has
+    two solutions."""
     distinct_turn_deg: float = 5.0
+    """Two groups of a task in one scene must differ in at least one frame: this is how far, in degrees, that frame must
+    have turned."""
     distinct_shift_m: float = 0.15
+    """How far in metres that frame must have moved, where it has not turned far enough."""
 
 
 class TaskGates(Config):
@@ -138,15 +198,22 @@ class Gates(Config):
     model_config = ConfigDict(extra="allow")
 
     frame: FrameGates = FrameGates()
+    """Which frames are used."""
     depth: DepthGates = DepthGates()
+    """Where depth can be believed."""
     scene: SceneGates = SceneGates()
+    """Whether poses and depth of a scene agree."""
     region: RegionGates = RegionGates()
+    """Which rectangles are asked about."""
     object: ObjectGates = ObjectGates()
+    """Which objects are asked about."""
     pair: PairGates = PairGates()
+    """Which two views are asked about."""
     noise: NoiseGates = NoiseGates()
+    """The errors of the sources and how well an answer must bear them."""
 
     def section(self, kind: type[SectionT]) -> SectionT:
-        """The gates of a task: as given, else as shipped."""
+        """The gates of a task, as they were given or else as they are shipped."""
         found = (self.__pydantic_extra__ or {}).get(kind.section)
         return found if isinstance(found, kind) else _load_shipped(kind)
 
@@ -156,7 +223,7 @@ class Gates(Config):
 
     @classmethod
     def sections(cls) -> dict[str, type[Config]]:
-        """Section -> gates of every task imported so far."""
+        """The models of all gates of tasks imported so far, by their section."""
         return dict(sorted(_SECTIONS.items()))
 
     @model_validator(mode="before")
@@ -188,7 +255,8 @@ class Gates(Config):
 
     @model_serializer(mode="wrap")
     def _write_sections(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """With what is as shipped of our own tasks; other packages may be gone when a manifest is read again."""
+        """Write the gates of our own tasks too where they are as shipped, but none of other packages, which may be gone
+        when a manifest is read again."""
         written: dict[str, Any] = handler(self)
         ours = {name: kind for name, kind in sorted(_SECTIONS.items()) if kind.__module__.startswith("vgbench_gen.")}
         return {name: _load_shipped(kind).model_dump() for name, kind in ours.items()} | written

@@ -35,10 +35,12 @@ class DepthTolerance:
     """How far measured depth may be from the truth: max(absolute_m, relative * z)."""
 
     absolute_m: float
+    """The least tolerance, metres."""
     relative: float
+    """The tolerance of far points as a share of their depth."""
 
     def of(self, z_m: npt.ArrayLike) -> FloatArray:
-        """Tolerance in metres at depth z (...)."""
+        """The tolerance in metres at depths z (...)."""
         return np.maximum(self.absolute_m, self.relative * np.asarray(z_m, dtype=np.float64))
 
 
@@ -142,24 +144,24 @@ def _dilate(mask: BoolArray, radius_px: float) -> BoolArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoVisibility:
-    """What became of N pixels of view A in view B; every array has N rows in the order of `uv_a`.
-
-    uv_a: (N, 2) pixels of A. z_a: (N,) depth measured there (`projection.sample_depth`), 0 = unknown.
-    points_world: (N, 3) metres, `nan` where z_a is unknown.
-    uv_b: (N, 2) pixels of B, `nan` where unknown or behind B. z_b: (N,) depth in B's camera, as projected.
-    state: (N,) see `classify`; UNDECIDED where z_a is unknown.
-    """
+    """What became of N pixels of view A in view B. Every array has N rows, in the order of `uv_a`."""
 
     uv_a: FloatArray
+    """The pixels of A, (N, 2)."""
     z_a: FloatArray
+    """The depth measured there in A's camera, (N,) metres (`projection.sample_depth`); 0 where it is unknown."""
     points_world: FloatArray
+    """The points on the surface in the world frame, (N, 3) metres; `nan` where `z_a` is unknown."""
     uv_b: FloatArray
+    """The pixels of B where the points land, (N, 2); `nan` where they are unknown or behind B."""
     z_b: FloatArray
+    """The depth of the points in B's camera, as projected, (N,) metres; `nan` where it is unknown."""
     state: States
+    """How B sees the points, (N,) as `classify` says; UNDECIDED where `z_a` is unknown."""
 
     @property
     def visible(self) -> BoolArray:
-        """(N,) True where B sees the point."""
+        """Where B sees the point, (N,)."""
         return np.asarray(self.state == VISIBLE)
 
 
@@ -196,20 +198,20 @@ def find_co_visible(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TwoWayVisibility:
-    """`find_co_visible` both ways.
-
-    forward: A to B. uv_back: (N, 2) where B's surface at `forward.uv_b` lands in A, `nan` where unknown.
-    state_back: (N,) how A sees that surface. cycle_px: (N,) |uv_back - uv_a| in pixels of A, `nan` where unknown.
-    """
+    """What became of N pixels of view A in view B and, from there, back in A."""
 
     forward: CoVisibility
+    """The way from A to B."""
     uv_back: FloatArray
+    """The pixels of A where B's surface at `forward.uv_b` lands, (N, 2); `nan` where it is unknown."""
     state_back: States
+    """How A sees that surface, (N,) as `classify` says."""
     cycle_px: FloatArray
+    """The distance between `uv_back` and `forward.uv_a` in pixels of A, (N,); `nan` where it is unknown."""
 
     @property
     def visible(self) -> BoolArray:
-        """(N,) True where each view sees the other's surface within the tolerance."""
+        """Where each view sees the other's surface within the tolerance, (N,)."""
         return np.asarray((self.forward.state == VISIBLE) & (self.state_back == VISIBLE))
 
 

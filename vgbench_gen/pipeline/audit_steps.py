@@ -324,6 +324,7 @@ class SolverAnswers:
     """What solvers answered in one job, or in several joined."""
 
     outcomes: list[Any] = field(default_factory=list)
+    """The answers, each a `quality.solvers.jobs.SolverOutcome`."""
 
     def findings(self, seed: int) -> list[Finding]:
         """Figures per task, form and solver."""

@@ -27,18 +27,18 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Limits(Config):
-    """How much one scene and one fact may give.
-
-    scene_share, fair_share: a scene holds at most max(scene_share, fair_share / scenes of its source) of a task's items
-    (`docs/validity.md#repetition`); 1.0 for no limit. forms_per_fact: question types in which one fact may be asked.
-    """
+    """How much one scene and one fact may give."""
 
     scene_share: float = Field(default=1.0, gt=0, le=1)
+    """A scene holds at most max(scene_share, fair_share / scenes of its source) of a task's items
+    (`docs/validity.md#repetition`); 1.0 sets no limit."""
     fair_share: float = Field(default=1.5, ge=1)
+    """How many times its even share of a task's items a scene may hold in any case."""
     forms_per_fact: int = Field(default=3, ge=1)
+    """The most question types in which one fact may be asked."""
 
     def scene_items(self, task_items: int, scenes: int) -> int:
-        """Most items of a task that one of these scenes may hold; never less than one pair of twins."""
+        """The most items of a task that one of these scenes may hold, which is never less than one pair of twins."""
         share = min(1.0, max(self.scene_share, self.fair_share / max(scenes, 1)))
         return max(2, int(share * task_items + 1e-9))
 
@@ -46,13 +46,17 @@ class Limits(Config):
 class Difficulty(Config):
     """Shares of each task and question type that should be easy, medium and hard (terciles of the margin).
 
-    Met as nearly as the chosen scenes' facts allow; off by more than `tolerance`, the build says so.
+    They are met as nearly as the facts of the chosen scenes allow.
     """
 
     easy: float = Field(ge=0, le=1)
+    """The share of easy items."""
     medium: float = Field(ge=0, le=1)
+    """The share of medium items."""
     hard: float = Field(ge=0, le=1)
+    """The share of hard items; the three sum to 1."""
     tolerance: float = Field(default=0.05, ge=0, le=1)
+    """How far a share may be off before the build says so."""
 
     @model_validator(mode="after")
     def _sums_to_one(self) -> Self:
@@ -63,29 +67,32 @@ class Difficulty(Config):
 
     @property
     def shares(self) -> dict[str, float]:
-        """Level -> share."""
+        """The share of each level by its name."""
         return {"easy": self.easy, "medium": self.medium, "hard": self.hard}
 
 
 class WordSettings(Config):
     """Wordings that questions are drawn from beside the shipped ones; by default none.
 
-    bank: file that `vgbench paraphrase` made; relative to the recipe's own folder where a file says so. use: "reviewed"
-    for entries that a person has accepted, "proposed" for all. language: of the entries. In English the shipped
-    phrasings fill what the bank leaves of the `most` wordings of a task and question type; in other languages the bank
-    is all there is, and the names of things that are filled in stay English.
+    In English the shipped phrasings fill what the bank leaves of the wordings of a task and question type. In other
+    languages the bank is all there is, and the names of things that are filled in stay English.
     """
 
     bank: str = ""
+    """The file that `vgbench paraphrase` made, relative to the recipe's own folder where a file says so; empty for
+    none."""
     use: Status = "reviewed"
+    """Which entries are used: "reviewed" for those that a person has accepted, "proposed" for all."""
     language: str = "en"
+    """The code of the language of the entries."""
     most: int = Field(default=MAX_PER_CELL, ge=1)
+    """The most wordings of a task and question type."""
     # Travels with the recipe to other processes and machines, which may not have the file; never written to a manifest.
     _phrasings: tuple[Phrasing, ...] = PrivateAttr(default=())
 
     @property
     def phrasings(self) -> tuple[Phrasing, ...]:
-        """What `with_phrasings` was given."""
+        """The wordings that `with_phrasings` was given."""
         return self._phrasings
 
     def with_phrasings(self, phrasings: tuple[Phrasing, ...]) -> WordSettings:
@@ -96,43 +103,53 @@ class WordSettings(Config):
 
 
 class Recipe(Config):
-    """A build's settings.
+    """The settings of a build.
 
-    seed: of everything random. facts_per_scene: most facts of one task from one scene. tasks: names; when empty those
-    of `items`, or all. strategy: distractor strategy. distractor_seed: redraws options and, where these can be asked
-    as well, nothing else. margins: see `distractors.base`.
-
-    How many items (twins count as two): `items` per task and question type, or `items_per_task` over all its question
-    types, must be met; with neither, each task and question type gets what the scenes give up to `items_per_cell`.
-    sources, splits: items per scan dataset and per official split over all tasks, where that is to be fixed; each sums
-    to the total. only_from: task -> the sources that it may take. only_splits: of scenes; all when empty.
-
-    pairs: share of the multi-choice and of the open-ended items of each task that stand in consistency pairs, one truth
-    asked from two sides (`Task.counterpart`); 0 for none. Both halves count as items: no total changes by it.
-
-    headline: results on it are quoted, so words come from reviewed wordings alone and no option from a language model
-    (`docs/validity.md#options-from-a-language-model`).
+    `items` gives the number of items per task and question type and `items_per_task` the number over all question types
+    of a task; these must be met. With neither, each task and question type gets what the scenes give up to
+    `items_per_cell`. Twins count as two.
     """
 
     seed: int = Field(default=20260, ge=0)
+    """The seed of everything random."""
     facts_per_scene: int = Field(default=36, ge=1)
+    """The most facts of one task from one scene."""
     tasks: tuple[str, ...] = ()
+    """The names of the tasks; when empty those of `items`, or all."""
     strategy: str = "set_first"
+    """The strategy that chooses wrong options."""
     distractor_seed: int = Field(default=0, ge=0)
+    """Another number redraws the options and, where these can be asked as well, nothing else."""
     margins: Literal["enforced", "recorded"] = "enforced"
+    """Whether options must keep their margins or these are only recorded; see `distractors.base`."""
     items_per_cell: int = Field(default=400, ge=1)
+    """The most items of a task and question type, where no number is asked for."""
     items_per_task: int = Field(default=0, ge=0)
+    """How many items of each task there must be over all its question types; 0 leaves it open."""
     items: dict[str, dict[QuestionType, Count]] = Field(default_factory=dict)
+    """How many items there must be, by task and question type; empty leaves it open."""
     sources: dict[str, Count] = Field(default_factory=dict)
+    """How many items each scan dataset gives over all tasks, summing to the total; empty leaves it open."""
     splits: dict[str, Count] = Field(default_factory=dict)
+    """How many items each official split gives over all tasks, summing to the total; empty leaves it open."""
     only_from: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The sources that a task may take, by task; a task that is not named may take all."""
     only_splits: tuple[str, ...] = ()
+    """The official splits that scenes may come from; all when empty."""
     pairs: float = Field(default=0.15, ge=0, le=1)
+    """The share of the multi-choice and of the open-ended items of each task that stand in consistency pairs, one truth
+    asked from two sides (`Task.counterpart`); 0 for none. Both halves count as items, so no total changes by it."""
     headline: bool = False
+    """Whether results on it are quoted, so that words come from reviewed wordings alone and no option from a language
+    model (`docs/validity.md#options-from-a-language-model`)."""
     wording: WordSettings = WordSettings()
+    """The wordings that questions are drawn from."""
     limits: Limits = Limits()
+    """How much one scene and one fact may give."""
     difficulty: Difficulty | None = None
+    """The shares of easy, medium and hard items; None takes them as they come."""
     gates: Gates = Field(default_factory=Gates)
+    """What scenes, frames, regions, objects and pairs must pass."""
 
     @field_validator("gates", mode="before")
     @classmethod
@@ -164,12 +181,12 @@ class Recipe(Config):
 
     @property
     def total(self) -> int:
-        """Items that `items` asks for; 0 where they are not fixed."""
+        """The number of items that `items` asks for; 0 where it fixes none."""
         return sum(sum(forms.values()) for forms in self.items.values())
 
     @property
     def task_names(self) -> tuple[str, ...]:
-        """Tasks that are named anywhere; empty for all."""
+        """The tasks that are named anywhere; empty for all."""
         return self.tasks or tuple(sorted(self.items))
 
     def with_noise(self, sources: Iterable[str]) -> Recipe:
@@ -186,7 +203,7 @@ class Recipe(Config):
 
     @property
     def digest(self) -> str:
-        """Of the settings that facts depend on."""
+        """Digest of the settings that facts depend on."""
         settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "gates"})
         del settings["gates"]["noise"]
         text = json.dumps(settings, sort_keys=True)

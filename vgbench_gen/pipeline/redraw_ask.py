@@ -31,13 +31,21 @@ class _Case:
     """One fact to name values for, and what was named so far."""
 
     group_id: str
+    """The group of the questions that ask about it."""
     fact: Fact
+    """The fact."""
     task: Task
+    """The task that measured it."""
     proposal: Proposal
+    """What a model is asked to name."""
     model: int
+    """The place of the model that is asked, among those opened."""
     values: list[tuple[float, ...]] = field(default_factory=list)
+    """The values named so far, each of `proposal.numbers` numbers."""
     found: tuple[Candidate, ...] = ()
+    """The candidates made from these values."""
     reason: str = "not_asked"
+    """Why these candidates are not enough, such as "no_set" or the kind of a failure; empty once they are."""
 
 
 def make_proposer(open_models: Callable[[Path], Sequence[Backend]], seed: int) -> Propose:

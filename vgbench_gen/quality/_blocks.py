@@ -42,11 +42,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class OptionValues:
-    """Options of one question before they are put into a block: see `_values.read_option_values` and `ClaimValues`."""
+    """Options of one question before they are put into a block."""
 
     meaning: str
+    """What the options are: "mark", "name", "numbers" or "text", as in `_values.read_option_values`."""
     values: FloatArray
+    """The numbers of the options, (k, d); d is 0 where they hold none."""
     texts: tuple[str, ...]
+    """The options as printed."""
 
 
 def list_option_sets(questions: Sequence[Question]) -> list[OptionValues]:

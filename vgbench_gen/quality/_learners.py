@@ -22,13 +22,18 @@ TREES, SHARE = 60, 0.7  # of the forest, and of the lines that each tree sees
 
 @dataclass(frozen=True, slots=True)
 class LearnerRows:
-    """Candidates of questions in lines: X (lines, features), words (lines, terms); question, right (lines,)."""
+    """The options, or the claims, of questions as lines that a model is trained on."""
 
     X: FloatArray
+    """The values of the features, (lines, features); NaN where a feature has no meaning."""
     names: tuple[str, ...]
+    """The names of the features, in the order of the columns of `X`."""
     words: sparse.csr_array
+    """The weights of the terms of each line, (lines, terms)."""
     question: IntArray
+    """The place of each line's question in the list given, (lines,)."""
     right: BoolArray
+    """Whether the option is right, or the claim true, (lines,)."""
 
 
 def make_rows(questions: Sequence[Question]) -> LearnerRows:

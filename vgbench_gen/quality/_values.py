@@ -61,12 +61,14 @@ class TextFeatures:
 
 @dataclass(frozen=True, slots=True)
 class ClaimValues:
-    """What a judgment claims: its text, and its numbers (k, d) of which row `claimed` is the one; k > 1 where the
-    claim names one of several marks."""
+    """What a judgment claims."""
 
     text: str
+    """The text of the claim."""
     values: FloatArray
+    """Its numbers, (k, d); k is above 1 where the claim names one of several marks."""
     claimed: int = 0
+    """The row of `values` that is claimed."""
 
 
 def find_number_tokens(text: str) -> list[str]:

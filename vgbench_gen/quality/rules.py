@@ -55,11 +55,14 @@ Scores = dict[str, FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Past:
-    """What can be learnt from the keys of other scenes: questions of a block, their clusters and right places."""
+    """What can be learnt from the keys of other scenes."""
 
     questions: list[Question]
+    """The questions of one block; empty where only their numbers are needed."""
     cluster: IntArray
+    """The number of the scene of each question, (n,)."""
     truth: IntArray
+    """The place of the right option of each question, (n,)."""
 
 
 def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:

@@ -24,11 +24,14 @@ _HEADS = ("verdict", "on", "audit", "cell", "n", "worst", "value", "95 % interva
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
-    """Lines of one family and cell. worst: the one to look at first. more: how many others there are."""
+    """The lines of one family of figures and cell, as one row."""
 
     where: Where
+    """Which questions the row is about: "pool", "release", "set" or "solvers", as in `AuditLine`."""
     worst: Finding
+    """The figure to look at first."""
     more: int
+    """How many other figures the row stands for."""
 
 
 def make_rows(lines: Iterable[AuditLine], everything: bool = False) -> list[AuditRow]:
@@ -141,7 +144,7 @@ def summarise(report: AuditReport) -> str:
 
 
 def count_verdicts(lines: Sequence[AuditLine]) -> dict[str, int]:
-    """Verdict -> lines."""
+    """The number of lines of each verdict."""
     return {name: sum(line.finding.verdict == name for line in lines) for name in ORDER}
 
 

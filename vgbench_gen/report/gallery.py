@@ -28,23 +28,31 @@ SEARCHED = 1000  # items per file of search texts
 
 @dataclass(frozen=True, slots=True)
 class GalleryReport:
-    """What was made. index: the page to open. images_referenced stand in the dataset's media/, images_own (image_bytes
-    altogether) in the gallery; images_missing nowhere. bytes: of pages and data. written, kept: files changed and
-    left alone."""
+    """What was made, and how large it is."""
 
     index: Path
+    """The page to open."""
     items: int
+    """The number of items shown."""
     scenes: int
+    """The number of scenes they come from."""
     images_referenced: int
+    """The number of images that stand in the dataset's media/ alone."""
     images_own: int
+    """The number of images that stand in the gallery."""
     images_missing: int
+    """The number of images that are neither stored nor embedded."""
     image_bytes: int
+    """The size in bytes of the images in the gallery."""
     bytes: int
+    """The size in bytes of pages and data."""
     written: int
+    """The number of files that were changed."""
     kept: int
+    """The number of files that were left alone, because they already held the same bytes."""
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """The report as values that JSON can hold."""
         return {**asdict(self), "index": str(self.index)}
 
 

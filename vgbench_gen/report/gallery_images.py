@@ -26,21 +26,24 @@ def make_relative_address(folder: Path, target: Path) -> str:
 
 @dataclass
 class GalleryImages:
-    """Addresses of images; writes those that stand nowhere yet.
-
-    gallery: the folder of the site. media: the dataset's media folder, None where it has none. standalone: every
-    image into the gallery, as a hard link where the disk allows it.
-    missing: images that are neither stored nor embedded. bytes: of the images written or linked.
-    """
+    """Addresses of the images of a gallery; writes those that stand nowhere yet."""
 
     gallery: Path
+    """The folder of the site."""
     media: Path | None
+    """The dataset's folder of images; None where it has none."""
     standalone: bool = False
+    """Whether every image goes into the gallery, as a hard link where the disk allows it."""
     referenced: int = 0
+    """The number of images that are shown from `media`."""
     own: int = 0
+    """The number of images in the gallery that are shown."""
     missing: int = 0
+    """The number of images that are neither stored nor embedded."""
     bytes: int = 0
+    """The size in bytes of the images in the gallery that are shown."""
     store: MediaStore = field(init=False)
+    """The gallery's own folder of images."""
     _known: dict[str, str] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
 

@@ -32,11 +32,16 @@ _SHAPES: dict[tuple[int, ...], tuple[str, str, Callable[[FloatArray], float]]] =
 class Tallies:
     """Counts over items, added one by one."""
 
-    cells: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # task, form, source
+    cells: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """The number of items by task, question type and source."""
     difficulty: Counter[tuple[str, str]] = field(default_factory=Counter)
-    answers: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # task, form, answer
+    """The number of items by task and difficulty."""
+    answers: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """The number of items by task, question type and right answer; open-ended ones are left out."""
     ranks: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """The number of multi-choice items by task and rank of the true value among the options, 1 for the smallest."""
     values: dict[tuple[str, str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    """The answers as numbers, by task, what is asked, what the number is and its unit."""
 
     def add(self, item: Item) -> None:
         """Count one more item."""

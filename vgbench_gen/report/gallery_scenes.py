@@ -28,19 +28,23 @@ _MARGIN = 40.0
 
 @dataclass
 class SceneNotes:
-    """Collected over the items of a scene.
-
-    frames: frame id -> (address of an image that shows it, id of the item that shows it, drawings on it).
-    poses: frame id -> (4, 4) world_from_camera. objects: instance id -> object.
-    """
+    """What the items of one scene tell about it, collected item by item."""
 
     source: str
+    """The scan dataset of the scene."""
     scene_id: str
+    """The id of the scene in it."""
     licence: str = ""
+    """The licence of the scan, as the first item that names one gives it; empty where none does."""
     items: list[tuple[int, str, str, str]] = field(default_factory=list)
+    """Of each item its row in the gallery, its id, its task and its question type."""
     frames: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    """By frame id: the address of the image that shows the frame with the fewest drawings, the id of that image's item,
+    and the number of drawings on it."""
     poses: dict[str, FloatArray] = field(default_factory=dict)
+    """The pose world_from_camera by frame id, (4, 4)."""
     objects: dict[str, WorldBox] = field(default_factory=dict)
+    """The objects by instance id, with their boxes in the world frame."""
 
     def add(self, row: int, item: Item, addresses: Sequence[str]) -> None:
         """Note what one more item shows; a damaged row adds only itself."""
@@ -67,7 +71,7 @@ class SceneNotes:
             return
 
     def list_tasks(self) -> list[tuple[str, int]]:
-        """(task, items), most first."""
+        """The tasks with their numbers of items, the largest first."""
         return sorted(Counter(task for _, _, task, _ in self.items).items(), key=lambda pair: (-pair[1], pair[0]))
 
     def list_shown_frames(self) -> list[dict[str, str]]:

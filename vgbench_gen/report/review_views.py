@@ -52,14 +52,20 @@ MISSED_LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A mark as SVG, in pixels of the image. kind: "circle", "polyline" or "rect"; label with its anchor and place."""
+    """One mark with its label as a shape of SVG, in pixels of the image."""
 
     kind: str
+    """The shape: "circle", "polyline" or "rect"; a rectangle is given by its four corners."""
     points: tuple[tuple[float, float], ...]
+    """The points (x, y) of the shape; a circle has its centre alone."""
     right: bool
+    """Whether the mark belongs to the right answer."""
     label: str
+    """The text beside it; empty for none."""
     anchor: str
+    """Which part of the label stands at `at`: "start", "middle" or "end"."""
     at: tuple[float, float]
+    """The place (x, y) of the label."""
 
     @property
     def joined(self) -> str:

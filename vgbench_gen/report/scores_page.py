@@ -43,18 +43,20 @@ _PLOTTED = ("task", "form", "difficulty", "scans", "source", "dataset")
 
 @dataclass(frozen=True, slots=True)
 class ScoresReport:
-    """What a page is made of.
-
-    title: names of the data sets. homes: data set -> its folder, where the gallery stands. notes: what else a reader
-    must know, e.g. replies that were not scored. saved: scores by data set, from which pages of wrong answers are made.
-    """
+    """What a page of scores is made of."""
 
     title: str
+    """The names of the data sets."""
     board: Board
+    """The questions and what every run scored on them."""
     comparison: Comparison
+    """The tables made from the board."""
     homes: Mapping[str, Path] = field(default_factory=dict)
+    """The folder of each data set by its name, where the gallery stands."""
     notes: Sequence[str] = ()
+    """What else a reader must know, such as replies that were not scored."""
     saved: Mapping[str, Sequence[SavedScores]] = field(default_factory=dict)
+    """The scores by data set, from which pages of wrong answers are made; where empty there are none."""
 
 
 def write_scores_report(report: ScoresReport, folder: Path) -> Path:

@@ -22,14 +22,18 @@ _LEVELS = 4  # of shades in a confusion table
 
 @dataclass(frozen=True, slots=True)
 class PlotStyle:
-    """How a run is drawn. colour: "0" to "3", or "floor" for what is no model: shapes that no model has, without
-    colour. part: whether it was asked a part of the questions alone; note: which."""
+    """How a run is drawn in every plot of a page."""
 
     name: str
+    """The name of the run."""
     colour: str
+    """The number of its colour, "0" to "3", or "floor" for what is no model and has none."""
     shape: str
+    """The name of its mark; models and floors never share one."""
     part: bool = False
+    """Whether it was asked a part of the questions alone."""
     note: str = ""
+    """Which part that is, such as "asked 100 of 400"; empty where it was asked all."""
 
 
 def choose_styles(table: Table) -> tuple[list[PlotStyle], list[str]]:

@@ -40,17 +40,25 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswerPages:
-    """The pages of one run. address: of the first. replies: how many were wrong. tasks: (data set, task) -> address."""
+    """The pages of wrong answers of one run."""
 
     address: str
+    """The address of the first page, relative to the page of scores."""
     replies: int
+    """How many replies were wrong."""
     tasks: Mapping[tuple[str, str], str]
+    """The address of the first wrong answer by data set and task."""
 
 
 class _Miss(NamedTuple):
+    """One reply that was not right."""
+
     place: int
+    """The place of its question on the board."""
     row: ScoreRow
+    """Its score."""
     path: Path
+    """The file that holds the reply."""
 
 
 def write_wrong(

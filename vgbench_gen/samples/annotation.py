@@ -17,19 +17,21 @@ _CELL_M = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnnotatedMesh:
-    """vertices_m: (V, 3) in the frame of the file. faces: (F, 3). color: (V, 3) uint8. segment: (V,) id of each vertex.
-
-    objects: those with vertices, with the sorted ids of their segments.
-    """
+    """The mesh of a world with its segments and the objects that own them."""
 
     vertices_m: FloatArray
+    """The vertices in the frame of the file, (V, 3) metres."""
     faces: IntArray
+    """The triangles as places of their vertices, (F, 3)."""
     color: ColorArray
+    """The colours of the vertices, (V, 3) uint8 RGB."""
     segment: IntArray
+    """The id of the segment of each vertex, (V,)."""
     objects: tuple[tuple[SampleObject, IntArray], ...]
+    """The objects that own vertices, each with the sorted ids of its segments."""
 
     def points(self, segments: IntArray) -> FloatArray:
-        """(N, 3) vertices of some segments."""
+        """The vertices of some segments, (N, 3)."""
         found: FloatArray = self.vertices_m[np.isin(self.segment, segments)]
         return found
 

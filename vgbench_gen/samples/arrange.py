@@ -20,29 +20,44 @@ _GAP_M = 0.015  # free space kept between things
 
 @dataclass(frozen=True)
 class Opening:
-    """A door or window: wall number, ends along the wall, heights, metres; kind "door" or "window"."""
+    """A door or window."""
 
     wall: int
+    """The number of its wall."""
     low_m: float
+    """The end nearer to the start of the wall, in metres along it."""
     high_m: float
+    """The other end, in metres along the wall."""
     bottom_m: float
+    """The height of its lower edge in metres."""
     top_m: float
+    """The height of its upper edge in metres."""
     kind: str
+    """"door" or "window"."""
 
 
 @dataclass(eq=False)
 class Placed:
-    """A model in the room, or a piece of the building (`structural`)."""
+    """A model in the room, or a piece of the building."""
 
     model: Model
+    """The thing."""
     x: float
+    """The x of its origin in the room, metres."""
     y: float
+    """The y of its origin in the room, metres."""
     z: float
+    """The height of its origin above the floor, metres."""
     yaw_deg: float
+    """Its turn about the vertical in degrees; at 0 it looks towards -y."""
     structural: bool = False
+    """Whether it is a piece of the building."""
     edge_m: float = 0.14
+    """The longest edge of the mesh that is wanted on it, metres."""
     low_m: FloatArray = field(default_factory=lambda: np.zeros(3))
+    """The lowest coordinates of its model in the model's frame, (3,) metres; measured where `high_m` is not given."""
     high_m: FloatArray = field(default_factory=lambda: np.zeros(3))
+    """The highest coordinates of its model in the model's frame, (3,) metres; measured where all are 0."""
 
     def __post_init__(self) -> None:
         if not self.high_m.any():
@@ -50,17 +65,17 @@ class Placed:
 
     @property
     def rotation(self) -> FloatArray:
-        """(3, 3) room_from_model."""
+        """The rotation room_from_model, (3, 3)."""
         a = np.radians(self.yaw_deg)
         return np.array([[np.cos(a), -np.sin(a), 0], [np.sin(a), np.cos(a), 0], [0, 0, 1.0]])
 
     @property
     def at_m(self) -> FloatArray:
-        """(3,) origin of the model in the room."""
+        """The origin of the model in the room, (3,) metres."""
         return np.array([self.x, self.y, self.z])
 
     def to_room(self, point: FloatArray) -> FloatArray:
-        """Model coordinates (..., 3) in the room."""
+        """Carry model coordinates (..., 3) into the room."""
         moved: FloatArray = np.asarray(point) @ self.rotation.T + self.at_m
         return moved
 
@@ -70,7 +85,7 @@ class Placed:
         return OrientedBox(self.to_room(middle), self.high_m - self.low_m, self.rotation)
 
     def parts(self) -> list[SolidPart]:
-        """Its parts in room coordinates."""
+        """The parts of the model in room coordinates."""
         turn = self.rotation
         moved = []
         for part in self.model.parts:
@@ -82,7 +97,7 @@ class Placed:
         return moved
 
     def outline(self, grow_m: float = 0.0) -> FloatArray:
-        """(4, 2) corners of the footprint."""
+        """The corners of the footprint in the room, (4, 2), grown by `grow_m` to each side."""
         (x1, y1), (x2, y2) = self.low_m[:2] - grow_m, self.high_m[:2] + grow_m
         return self.to_room(np.array([[x1, y1, 0], [x2, y1, 0], [x2, y2, 0], [x1, y2, 0]]))[:, :2]
 

@@ -12,45 +12,42 @@ from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, I
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampleObject:
-    """One thing of the world.
-
-    instance_id: >= 1, unique in the world, the number that `Look.instance` shows.
-    label: lower-case English, as the datasets write it ("office chair").
-    box: smallest upright box around the object's triangles, world frame (z up); its third axis is vertical.
-    structural: part of the building (wall, floor, door, window); the datasets annotate it like everything else.
-    """
+    """One thing of the world."""
 
     instance_id: int
+    """A number from 1, unique in the world, which `RenderedView.instance` shows."""
     label: str
+    """What it is, in lower-case English as the datasets write it ("office chair")."""
     box: OrientedBox
+    """The smallest upright box around its triangles in the world frame (z up), whose third axis is vertical."""
     structural: bool = False
+    """Whether it is part of the building (wall, floor, door, window); the datasets annotate it like everything else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorldSurface:
-    """The world as one triangle mesh.
-
-    vertices_m: (N, 3) float64, world frame. faces: (M, 3) int64. color: (N, 3) uint8 RGB, light baked in.
-    instance: (M,) int64, `SampleObject.instance_id` of each face.
-    """
+    """The world as one triangle mesh."""
 
     vertices_m: FloatArray
+    """The vertices in the world frame, (N, 3) float64 metres."""
     faces: IntArray
+    """The triangles as places of their vertices, (M, 3) int64."""
     color: ColorArray
+    """The colours of the vertices with light baked in, (N, 3) uint8 RGB."""
     instance: IntArray
+    """The `SampleObject.instance_id` of each triangle, (M,) int64."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RenderedView:
-    """One rendered view.
-
-    color: (H, W, 3) uint8 RGB. depth_m: (H, W) float32 exact z-depth, 0 where no surface is hit.
-    instance: (H, W) int32 instance of the surface that is hit, 0 where none.
-    """
+    """One rendered view."""
 
     color: ColorArray
+    """The picture, (H, W, 3) uint8 RGB."""
     depth_m: DepthArray
+    """The exact depth z in metres, (H, W) float32; 0 where no surface is hit."""
     instance: np.ndarray
+    """The instance of the surface that is hit, (H, W) int32; 0 where none is."""
 
 
 class World(Protocol):
@@ -73,39 +70,43 @@ class World(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Capture:
-    """A hand-held recording of a world.
-
-    world: what is filmed. camera: upright colour camera at delivered size; portrait when height > width.
-    world_from_camera: (F, 4, 4) float64. timestamps_s: (F,) float64, increasing.
-    lost: frames whose pose the recorder lost. blurred: frames to smear with motion.
-    focus: instance of the turntable object (WildRGB-D), else 0.
-    room: name shared by captures of one room (a rescan).
-    """
+    """A hand-held recording of a world."""
 
     world: World
+    """What is filmed."""
     camera: Camera
+    """The upright colour camera at delivered size; portrait where its height is above its width."""
     world_from_camera: FloatArray
+    """The poses of the frames, (F, 4, 4) float64."""
     timestamps_s: FloatArray
+    """The times of the frames in seconds, (F,) float64 and increasing."""
     lost: frozenset[int] = frozenset()
+    """The places of the frames whose pose the recorder lost."""
     blurred: frozenset[int] = frozenset()
+    """The places of the frames to smear with motion."""
     focus: int = 0
+    """The instance of the object on the turntable (WildRGB-D); 0 where there is none."""
     room: str = ""
+    """The name that captures of one room share, such as a rescan."""
     notes: dict[str, str] = field(default_factory=dict)
+    """Further facts by name, such as the kind of the room under "kind"."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSpec:
-    """One scene to make; small, crosses process borders, decides every byte of the scene.
-
-    dataset: scannet, scannetpp, ca1m or wildrgbd. scene_id: as the dataset's loader names it. seed: of the whole set.
-    number: running number of the scene in its dataset (0, 1, ...); with seed and dataset it names the random stream.
-    frames: how many to film. camera_kind: "iphone" or "dslr" for scannetpp, else "".
-    """
+    """One scene to make: small enough to cross process borders, and deciding every byte of the scene."""
 
     dataset: str
+    """The dataset that it imitates: scannet, scannetpp, ca1m or wildrgbd."""
     scene_id: str
+    """Its id, as the dataset's loader names it."""
     seed: int
+    """The seed of the whole set."""
     number: int
+    """The number of the scene in its dataset, from 0; with seed and dataset it names the random stream."""
     frames: int = 30
+    """How many frames to film."""
     camera_kind: str = ""
+    """"iphone" or "dslr" for scannetpp; empty for the others."""
     split: str = "train"
+    """The official split that the scene stands for."""

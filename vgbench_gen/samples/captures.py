@@ -44,11 +44,18 @@ _CLOSEST_M, _ARM_M = 0.62, 0.8
 
 @dataclass(frozen=True)
 class _Lens:
+    """The colour camera of one dataset."""
+
     width: int
+    """The width of its pictures in pixels, held in landscape."""
     height: int
+    """Their height in pixels, held in landscape."""
     focal_px: float
-    spread: float  # of the focal length, from capture to capture
+    """The mean focal length in pixels."""
+    spread: float
+    """The largest change of the focal length from capture to capture, as a share of it."""
     portrait_share: float
+    """The share of the captures that are held in portrait."""
 
 
 _LENSES = {

@@ -21,19 +21,21 @@ _MARGIN_PX = 3
 
 @dataclass(eq=False)
 class LensImage:
-    """The picture grid of one lens at one size.
-
-    model: "OPENCV" (k1, k2, p1, p2) or "OPENCV_FISHEYE" (k1 to k4). camera: K and size of the distorted picture.
-    focal_share: focal length of the pinhole picture it is made from, over that of the lens. fine: colour is sampled on
-    a grid so many times finer and averaged; a fisheye squeezes the rim of the pinhole picture, which would alias.
-    """
+    """The grid of pixels of one lens at one size."""
 
     model: str
+    """The model of distortion: "OPENCV" (k1, k2, p1, p2) or "OPENCV_FISHEYE" (k1 to k4)."""
     camera: Camera
+    """Intrinsics and size of the distorted picture."""
     distortion: tuple[float, float, float, float]
+    """The four coefficients of the model."""
     focal_share: float = 1.0
+    """The focal length of the pinhole picture that it is made from, as a share of that of the lens."""
     fine: int = 1
+    """How many times finer the grid is on which colour is sampled before it is averaged; a fisheye squeezes the rim of
+    the pinhole picture, which would alias."""
     pinhole: Camera = field(init=False)
+    """The camera of the pinhole picture to render, wide enough for every pixel of the lens."""
     _maps: tuple[Any, Any] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -49,7 +51,7 @@ class LensImage:
         self._maps = (np.ascontiguousarray(there[..., 0]), np.ascontiguousarray(there[..., 1]))
 
     def _rays(self, grid: Camera) -> FloatArray:
-        """(H * W, 2) rays (x, y, 1) of the pixels of a grid, row by row."""
+        """The rays (x, y, 1) of the pixels of a grid without their 1, row by row, (H * W, 2)."""
         pixels = np.stack(np.meshgrid(np.arange(grid.width), np.arange(grid.height)), -1)
         points, coefficients = pixels.reshape(-1, 1, 2).astype(np.float64), np.array(self.distortion)
         if self.model == "OPENCV_FISHEYE":
@@ -59,12 +61,12 @@ class LensImage:
         return np.asarray(rays, np.float64).reshape(-1, 2)
 
     def color(self, pinhole_rgb: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """(H, W, 3) of a picture of `pinhole`."""
+        """The distorted picture (H, W, 3) of a picture of `pinhole`."""
         picture = cv2.remap(pinhole_rgb, *self._maps, cv2.INTER_CUBIC)
         if self.fine > 1:
             picture = cv2.resize(picture, self.camera.size, interpolation=cv2.INTER_AREA)
         return np.asarray(picture, np.uint8)
 
     def nearest(self, pinhole_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """(H, W) values of a picture of `pinhole`, never mixed: for depth. Needs `fine` = 1."""
+        """The values (H, W) of a picture of `pinhole`, never mixed, as depth needs it; `fine` must be 1."""
         return np.asarray(cv2.remap(pinhole_values, *self._maps, cv2.INTER_NEAREST))

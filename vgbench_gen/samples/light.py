@@ -32,31 +32,42 @@ _SUN_SPREAD = 0.006  # radius of the sun's disc with some haze, radians
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A rectangle that shines into the room: centre, half side vectors (2, 3), inward normal, colour times radiance."""
+    """A rectangle that shines into the room."""
 
     center_m: FloatArray
+    """Its centre in the room, (3,) metres."""
     half_m: FloatArray
+    """The vectors from its centre to the middles of two sides, (2, 3) metres."""
     normal: FloatArray
+    """The unit normal that points into the room, (3,)."""
     radiance: FloatArray
+    """Its colour times its radiance, (3,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lamp:
-    """A ball of light: centre, radius, colour times power. Directions below the horizon only when `down`."""
+    """A ball of light."""
 
     center_m: FloatArray
+    """Its centre in the room, (3,) metres."""
     radius_m: float
+    """Its radius in metres."""
     power: FloatArray
+    """Its colour times its power, (3,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lights:
-    """Everything that shines. sun: unit vector towards it, or None; sun_color: irradiance facing it."""
+    """Everything that shines."""
 
     windows: Sequence[Window]
+    """The windows."""
     lamps: Sequence[Lamp]
+    """The lamps."""
     sun: FloatArray | None
+    """The unit vector towards the sun, (3,); None where it does not shine."""
     sun_color: FloatArray
+    """The irradiance of a surface that faces the sun, (3,)."""
 
 
 class Tracer:

@@ -67,12 +67,16 @@ _LAYOUTS = {
 
 @dataclass(frozen=True, slots=True)
 class MadeScene:
-    """One scene that is there. seconds: of the process that made it, 0 where it was there before."""
+    """One scene that is there."""
 
     spec: SampleSpec
+    """What was to be made."""
     path: Path
+    """Where the scene lies."""
     size_bytes: int
+    """The size of its files in bytes."""
     seconds: float
+    """How long the process that made it took, in seconds; 0 where it was there before."""
 
 
 OnScene = Callable[[MadeScene, int, int], None]

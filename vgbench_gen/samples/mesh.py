@@ -16,28 +16,36 @@ _COARSE_M = 50.0
 
 @dataclass(eq=False)
 class Mesh:
-    """vertices_m (N, 3), normals (N, 3 or more: further columns are carried along); uv (N, 2) in repeats; instance,
-    texture (N,) int64; edge_m (N,) longest edge wanted there; faces (M, 3).
-    Vertices belong to one part, so what holds at a vertex holds on its faces.
+    """All triangles of a world in one array.
+
+    A vertex belongs to one part, so what holds at a vertex holds on its faces.
     """
 
     vertices_m: FloatArray
+    """The vertices in metres, (N, 3)."""
     normals: FloatArray
+    """The unit normals of the vertices, (N, 3 or more); further columns are carried along."""
     uv: FloatArray
+    """The texture coordinates of the vertices in repeats of the texture, (N, 2)."""
     instance: IntArray
+    """The instance of each vertex, (N,) int64."""
     texture: IntArray
+    """The place in `textures` of each vertex's texture, (N,) int64."""
     edge_m: FloatArray
+    """The longest edge wanted at each vertex in metres, (N,)."""
     faces: IntArray
+    """The triangles as places of their vertices, (M, 3)."""
     textures: list[Texture]
+    """The textures of the parts, each once."""
 
     @property
     def face_instance(self) -> IntArray:
-        """(M,) instance of each face."""
+        """The instance of each face, (M,)."""
         return self.instance[self.faces[:, 0]]
 
     @property
     def face_texture(self) -> IntArray:
-        """(M,) index into `textures` of each face."""
+        """The place in `textures` of each face's texture, (M,)."""
         return self.texture[self.faces[:, 0]]
 
 

@@ -25,43 +25,53 @@ _SMOOTH_DOT = 0.75  # corners whose faces turn less than about 40 degrees from t
 class SolidPart:
     """One closed solid, or one side of it where sides differ in texture.
 
-    vertices_m (N, 3), normals (N, 3) unit, uv (N, 2) in repeats of the texture, faces (M, 3). Vertices are split
-    where normals or uv jump. solid: number that parts of one closed solid share within their model. coarse: never
-    seen from inside the room, so light on it needs no detail.
+    Vertices are split where normals or texture coordinates jump.
     """
 
     vertices_m: FloatArray
+    """The vertices in metres, (N, 3)."""
     normals: FloatArray
+    """The unit normals of the vertices, (N, 3)."""
     uv: FloatArray
+    """The texture coordinates of the vertices in repeats of the texture, (N, 2)."""
     faces: IntArray
+    """The triangles as places of their vertices, (M, 3)."""
     texture: Texture
+    """What covers it."""
     solid: int = 0
+    """The number that parts of one closed solid share within their model."""
     coarse: bool = False
+    """Whether it is never seen from inside the room, so that light on it needs no detail."""
 
 
 @dataclass(eq=False)
 class Shelf:
-    """A level rectangle on which things may stand: centre (3,), half sides (2,), free height above, metres."""
+    """A level rectangle on which things may stand, in the frame of its model."""
 
     center_m: FloatArray
+    """Its centre in metres, (3,)."""
     half_m: FloatArray
+    """Half of its sides in x and y, (2,) metres."""
     clear_m: float
+    """The free height above it in metres."""
 
 
 @dataclass(eq=False)
 class Model:
-    """A thing in its local frame.
-
-    label: as the datasets write it. shelves: where other things may stand. hollow: (half x, half y, height) of the
-    free space under it, or None. lamp: (centre, radius_m, power) of the light in it, or None.
-    """
+    """A thing in its local frame."""
 
     label: str
+    """What it is, as the datasets write it."""
     parts: list[SolidPart] = field(default_factory=list)
+    """The solids it is made of."""
     shelves: list[Shelf] = field(default_factory=list)
+    """The places where other things may stand."""
     hollow: tuple[float, float, float] | None = None
+    """The free space under it as half its x, half its y and its height in metres; None where there is none."""
     lamp: tuple[Vec3, float, float] | None = None
+    """The light in it as its centre and radius in metres and its power; None where it gives no light."""
     solids: int = 0
+    """The number of closed solids so far, and so the number of the next one."""
 
     def add(self, mesh: trimesh.Trimesh, texture: Texture, **how: object) -> Model:
         """Add one closed solid; see `map_texture` for `how`."""
@@ -82,7 +92,7 @@ class Model:
         region: tuple[float, float, float, float] | None = None,
         coarse: Collection[str] = (),
     ) -> Model:
-        """A cuboid whose bottom centre is `base`; `sides` ("-y", "+z", ...) override the texture.
+        """Add a cuboid whose bottom centre is `base`; `sides` ("-y", "+z", ...) override the texture.
 
         turn_deg: about x, y, z, in this order, around the bottom centre. along: axis along which a tiling texture's
         u runs (default: the longest). region: part (u1, v1, u2, v2) of stretched textures that the -y side shows.
@@ -103,7 +113,7 @@ class Model:
     def add_cylinder(
         self, radius: float, height: float, base: Vec3, texture: Texture, top: float | None = None, sections: int = 20
     ) -> Model:
-        """An upright cylinder or cone frustum (`top`: its upper radius)."""
+        """Add an upright cylinder, or the frustum of a cone whose upper radius is `top`."""
         upper = radius if top is None else top
         return self.add_lathe([(0, 0), (radius, 0), (upper, height), (0, height)], base, texture, sections)
 
@@ -115,19 +125,19 @@ class Model:
         sections: int = 24,
         smooth: bool = True,
     ) -> Model:
-        """A solid of revolution about z; profile of (radius, height), closed at both ends on the axis."""
+        """Add a solid of revolution about z; its profile of (radius, height) ends on the axis on both sides."""
         mesh = trimesh.creation.revolve(np.array(profile, dtype=np.float64), sections=sections)
         mesh.apply_translation(base)
         mesh.fix_normals()
         return self.add(mesh, texture, cylindrical=True, smooth=smooth, axis_xy=base[:2])
 
     def add_rod(self, start: Vec3, end: Vec3, radius: float, texture: Texture, sections: int = 10) -> Model:
-        """A round bar between two points."""
+        """Add a round bar between two points."""
         mesh = trimesh.creation.cylinder(radius=radius, segment=np.array([start, end]), sections=sections)
         return self.add(mesh, texture, smooth=True)
 
     def add_ball(self, radii: Vec3, center: Vec3, texture: Texture, detail: int = 2) -> Model:
-        """An ellipsoid."""
+        """Add an ellipsoid."""
         mesh = trimesh.creation.icosphere(subdivisions=detail, radius=1.0)
         mesh.apply_scale(radii)
         mesh.apply_translation(center)
@@ -142,7 +152,7 @@ class Model:
         puff: float = 0.0,
         turn_deg: Vec3 = (0, 0, 0),
     ) -> Model:
-        """A rounded cuboid; `puff` raises the middle of its top by that many metres."""
+        """Add a rounded cuboid; `puff` raises the middle of its top by that many metres."""
         mesh = _make_rounded_box(size, min(round_m, 0.49 * min(size)))
         if puff:
             inside = np.clip(1 - (2 * mesh.vertices[:, :2] / np.array(size[:2])) ** 2, 0, 1).prod(axis=1)
@@ -153,7 +163,7 @@ class Model:
         return self.add(mesh, texture, smooth=True)
 
     def add_prism(self, outline: FloatArray, depth: float, base: Vec3, texture: Texture) -> Model:
-        """A star-shaped outline (N, 2) in x and z around its mean, extruded along y; thickness `depth`."""
+        """Add an outline (N, 2) in x and z, star-shaped around its mean and extruded along y by `depth` metres."""
         count, middle = len(outline), outline.mean(axis=0)
         flat = np.vstack([outline, middle])
         front = np.stack([flat[:, 0], np.full(count + 1, -depth / 2), flat[:, 1]], axis=1)
@@ -174,7 +184,7 @@ class Model:
         return self.add(mesh, texture)
 
     def extent_m(self) -> tuple[FloatArray, FloatArray]:
-        """Lowest and highest coordinates of all parts."""
+        """The lowest and the highest coordinates of all parts, (3,) each in metres."""
         points = np.concatenate([part.vertices_m for part in self.parts])
         return points.min(axis=0), points.max(axis=0)
 

@@ -28,10 +28,12 @@ Clearance = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class FilmingTarget:
-    """Something worth filming: centre (3,), size (largest side), metres."""
+    """Something worth filming."""
 
     center_m: FloatArray
+    """Its centre in the world frame, (3,) metres."""
     size_m: float
+    """Its largest side in metres."""
 
 
 def make_looking_poses(eyes: FloatArray, targets: FloatArray, turns_deg: FloatArray) -> FloatArray:

@@ -31,23 +31,30 @@ _SAME_AREA = 1.02  # a footprint has to be smaller than this share to turn a box
 
 @dataclass(eq=False)
 class RoomPlan:
-    """What stands where, before there is any light.
-
-    kind: name of `PROGRAMS`. main_wall: see `programs`. placed: building first; instance ids count from 1 in this
-    order. focus: the thing that the room was made around, or None. windows: as lights. sunny: no blinds everywhere.
-    """
+    """What stands where, before there is any light."""
 
     seed: int
+    """The seed of the whole set."""
     key: str
+    """The name of the room, which with the seed decides everything in it."""
     kind: str
+    """The kind of room, a name of `PROGRAMS`."""
     size_m: tuple[float, float, float]
+    """Width, depth and height of the room in metres."""
     main_wall: int
+    """The number of the wall against which the main group of the room stands."""
     openings: tuple[Opening, ...]
+    """The doors and windows."""
     placed: list[Placed]
+    """Everything in the room, the building first; instance ids count from 1 in this order."""
     focus: Placed | None
+    """The thing that the room was made around; None where there is none."""
     windows: list[Window]
+    """The windows as lights."""
     sunny: bool
+    """Whether the sun may come in, because not every window has its blinds down."""
     rng: np.random.Generator = field(repr=False)
+    """The random numbers that the light of the room goes on with."""
 
     def objects(self) -> list[SampleObject]:
         """The things with their boxes, in the order of `placed`."""
@@ -64,7 +71,9 @@ class BuiltRoom:
     """A lit room and its plan."""
 
     world: RoomWorld
+    """The lit room."""
     plan: RoomPlan
+    """What stands where in it."""
 
 
 def build_room(seed: int, key: str, kind: str = "", focus_kind: str = "") -> BuiltRoom:

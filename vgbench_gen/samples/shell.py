@@ -21,17 +21,26 @@ _EDGE_M = 0.16
 
 @dataclass(frozen=True, eq=False)
 class ShellMaterials:
-    """Materials of the building. walls: one per wall. wall_m: their thickness. sill_m: depth of window sills."""
+    """Materials and sizes of the building."""
 
     floor: Texture
+    """The material of the floor."""
     ceiling: Texture
+    """The material of the ceiling."""
     walls: tuple[Texture, ...]
+    """The material of each wall, in the order of their numbers."""
     trim: Texture
+    """The material of baseboards, frames, sills and blinds."""
     door: Texture
+    """The material of doors."""
     curtain: Texture
+    """The material of curtains."""
     brass: Texture
+    """The material of door handles and curtain rods."""
     wall_m: float
+    """The thickness of the walls in metres."""
     sill_m: float
+    """The depth of window sills in metres."""
 
 
 def draw_materials(rng: np.random.Generator, kind: str) -> ShellMaterials:

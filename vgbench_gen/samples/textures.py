@@ -25,18 +25,18 @@ WOODS: dict[str, tuple[Rgb, Rgb]] = {
 
 @dataclass(frozen=True, eq=False)
 class Texture:
-    """What covers a surface.
-
-    image: (h, w, 3) uint8 sRGB. size_m: metres that the image's width and height cover. tiles: repeats, else its
-    border is stretched. gloss: 0..1, how much of the light is mirrored at normal incidence (times 0.1). glow: light
-    given off, relative to a white wall in daylight.
-    """
+    """What covers a surface."""
 
     image: ColorArray
+    """The picture, (h, w, 3) uint8 sRGB."""
     size_m: tuple[float, float]
+    """How many metres the width and the height of the picture cover."""
     tiles: bool = True
+    """Whether the picture repeats; otherwise it is stretched over a side."""
     gloss: float = 0.0
+    """How much of the light is mirrored at normal incidence, from 0 to 1 and times 0.1."""
     glow: float = 0.0
+    """The light that it gives off, relative to a white wall in daylight."""
 
 
 def _draw_variant(rng: np.random.Generator) -> int:

@@ -49,25 +49,30 @@ _REMEDY = "Export the COLMAP model as text again, or download it again."
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """Camera with lens distortion, pixel (0, 0) = centre of the first pixel.
-
-    kind: "opencv" is the Brown-Conrady model of `cv2.projectPoints`, "fisheye" the Kannala-Brandt model of
-    `cv2.fisheye`. fx, fy, cx, cy: pixels. distortion: coefficients in OpenCV's order, (k1, k2, p1, p2, k3, k4, k5,
-    k6) or (k1, k2, k3, k4). width, height: pixels.
-    """
+    """A camera with lens distortion, whose pixel (0, 0) is the centre of the first pixel."""
 
     kind: LensKind
+    """Which model of distortion holds: "opencv" is the Brown-Conrady model of `cv2.projectPoints`, "fisheye" the
+    Kannala-Brandt model of `cv2.fisheye`, and "pinhole" has none."""
     width: int
+    """The width of its images in pixels."""
     height: int
+    """The height of its images in pixels."""
     fx: float
+    """The horizontal focal length in pixels."""
     fy: float
+    """The vertical focal length in pixels."""
     cx: float
+    """The horizontal place of the principal point in pixels."""
     cy: float
+    """The vertical place of the principal point in pixels."""
     distortion: tuple[float, ...] = ()
+    """Coefficients in OpenCV's order: (k1, k2, p1, p2, k3, k4, k5, k6) for "opencv", (k1, k2, k3, k4) for "fisheye",
+    none for "pinhole"."""
 
     @property
     def K(self) -> FloatArray:
-        """(3, 3) float64."""
+        """The matrix of intrinsics without distortion, (3, 3) float64."""
         return np.array([[self.fx, 0.0, self.cx], [0.0, self.fy, self.cy], [0.0, 0.0, 1.0]])
 
     @property
@@ -81,7 +86,7 @@ class Lens:
         return Camera(self.K, self.width, self.height)
 
     def resized(self, width: int, height: int) -> Lens:
-        """The lens of the same image scaled to `width` x `height`; edge-aligned rule, distortion is unchanged."""
+        """The lens of the same image scaled to `width` x `height`, edge to edge; distortion is unchanged."""
         x, y = width / self.width, height / self.height
         return replace(
             self,
@@ -96,21 +101,29 @@ class Lens:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColmapImage:
-    """One registered image. name: without folders. world_from_camera: (4, 4). pose_deviation: before repair."""
+    """One registered image of a COLMAP model."""
 
     name: str
+    """The name of its file, without folders."""
     camera_id: int
+    """The id of its camera in the model."""
     world_from_camera: FloatArray
+    """Its pose, (4, 4)."""
     pose_deviation: float
+    """How far the rotation was from orthonormal before it was repaired, as `check_pose` measures it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColmapModel:
-    """cameras: by id. images: by name without folders. problems: (image name or "", what was wrong with it)."""
+    """Cameras and registered images of a COLMAP model."""
 
     cameras: dict[int, Lens]
+    """The cameras by their id."""
     images: dict[str, ColmapImage]
+    """The images by their name without folders."""
     problems: list[tuple[str, str]]
+    """What could not be used, as pairs of an image name and what was wrong with it; the name is empty where the problem
+    is no single image's."""
 
 
 def make_lens(model: str, width: int, height: int, params: Sequence[float], where: object) -> Lens:

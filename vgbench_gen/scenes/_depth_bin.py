@@ -79,18 +79,18 @@ def _unpack_lz4(block: bytes) -> bytes | None:
 
 
 class DepthBin(abc.ABC):
-    """Open depth records.
-
-    variant: "A", "B" or "C". count: records, None while unknown (C). note: what is odd about the file, or "".
-    """
+    """Depth records of one file, open for reading."""
 
     variant: str
+    """Which packing the file has: "A", "B" or "C"."""
     count: int | None
+    """The number of records; None while it is unknown, which only variant C is before its end is met."""
     note: str = ""
+    """What is odd about the file, for a warning; empty where nothing is."""
 
     @abc.abstractmethod
     def read(self, index: int) -> DepthArray:
-        """(192, 256) float32 metres of video frame `index`, 0 = unknown.
+        """The depth of video frame `index`, (192, 256) float32 metres; 0 where it is unknown.
 
         Raises:
             FrameError: the record is damaged or the file ends before it.

@@ -38,19 +38,29 @@ _REMEDY = "Copy or download the mesh again."
 
 @dataclass(slots=True)
 class _Property:
+    """One column of an element of a PLY file."""
+
     name: str
+    """The name that the file gives it."""
     type: str
-    count_type: str = ""  # of a list; empty for a plain number
+    """The kind of number in numpy's short form, such as "f4"; of a list, that of its members."""
+    count_type: str = ""
+    """The kind of number that counts the members of a list; empty for a plain number."""
 
 
 @dataclass(slots=True)
 class _Element:
+    """One table of a PLY file, such as its vertices."""
+
     name: str
+    """The name that the file gives it, such as "vertex" or "face"."""
     count: int
+    """The number of rows that the header promises."""
     properties: list[_Property] = field(default_factory=list)
+    """The columns, in the order of the file."""
 
     def row(self, order: str) -> np.dtype[np.void]:
-        """Layout of one row, lists taken as triples."""
+        """The layout of one row in bytes, where lists are taken as triples."""
         fields: list[tuple[str, str] | tuple[str, str, int]] = []
         for number, p in enumerate(self.properties):
             if p.count_type:

@@ -58,22 +58,28 @@ class PixelSource(Protocol):
 
 @dataclass(slots=True)
 class Recording:
-    """Frames of one scan before poses are checked.
-
-    numbers: frame numbers that have colour, depth and a pose; poses: (F, 4, 4) float64 for them, as in the files.
-    times_s: seconds or None. total_frames: with those that miss a part. digest: entries for `source_digest`.
-    """
+    """The frames of one scan before their poses are checked."""
 
     variant: str
+    """The lay-out the frames lie in: "sens", "exported", "frames_25k", "exported_cpp" or "posed_images"."""
     source: PixelSource
+    """Where the pixels are read from; the caller closes it."""
     numbers: list[int]
+    """The numbers of the frames that have colour, depth and a pose."""
     poses: FloatArray
+    """Their poses as in the files, (F, 4, 4) float64 in the order of `numbers`."""
     times_s: list[float | None]
+    """Their times in seconds, in the same order; None where the recorder gives none."""
     color_camera: Camera
+    """The camera of the colour pictures as they are."""
     depth_camera: Camera
+    """The camera of the depth images as they are."""
     total_frames: int
+    """The number of frames in the files, with those that miss a part."""
     issues: list[Issue]
+    """What was odd or left out."""
     digest: list[tuple[object, ...]]
+    """Names, sizes and contents of the files, as `compute_source_digest` takes them."""
 
 
 def _read_first_size(numbers: list[int], sizes: PixelSizes) -> tuple[int, int] | None:
@@ -129,15 +135,26 @@ def open_sens(path: Path) -> Recording:
 
 @dataclass(slots=True)
 class _Layout:
+    """Where the parts of an exported scan lie."""
+
     variant: str
+    """The name of the lay-out; see `find_exported_variant`."""
     color_K: Path
+    """The file with the intrinsics of colour; of "exported_cpp" the one that holds everything."""
     depth_K: Path | None
+    """The file with the intrinsics of depth; None where they are derived from those of colour."""
     extrinsics: dict[str, Path] = field(default_factory=dict)
+    """Files with extrinsics by "colour" or "depth"; empty where the lay-out has none."""
     info: dict[str, str] = field(default_factory=dict)
+    """The keys and values of `_info.txt`; empty for every lay-out but "exported_cpp"."""
     color: dict[int, Path] = field(default_factory=dict)
+    """The colour pictures by frame number."""
     depth: dict[int, Path] = field(default_factory=dict)
+    """The depth images by frame number."""
     pose: dict[int, Path] = field(default_factory=dict)
+    """The pose files by frame number."""
     sizes: list[tuple[object, ...]] = field(default_factory=list)
+    """Names and sizes in bytes of all files, for the digest of the source."""
 
 
 class ExportedFrames:

@@ -34,20 +34,26 @@ _OPENGL_FROM_OPENCV = np.diag([1.0, -1.0, -1.0, 1.0])
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedPose:
-    """world_from_camera: (4, 4), repaired. deviation: max |R^T R - I| before. camera_id: in COLMAP, or None."""
+    """A pose that passed the check."""
 
     world_from_camera: FloatArray
+    """The pose after repair, (4, 4)."""
     deviation: float
+    """How far the rotation was from orthonormal before, max |R^T R - I|."""
     camera_id: int | None = None
+    """The id of its camera in the COLMAP model; None where the pose has another source."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhoneRecord:
-    """One frame of the json: seconds or None; what stands under `intrinsic` and `aligned_pose`, unchecked."""
+    """One frame of the phone's JSON file, with its values unchecked."""
 
     timestamp_s: float | None
+    """The time of the frame in seconds; None where none is given."""
     intrinsic: Any
+    """What stands under `intrinsic`; None where nothing does."""
     aligned_pose: Any
+    """What stands under `aligned_pose`, a pose in the frame of the mesh; None where nothing does."""
 
 
 def frame_stem(name: str) -> str:
@@ -113,14 +119,22 @@ def make_phone_camera(intrinsic: Any, size: tuple[int, int], where: object) -> t
 
 @dataclass(frozen=True, slots=True)
 class Nerfstudio:
-    """lens: camera of all frames. poses: by frame key, unchecked mesh-frame (4, 4) or what stood there. bad: keys."""
+    """One camera and the poses of nerfstudio's file."""
 
     lens: Lens
+    """The camera of all frames."""
     poses: dict[str, Any]
+    """What stands as the pose of each frame, by frame key, in nerfstudio's own frame and unchecked; should be (4,
+    4)."""
     bad: frozenset[str]
+    """Keys of the frames that the file marks as bad, such as blurred ones."""
 
     def checked(self, key: str, where: object) -> tuple[FloatArray, float]:
-        """Checked `world_from_camera` in the frame of the mesh. Raises PoseError."""
+        """The pose world_from_camera of a frame in the frame of the mesh, and its deviation before repair.
+
+        Raises:
+            PoseError: what stands there is no pose.
+        """
         try:
             matrix = np.array(self.poses[key], dtype=np.float64)
         except (TypeError, ValueError, OverflowError):

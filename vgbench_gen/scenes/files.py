@@ -154,18 +154,20 @@ def compute_source_digest(entries: Iterable[Sequence[object]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PictureHeader:
-    """What a JPEG or PNG says about itself before any pixel is decoded.
-
-    kind: "jpeg" or "png". channels: as stored (a palette counts as 0). bits: per channel.
-    plain: 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives.
-    """
+    """What a JPEG or PNG says about itself before any pixel is decoded."""
 
     kind: str
+    """The format: "jpeg" or "png"."""
     width: int
+    """The width in pixels."""
     height: int
+    """The height in pixels."""
     channels: int
+    """The number of channels as stored; 0 for a palette."""
     bits: int
+    """Bits of one channel."""
     plain: bool
+    """Whether it is 8-bit RGB without orientation data, so that every viewer shows what `decode_image_rgb` gives."""
 
 
 def read_picture_header(data: bytes, where: object) -> PictureHeader:

@@ -51,46 +51,55 @@ _NONE_FITS = (
 
 @dataclass(frozen=True, slots=True)
 class CrossView:
-    """Depth of some views predicted from others, for one pose convention.
-
-    error: median relative error |predicted - measured| / measured; NaN where views do not overlap enough to tell.
-    agree: share of the compared points within the tolerance of the scene's kind of depth. compared: their number.
-    """
+    """How well depth of some views predicts that of others, for one convention of poses."""
 
     convention: str
+    """The convention, one of `CONVENTIONS`."""
     error: float
+    """The median of |predicted - measured| / measured; NaN where the views do not overlap enough to tell."""
     agree: float
+    """The share of the compared points within the tolerance of the scene's kind of depth; NaN as for `error`."""
     compared: int
+    """The number of points compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class SceneHealth:
-    """One line of `vgbench scenes`.
-
-    frames_total, frames_usable: in the files, and after dropping. poses_valid: frames whose pose passed.
-    depth_coverage: median share of known depth per decoded frame. median_depth_m: of what is known there.
-    pose_depth_error, pose_depth_agree: see `CrossView`, for the poses as stated.
-    fits: conventions other than the stated one that would fit instead, best first.
-    up: how images lie on average: "upright", "sideways", "upside down", "along the view", "unknown".
-    verdict: "ok", "warn: …" or "bad: …". issues: reason -> count.
-    """
+    """What was found about one scene: one line of `vgbench scenes`."""
 
     dataset: str
+    """The name of the scan dataset."""
     id: str
+    """The id of the scene in it."""
     split: str
+    """The official split of the scene; empty where there is none."""
     variant: str
+    """The lay-out of its files, as the loader names it."""
     frames_total: int
+    """The number of frames in the files."""
     frames_usable: int
+    """The number of frames left after dropping those that miss or lack something."""
     poses_valid: int
+    """The number of frames whose pose passed."""
     depth_coverage: float
+    """The median share of pixels with known depth over the decoded frames; NaN where no depth was read."""
     median_depth_m: float
+    """The median of the known depth of those frames, metres; NaN where there is none."""
     objects: int
+    """The number of annotated objects."""
     pose_depth_error: float
+    """`CrossView.error` for the poses as stated; NaN where it cannot be measured."""
     pose_depth_agree: float
+    """`CrossView.agree` for the poses as stated; NaN where it cannot be measured."""
     fits: tuple[str, ...]
+    """The conventions that would fit instead of the stated one, or clearly better than it, best first; empty where none
+    would."""
     up: str
+    """How images lie on average: "upright", "sideways", "upside down", "along the view" or "unknown"."""
     verdict: str
+    """"ok", or "warn: …" or "bad: …" with the reasons."""
     issues: Mapping[str, int]
+    """How many notes of the loader have each reason."""
 
     @property
     def ok(self) -> bool:
@@ -98,7 +107,7 @@ class SceneHealth:
         return not self.verdict.startswith("bad")
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready; numbers that could not be measured are null."""
+        """The line as values that JSON can hold; numbers that could not be measured are null."""
         fields = asdict(self)
         for name, value in fields.items():
             if isinstance(value, float):

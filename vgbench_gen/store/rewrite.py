@@ -27,12 +27,16 @@ _AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One file to make from another. start, count: its rows in the dataset."""
+    """One file of rows to make from another."""
 
     source: Path
+    """The file as it was."""
     target: Path
+    """The file to write."""
     start: int
+    """The place of its first row in the dataset."""
     count: int
+    """The number of its rows."""
 
 
 def read_stored_rows(paths: Sequence[Path]) -> list[Row] | None:

@@ -50,56 +50,68 @@ _HEADER = """\
 
 
 class BankEntry(Config):
-    """One wording.
-
-    id: of the template, the language and a number. template: id of the shipped phrasing. digest: of that phrasing when
-    this was made. model: that worded it, or another note on its origin. status: whether a person has accepted it.
-    """
+    """One wording of a bank file."""
 
     id: Annotated[
         str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[0-9]{1,4}\.[a-z]{2,3}[1-9][0-9]{0,3}$")
     ]
+    """The id of the template, the language and a number, such as `<template>.de2`."""
     template: str
+    """The id of the shipped phrasing that it rewords."""
     task: str
+    """The task."""
     type: QuestionType
+    """The question type."""
     language: str
+    """The code of its language."""
     model: _Short
+    """The model that worded it, or another note on its origin."""
     status: Status
+    """Whether a person has accepted it ("reviewed") or not yet ("proposed")."""
     digest: str
+    """The digest of the shipped phrasing when this was made; see `digest_template`."""
     question: _Line
+    """The question, with unfilled slots."""
     context: _Line
+    """The context, with unfilled slots."""
 
     @property
     def text(self) -> Text:
-        """Question and context."""
+        """The question and context together."""
         return Text(self.question, self.context)
 
     @property
     def template_id(self) -> str:
-        """What rows are marked with; an edited wording is another one."""
+        """The name that rows are marked with; an edited wording gets another one."""
         return f"{self.id}.{hash_stably(self.question, self.context, size=4)}"
 
 
 class _BankFile(Config):
+    """A bank file as it stands on disk."""
+
     phrasings: tuple[BankEntry, ...] = Field(default=())
+    """The entries, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """Entries in their order. stale: ids of those whose template changed or is gone, which `entries` leaves out."""
+    """A bank file that was read and checked."""
 
     path: Path
+    """The file."""
     entries: tuple[BankEntry, ...] = ()
+    """The entries that fit their templates, in order of their ids."""
     stale: tuple[BankEntry, ...] = ()
+    """The entries whose template changed or is gone, which `entries` leaves out."""
 
     @property
     def digest(self) -> str:
-        """Of all that may be drawn from it."""
+        """Digest of all that may be drawn from it."""
         parts = [part for e in self.entries for part in (e.template_id, e.status, e.model)]
         return hash_stably("bank", *parts, size=16)
 
     def list_entries(self, task: str, question_type: QuestionType, language: str) -> list[BankEntry]:
-        """Entries of one cell."""
+        """The entries of one task, question type and language."""
         return [e for e in self.entries if (e.task, e.type, e.language) == (task, question_type, language)]
 
 

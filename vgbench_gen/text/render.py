@@ -58,28 +58,49 @@ class _Strict(BaseModel):
 
 
 class _Slots(_Strict):
+    """Names of slots in the two parts of a phrasing."""
+
     question: tuple[_Name, ...] = ()
+    """Slots of the question."""
     context: tuple[_Name, ...] = ()
+    """Slots of the context."""
 
 
 class _PhrasingEntry(_Strict):
+    """One phrasing as it stands in a file."""
+
     id: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}\.[a-z-]{1,20}\.[1-9][0-9]{0,3}$")]
+    """Its name: the task, the question type and a number, joined by dots."""
     question: _Text
+    """The question."""
     context: _Text
+    """The context."""
 
 
 class _Cell(_Strict):
+    """The phrasings of one task and question type."""
+
     slots: _Slots
+    """The slots that each phrasing may use."""
     required: _Slots
+    """The slots that each phrasing must use."""
     states: tuple[_Name, ...]
+    """The conventions that the filled text must state, by the names that `text.lint` knows."""
     phrasings: Annotated[tuple[_PhrasingEntry, ...], Field(min_length=MIN_PHRASINGS)]
+    """The phrasings."""
 
 
 class _TaskFile(_Strict):
+    """The template file of one task."""
+
     task: _Name
+    """The name of the task, which is also that of the file."""
     judgment: _Cell | None = None
+    """The phrasings of judgments; None where the task is not asked so."""
     multi_choice: Annotated[_Cell | None, Field(alias="multi-choice")] = None
+    """The phrasings of multi-choice questions; None where the task is not asked so."""
     open_ended: Annotated[_Cell | None, Field(alias="open-ended")] = None
+    """The phrasings of open-ended questions; None where the task is not asked so."""
 
     def list_cells(self) -> dict[QuestionType, _Cell]:
         named: dict[QuestionType, _Cell | None] = {
@@ -91,7 +112,10 @@ class _TaskFile(_Strict):
 
 
 class _WordsFile(_Strict):
+    """A file of small phrases."""
+
     tables: dict[_Name, dict[_Name, _Text]]
+    """The phrases by table and key."""
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

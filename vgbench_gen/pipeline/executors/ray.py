@@ -93,15 +93,15 @@ def _work(function: Callable[[Job], Result], job: Job, ground: _Ground) -> Resul
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """What must be the same for every worker, or the same function would not give the same bytes.
-
-    folder: relative paths start there. folders: (path, content of the lock in it): another machine may have a folder of
-    that name which is not this one.
-    """
+    """What must be the same for every worker, or the same function would not give the same bytes."""
 
     versions: tuple[tuple[str, str], ...]
+    """The name and version of Python, of our own source and of each package that bytes depend on."""
     folder: str
+    """The folder where relative paths start."""
     folders: tuple[tuple[str, bytes | None], ...]
+    """Paths that every worker must see, each with the content of the lock in it, None where it has none; another
+    machine may have a folder of that name which is not this one."""
 
     @classmethod
     def here(cls, folders: Sequence[Path]) -> _Ground:

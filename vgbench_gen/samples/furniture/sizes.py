@@ -19,18 +19,20 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Variety:
-    """Ranges of factors, each drawn log-uniformly.
-
-    scale: of all axes together. wide, deep, tall: of x, y and z on top of it. height_m: limits of the height that
-    comes out. tied: "xy" or "xz" where these two share the factor `wide`, which keeps round things round.
-    """
+    """Ranges of the factors by which things of one kind are stretched, each drawn log-uniformly."""
 
     scale: Range = (0.85, 1.2)
+    """The factor of all axes together."""
     wide: Range = (0.78, 1.28)
+    """The factor of x on top of it."""
     deep: Range = (0.78, 1.28)
+    """The factor of y on top of it."""
     tall: Range = (0.78, 1.28)
+    """The factor of z on top of it."""
     height_m: Range = (0.0, 2.3)
+    """The limits of the height that comes out, metres."""
     tied: str = ""
+    """The two axes, "xy" or "xz", that share the factor `wide`, which keeps round things round; empty for none."""
 
 
 _ANY: Range = (0.8, 1.25)

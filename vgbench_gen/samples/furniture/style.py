@@ -18,32 +18,52 @@ _SOFT: tuple[Rgb, ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Style:
-    """wood, wood2: furniture woods. white, black: lacquer. metal, brass: fittings. fabrics: upholstery and cloth.
-    leather. ceramics: glazed things. bright: plastic in bright colours. books: spines, 16 columns each. wicker. green:
-    leaves. card, card_label: cardboard. stone: worktops. glow: lampshades. packages: printed fronts."""
+    """The materials of the things of one room."""
 
     wood: Texture
+    """The wood of most furniture."""
     wood2: Texture
+    """Another wood, for furniture and parts of it."""
     white: Texture
+    """White painted wood."""
     black: Texture
+    """Black plastic or lacquer."""
     metal: Texture
+    """Plain metal, for bodies and fittings."""
     brass: Texture
+    """A warmer metal, for handles and stands."""
     fabrics: tuple[Texture, ...]
+    """Cloth of upholstery and bedding."""
     leather: Texture
+    """Leather of seats."""
     ceramics: tuple[Texture, ...]
+    """Glazed things."""
     bright: tuple[Texture, ...]
+    """Plastic in bright colours."""
     books: Texture
+    """Spines of books, one book to each of 16 columns."""
     pages: Texture
+    """Edges of the pages of books."""
     wicker: Texture
+    """Woven baskets."""
     green: Texture
+    """Leaves of plants."""
     soil: Texture
+    """Earth in pots."""
     card: Texture
+    """Plain cardboard."""
     card_label: Texture
+    """Cardboard with labels."""
     stone: Texture
+    """Worktops."""
     shade: Texture
+    """Lampshades, which glow."""
     packages: tuple[Texture, ...]
+    """Printed fronts of packages."""
     keyboard: Texture
+    """The keys of keyboards."""
     sheet: Texture
+    """Printed sheets of paper."""
 
 
 def make_style(rng: np.random.Generator) -> Style:

@@ -55,11 +55,14 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class WordingProblem:
-    """Why a rewording is refused. reason: one of `REASONS`. part: question, context or "" for the whole."""
+    """Why a rewording is refused."""
 
     reason: str
+    """The reason, one of `REASONS`."""
     part: str
+    """The part that is meant, "question" or "context"; empty for the whole."""
     detail: str
+    """What was found, in words."""
 
     def __str__(self) -> str:
         return f"{self.reason} ({self.part}): {self.detail}" if self.part else f"{self.reason}: {self.detail}"
@@ -67,18 +70,18 @@ class WordingProblem:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What is to be reworded.
-
-    states: conventions that the text must state, by the lint's names. language: of the rewording; the original is in
-    English. filled: numbers stand in the text instead of placeholders, so their order counts. samples: values of
-    placeholders of its own; more than one where the text stands for several.
-    """
+    """What is to be reworded."""
 
     text: Text
+    """The question and context in English."""
     states: tuple[str, ...] = ()
+    """The conventions that the text must state, by the names of the lint."""
     language: str = "en"
+    """The code of the language of the rewording."""
     filled: bool = False
+    """Whether numbers stand in the text instead of placeholders, so that their order counts."""
     samples: tuple[Mapping[str, str], ...] = ({},)
+    """Values of its own placeholders; more than one set where the text stands for several."""
 
 
 def tidy_text(text: str) -> str:

@@ -24,45 +24,55 @@ _STOPS = ("budget", "refused_key", "cancelled")  # no other text would fare bett
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who is asked and how.
-
-    n: rewordings that one request asks for. judge: says whether the meaning is the same; None asks nobody. settings:
-    of requests for rewordings, which may get shorter answers than `max_tokens`; the judge answers at temperature 0.
-    """
+    """Who is asked for rewordings and how."""
 
     backend: Backend
+    """The model that rewords."""
     judge: Backend | None
+    """The model that says whether the meaning is the same; None asks nobody."""
     n: int = 8
+    """How many rewordings one request asks for."""
     settings: Settings = field(default_factory=lambda: Settings(temperature=0.8, max_tokens=MAX_TOKENS))
+    """The settings of requests for rewordings, which may get shorter answers than `max_tokens`; the judge answers at
+    temperature 0."""
     retries: int = RETRIES
+    """How many times what failed is asked again."""
 
 
 @dataclass(slots=True)
 class RewordCounts:
-    """What happened to a group of texts.
-
-    texts: to reword. reworded: of them, with at least one new wording. rounds: requests for rewordings. proposed,
-    accepted: rewordings. refused: reason -> how often; one rewording may have several. judged: questions to the judge.
-    failed: kind of failure -> requests without a reply. cached: replies that were known before.
-    """
+    """What happened to a group of texts."""
 
     texts: int = 0
+    """The number of texts to reword."""
     reworded: int = 0
+    """The number of those with at least one new wording."""
     rounds: int = 0
+    """The number of requests for rewordings that got a reply."""
     proposed: int = 0
+    """The number of rewordings that were looked at."""
     accepted: int = 0
+    """The number of rewordings that passed every check."""
     judged: int = 0
+    """The number of questions to the judge."""
     cached: int = 0
+    """The number of replies that were known before."""
     prompt_tokens: int = 0
+    """The tokens of the prompts, as far as replies tell them."""
     completion_tokens: int = 0
+    """The tokens of the replies, as far as they tell them."""
     usd: float = 0.0
+    """The cost in US dollars of the replies whose price is known."""
     uncosted: int = 0
+    """The number of replies whose price is not known."""
     refused: Counter[str] = field(default_factory=Counter)
+    """How often each reason refused a rewording; one rewording may have several."""
     failed: Counter[str] = field(default_factory=Counter)
+    """The number of requests without a reply, by kind of failure."""
 
     @classmethod
     def sum_over(cls, groups: Iterable[RewordCounts]) -> RewordCounts:
-        """All groups together."""
+        """The sum of all groups."""
         total = cls()
         for counts in groups:
             total.add(counts)
@@ -79,7 +89,7 @@ class RewordCounts:
         self.failed.update(other.failed)
 
     def count(self, reply: Reply) -> None:
-        """One reply: what it took."""
+        """Count what one reply took."""
         if reply.cached:
             self.cached += 1
             return
@@ -92,7 +102,7 @@ class RewordCounts:
             self.usd += reply.cost_usd
 
     def as_json(self) -> dict[str, Any]:
-        """For a report that a program reads."""
+        """The counts as values that JSON can hold."""
         record = {name: getattr(self, name) for name in self.__slots__}
         return record | {
             "usd": round(self.usd, 6),

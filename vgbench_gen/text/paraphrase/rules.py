@@ -22,89 +22,130 @@ SLOT = re.compile(r"\{\{ ([a-z][a-z0-9_]*) \}\}")
 
 
 class _Same(Config):
+    """Two ways of saying one thing, as the vocabulary file gives them."""
+
     find: str
+    """A regular expression for one way, in which ATOM stands for a placeholder or a number."""
     put: str
+    """The other way, which may name groups of `find`."""
 
 
 class _Class(Config):
+    """Words of one kind, as the vocabulary file gives them."""
+
     compare: Compare
+    """How they are compared: "count", as often as in the original; "set", the same ones; "new", none that the original
+    does not have; "flip", none that it does not have where it has another one of this kind."""
     ordered: bool = False
+    """Whether they keep the original's order in filled texts."""
     words: Mapping[str, tuple[str, ...]]
+    """Regular expressions by the name that they share in all languages."""
 
 
 class _Binding(Config):
+    """Words that belong together, as the vocabulary file gives them."""
+
     reason: str
+    """The reason for refusing a text that binds them otherwise; one of `checks.REASONS`."""
     from_: tuple[str, ...] = Field(alias="from")
+    """Regular expressions for the words that others go with."""
     to: tuple[str, ...]
+    """Regular expressions for the words that go with the nearest of those."""
     after: bool = False
+    """Whether the partner may also stand behind, in brackets."""
 
 
 class _VocabularyFile(Config):
+    """The vocabulary file of one language."""
+
     language: str
+    """The code of the language."""
     common_share: float = Field(default=0, ge=0, le=1)
+    """The least share of a text's words that are among `common`."""
     common: tuple[str, ...] = ()
+    """The commonest words of the language."""
     same: tuple[_Same, ...] = ()
+    """Ways of saying one thing, which are written alike before anything is compared."""
     classes: Mapping[str, _Class]
+    """Kinds of words by name, the same in the file of every language."""
     bindings: tuple[_Binding, ...] = ()
+    """Words that belong together."""
     ordinals: tuple[str, ...] = ()
+    """Words such as "first", which clauses with values name in the original's order."""
 
 
 class Language(Config):
-    """How a language is written.
-
-    name: in English, for prompts. scripts: first words of the Unicode names of its letters. ends, asks: marks that end
-    a text, and those that end a question. density: characters for one of English, roughly.
-    """
+    """How a language is written."""
 
     name: str
+    """Its name in English, for prompts."""
     scripts: tuple[str, ...]
+    """The first words of the Unicode names of its letters."""
     ends: str = ".?"
+    """The marks that end a text."""
     asks: str = "?"
+    """The marks that end a question."""
     density: float = 1.0
+    """About how many characters it takes for one of English."""
 
 
 class _LanguagesFile(Config):
+    """The file that lists the languages."""
+
     languages: Mapping[str, Language]
+    """The languages by code."""
     refused: Mapping[str, tuple[str, ...]]
+    """Regular expressions of texts that are refused in every language, by reason."""
 
 
 class Slots(Config):
-    """Sample values of placeholders; families whose order in a text must stay; the value of unknown ones."""
+    """What placeholders are filled with when a rewording is checked."""
 
     other: str
+    """The value of a placeholder that is not listed."""
     order: tuple[tuple[str, ...], ...]
+    """Families of placeholders whose order in a text must stay."""
     samples: Mapping[str, str]
+    """Sample values by name of the placeholder."""
 
 
 class ParaphrasePrompts(Config):
-    """What a model is told: templates, and shapes of answers that are shown as they stand."""
+    """What a model is told."""
 
     fence: str
+    """The line between which texts stand, so that nothing in them passes for an instruction."""
     formats: Mapping[str, str]
+    """Shapes of answers by name, which are shown as they stand."""
     prompts: Mapping[str, str]
+    """Templates by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class WordClass:
-    """Words of one kind. pattern: finds any of them, the group's number less one indexes `keys`.
-
-    ordered: in filled texts, where nothing else tells what goes with what, they come in the original's order.
-    """
+    """Words of one kind, ready for comparing."""
 
     name: str
+    """The name of the kind, the same in every language."""
     compare: Compare
+    """How they are compared; see `_Class.compare`."""
     ordered: bool
+    """Whether they come in the original's order in filled texts, where nothing else tells what goes with what."""
     keys: tuple[str, ...]
+    """The name of the word behind each group of `pattern`; the group's number less one indexes them."""
     pattern: re.Pattern[str]
+    """Finds any of the words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Words that belong together; see the vocabulary file. The groups are `from` and `to`."""
+    """Words that belong together, ready for comparing; see the vocabulary file."""
 
     reason: str
+    """The reason for refusing a text that binds them otherwise."""
     pattern: re.Pattern[str]
+    """Finds the words of both sides, in the groups `from` and `to`."""
     after: bool
+    """Whether the partner may also stand behind, in brackets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +153,19 @@ class Vocabulary:
     """What a rewording in one language must keep."""
 
     language: str
+    """The code of the language."""
     common: frozenset[str]
+    """The commonest words of the language."""
     common_share: float
+    """The least share of a text's words that are among `common`."""
     same: tuple[tuple[re.Pattern[str], str], ...]
+    """Patterns of ways of saying one thing, each with the way they are written alike."""
     classes: tuple[WordClass, ...]
+    """The kinds of words."""
     bindings: tuple[Binding, ...]
+    """The words that belong together."""
     ordinals: re.Pattern[str] | None
+    """Finds words such as "first"; None where the language lists none."""
 
     def unify_synonyms(self, text: str) -> str:
         """The text with its ways of saying one thing written alike."""

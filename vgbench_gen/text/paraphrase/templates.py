@@ -23,25 +23,26 @@ _CHARS_PER_TOKEN = 4  # of English text, for estimates
 
 @dataclass(slots=True)
 class BankReport:
-    """What came of it: per cell "task/type", and why it ended early, if it did.
-
-    vocabulary: whether words could be compared, for which the language needs a vocabulary file. full: cells that had no
-    place left.
-    """
+    """What came of rewording the templates."""
 
     language: str = "en"
+    """The code of the language of the rewordings."""
     vocabulary: bool = True
+    """Whether words could be compared, for which the language needs a vocabulary file."""
     cells: dict[str, RewordCounts] = field(default_factory=dict)
+    """What happened to the templates of each cell, by "task/type"."""
     full: list[str] = field(default_factory=list)
+    """The cells that had no place left."""
     stopped: str = ""
+    """Why the work ended early; empty where it did not."""
 
     @property
     def total(self) -> RewordCounts:
-        """All cells together."""
+        """The sum of all cells."""
         return RewordCounts.sum_over(self.cells.values())
 
     def as_json(self) -> dict[str, Any]:
-        """For a program."""
+        """The report as values that JSON can hold."""
         return {
             "language": self.language,
             "vocabulary": self.vocabulary,
@@ -137,7 +138,10 @@ def estimate_tokens(request: Request) -> int:
 
 @dataclass(slots=True)
 class _Holder:
+    """The bank while wordings are added to it."""
+
     bank: Bank
+    """The bank with all wordings so far, as its file has it."""
 
     def add(self, template: Phrasing, texts: Sequence[Text], model: str, language: str) -> None:
         self.bank = add_wordings(self.bank, template, texts, model, language)
