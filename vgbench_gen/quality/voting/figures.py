@@ -20,16 +20,16 @@ from vgbench_gen.quality.voting.tally import VoteCounts, VoteMatrix
 _FEWEST = 2  # questions that two models both voted on, below which their agreement says nothing
 
 
-def cast_votes(ballots: VoteMatrix, rule: Rule) -> IntArray:
+def cast_votes(votes: VoteMatrix, rule: Rule) -> IntArray:
     """(n, m): 1 right, 0 wrong, -1 no vote."""
-    wrong = np.isin(ballots, [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]])
-    return np.asarray(np.where(ballots == VOTES.index("right"), 1, np.where(wrong, 0, -1)), dtype=np.int64)
+    wrong = np.isin(votes, [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]])
+    return np.asarray(np.where(votes == VOTES.index("right"), 1, np.where(wrong, 0, -1)), dtype=np.int64)
 
 
-def count_by_model(ballots: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> list[dict[str, Any]]:
+def count_by_model(votes: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> list[dict[str, Any]]:
     """One record per model: its size, how often it was what, and its share of right votes (None without votes)."""
     found = []
-    for voter, column in zip(panel, ballots.T, strict=True):
+    for voter, column in zip(panel, votes.T, strict=True):
         counts = np.bincount(column, minlength=len(VOTES)).tolist()
         cast = counts[0] + sum(counts[VOTES.index(vote)] for vote in COUNTED_WRONG[rule.policy])
         record: dict[str, Any] = {"model": voter.name, "billions": voter.billions, "large": voter.is_large(rule)}

@@ -33,16 +33,16 @@ class VoteCounts:
     """Whether the question is not hard yet but would be if the models without a vote were wrong."""
 
 
-def count_by_question(ballots: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> VoteCounts:
+def count_by_question(votes: VoteMatrix, panel: Sequence[Voter], rule: Rule) -> VoteCounts:
     """Count votes by a rule.
 
     Args:
-        ballots: (n, m).
+        votes: (n, m).
         panel: the m models, in the order of the columns.
         rule: fitted to this panel (`rule.fitted`).
     """
     wrong_codes = [VOTES.index(vote) for vote in COUNTED_WRONG[rule.policy]]
-    right, wrong = ballots == VOTES.index("right"), np.isin(ballots, wrong_codes)
+    right, wrong = votes == VOTES.index("right"), np.isin(votes, wrong_codes)
     large = np.array([voter.is_large(rule) for voter in panel], dtype=np.bool_)
     without = ~(right | wrong)
     n_wrong, n_large, n_open = _sum(wrong), _sum(wrong[:, large]), _sum(without)
