@@ -311,6 +311,7 @@ def test_the_table_says_why_measured_facts_were_not_asked() -> None:
         items={"metric_depth/open-ended/ca1m": 53},
         unasked={
             "metric_depth/judgment/ca1m/cell_full": 90,
+            "metric_depth/judgment/ca1m/source_not_in_recipe": 8,
             "metric_depth/multi-choice/ca1m/noise": 1,
             "metric_depth/multi-choice/ca1m/option_set_taken": 3,
             "metric_depth/multi-choice/ca1m/too_few_options": 42,

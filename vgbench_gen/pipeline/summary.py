@@ -9,7 +9,10 @@ from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.tasks.base import tasks
 
 _FORMS = {"judgment": "yes/no", "multi-choice": "choice", "open-ended": "open"}
-_NOT_WANTED = ("cell_full", "asked_otherwise", "pair_took_place")  # facts that the recipe has no place for
+# Reasons of facts that the recipe has no place for: nothing is missing there.
+_NOT_WANTED = frozenset({
+    "cell_full", "asked_otherwise", "pair_took_place", "not_in_recipe", "source_not_in_recipe", "split_not_in_recipe"
+})  # fmt: skip
 
 
 def cell_lines(report: BuildReport, names: tuple[str, ...] = ()) -> list[str]:
@@ -55,11 +58,11 @@ def _list_unasked(report: BuildReport, task: str, source: str) -> str:
     told = []
     for form, head in _FORMS.items():
         cell = f"{task}/{form}/{source}/"
-        unasked = Counter(
-            {key.removeprefix(cell): count for key, count in report.composed.unasked.items() if key.startswith(cell)}
-        )
-        for reason in _NOT_WANTED:
-            del unasked[reason]
+        unasked = Counter({
+            reason: count
+            for key, count in report.composed.unasked.items()
+            if key.startswith(cell) and (reason := key.removeprefix(cell)) not in _NOT_WANTED
+        })  # fmt: skip
         if unasked:
             told.append(f"not asked as {head}: {_name_commonest(unasked)}")
     return "; ".join(told)
