@@ -54,17 +54,13 @@ $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@touch $@
 
 # A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
-vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit
+vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit; says where to look
 	@if [ -d "$(SCENES)" ] && [ -z "$$(find "$(SCENES)" -mindepth 1 -maxdepth 1 ! -name README.md ! -name '.*' \
 	  ! -name 'samples-*' -print -quit)" ]; then \
 	  echo "No scans of yours in $(SCENES): making the sample scenes there first, as far as they are missing."; \
 	  $(MAKE) samples; fi
-	@$(VGBENCH) build $(RECIPE) --scenes "$(SCENES)" --out "$(OUT)" $(HOW) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(ALLOW_SHORT),--allow-short) || { status=$$?; [ $$status -ne 1 ] || \
-	  echo "With make: RECIPE=default takes what the scenes give; ALLOW_SHORT=1 writes as much of a recipe as there is."; \
-	  exit $$status; }
-	$(VGBENCH) verify "$(OUT)" --scenes "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
-	$(VGBENCH) audit "$(OUT)" $(if $(WORKERS),--workers $(WORKERS))
+	@$(VGBENCH) build $(RECIPE) --scenes "$(SCENES)" --out "$(OUT)" --check $(HOW) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(ALLOW_SHORT),--allow-short)
 
 audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates, solvers
 	$(VGBENCH) audit "$(OUT)" $(if $(WORKERS),--workers $(WORKERS))
@@ -100,16 +96,9 @@ review: setup ## Check questions of OUT in a browser
 samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
 
-demo: setup ## See it work in two minutes: a few sample scenes, 240 questions, every answer verified
+demo: setup ## See it work in two minutes: a few sample scenes, 240 questions, verified and audited
 	$(VGBENCH) samples --small --frames 24 --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
-	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" $(HOW)
-	$(VGBENCH) verify "$(DEMO)" --scenes "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
-	@id=$$($(PY) -c 'import sys, vgbench_gen; print(vgbench_gen.load(sys.argv[1])[0].id)' "$(DEMO)"); \
-	  $(VGBENCH) explain "$(DEMO)" $$id --out "$(DEMO)/example.png" >/dev/null; \
-	  printf '%s\n' '' 'Look at:' "  $(DEMO)/example.png      one question, drawn with the numbers behind its answer" \
-	  "  $(DEMO)/items/           the questions with their images: datasets.load_dataset(\"parquet\", …)" \
-	  "  $(DEMO)/manifest.json    what was made from what" "  $(DEMO)-scenes/          the scenes" \
-	  "Another question: $(VGBENCH) explain $(DEMO) ID --out why.png. All of VGBench: make vgbench."
+	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" --check $(HOW)
 
 scenes: setup ## List what is under SCENES, with the health of every scene
 	@$(VGBENCH) scenes "$(SCENES)"

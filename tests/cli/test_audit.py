@@ -57,10 +57,10 @@ def test_a_fair_file_is_green_and_leaves_a_report_beside_it(fair: Path, capsys: 
 def test_a_leaking_file_exits_1_with_the_red_lines_first(tmp_path: Path, capsys: Capture) -> None:
     path = published(planted.letter_bias(planted.choices(400)), tmp_path / "biased.json")
     assert run("audit", path, *QUICK, "--out", tmp_path / "out") == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("RED")
-    assert "letters" in lines[1]
-    assert "1 bars fell" in "\n".join(lines)
+    first, _, row, *_ = capsys.readouterr().out.splitlines()
+    assert "1 bar fell" in first
+    assert row.startswith("RED")
+    assert "letters" in row
     assert (tmp_path / "out/audit.json").is_file()
 
 

@@ -95,10 +95,16 @@ def test_the_fullest_scene() -> None:
 
 
 def test_partners() -> None:
-    asked = questions([200])
-    paired = [replace(q, pair=f"p{k // 2}") if k < 20 else q for k, q in enumerate(asked)]
-    share, broken = audit_partners(paired, True)
-    assert (share.verdict, share.value, broken.verdict) == ("green", 10.0, "green")
-    share, broken = audit_partners(paired[1:], True)
+    asked = questions([800])
+    paired = [replace(q, pair=f"p{k // 2}") if k < 80 else q for k, q in enumerate(asked)]
+    claims: list[Question] = [replace(q, form="judgment", id=f"claim {q.id}") for q in asked]
+    share, broken = audit_partners([*paired, *claims], True)  # claims have twins and need no partner
+    assert (share.verdict, share.n, share.value, broken.verdict) == ("green", 800, 10.0, "green")
+    share, broken = audit_partners([*paired[1:], replace(asked[-1], id="one more")], True)
     assert (share.verdict, broken.verdict, broken.items) == ("red", "red", ("0-1",))
     assert audit_partners(asked, False)[0].verdict == "reported"
+
+
+def test_a_share_of_partners_that_a_handful_of_scenes_cannot_reach() -> None:
+    assert audit_partners(questions([799]), True)[0].verdict == "few"
+    assert audit_partners(questions([800]), True)[0].verdict == "red"

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from tests.browser import OpenPage
 from tests.report.audit_report import EVIL, INSIDE, OUTSIDE, report
 from vgbench_gen.report.audit_page import write_audit
-from vgbench_gen.report.audit_table import as_json, format_table_lines, make_rows
+from vgbench_gen.report.audit_table import as_json, format_brief_lines, format_table_lines, make_rows, merge_fallen
 
 
 @pytest.fixture
@@ -28,9 +29,38 @@ def test_the_table_begins_with_what_fell() -> None:
     assert "[31.5, 36.5]" in printed[1]
     assert "<= 28.0, upper <= 31.0" in printed[1]
     assert any("3 bars fell" in line for line in printed)
-    # The green classifier of a cell whose other one is red has a row of its own; nothing is hidden by merging.
-    assert sum(1 + row.more for row in make_rows(report().lines)) == len(report().lines)
-    assert len(make_rows(report().lines, everything=True)) == len(report().lines)
+    assert len(make_rows(report().lines)) == len(report().lines)
+
+
+def test_in_brief_what_fell_and_where_the_rest_stands() -> None:
+    summary, heads, *rows, note, last = format_brief_lines(report(), "audit/index.html")
+    assert "3 bars fell" in summary
+    assert heads.split()[0] == "verdict"
+    assert [row.split()[0] for row in rows] == ["RED"] * 3
+    assert (note, last) == ("A note.", "all figures: audit/index.html")
+
+
+def test_in_brief_it_is_never_more_than_fifteen_lines() -> None:
+    whole = report()
+    red = next(line for line in whole.lines if line.finding.fell)
+    tested = replace(red.finding, audit="exchange", unit="p", value=0.001)
+    whole.lines = [replace(red, finding=replace(red.finding, name=f"rule {k}")) for k in range(40)]
+    whole.lines += [replace(red, finding=replace(tested, name=f"quantity {k}")) for k in range(30)]
+    whole.notes = [f"Note {k}." for k in range(9)]
+    lines = format_brief_lines(whole, "page")
+    assert len(lines) == 15
+    rows = [line for line in lines if line.startswith("RED")]
+    # 40 rules have a row each, the tests of one cell share one; what has no room is counted.
+    (left,) = (int(line.split()[2]) for line in lines if line.startswith("… and"))
+    shown = sum(1 + row.more for row in merge_fallen(whole)[: len(rows)])
+    assert shown + left == 70
+    assert len(merge_fallen(whole)) == 41
+
+
+def test_in_brief_a_green_set_has_no_table() -> None:
+    green = report()
+    green.lines = [line for line in green.lines if not line.finding.fell]
+    assert format_brief_lines(green, "page")[1:] == ["A note.", "all figures: page"]
 
 
 def test_the_files_hold_every_figure(page: Path) -> None:

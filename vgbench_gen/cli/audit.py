@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from vgbench_gen.cli._verbs import add_verb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vgbench_gen.pipeline.audit import AuditReport
     from vgbench_gen.quality.questions import Question
 
 
@@ -48,48 +49,85 @@ def audit(
         int, typer.Option("--solver-items", metavar="N", min=0, help="Most questions per task and form for solvers.")
     ] = 0,
     workers: Workers = 0,
-    everything: Annotated[bool, typer.Option("--all", help="Print every figure, not the worst per cell.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print every figure, not the fallen ones alone.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Measure what a dataset gives away without looking, and whether looking solves it.
 
     Text-only classifiers and rules per task and form, letters, twins, duplicates, item checks and solvers, each beside
-    its bar. Prints a table with fallen bars first; writes audit.json, audit.csv, bias.csv and index.html. Exits 1 if a
-    bar fell.
+    its bar. Prints which bars fell, worst first, in at most 15 lines; writes audit.json, audit.csv, bias.csv and
+    index.html, the page with every figure. Exits 1 if a bar fell.
     """
-    from vgbench_gen.pipeline.audit import audit as judge
-    from vgbench_gen.pipeline.audit_pool import POOL
-    from vgbench_gen.report.audit_page import write_audit
     from vgbench_gen.report.audit_table import as_json as in_json
-    from vgbench_gen.report.audit_table import format_json, format_table_lines
+    from vgbench_gen.report.audit_table import format_brief_lines, format_json, format_table_lines
 
     notes, questions = _read_published(dataset)
-    others = [_read_questions(path) for path in against or []]
-    with progress_bars("step") as progress:
-        report = judge(
-            dataset if questions is None else questions,
-            only=[name.strip() for name in only.split(",") if name.strip()],
-            against=others,
-            pool=pool or POOL,
-            solvers=solvers,
-            solver_items=solver_items,
-            workers=count_workers(workers),
-            progress=progress,
-        )
-    report.dataset = dataset.resolve().name
-    report.notes += notes
     folder = out or (dataset / "audit" if dataset.is_dir() else dataset.with_name(f"{dataset.stem}-audit"))
-    write_audit(report, folder)
+    report = audit_into(
+        folder,
+        dataset,
+        questions,
+        notes=notes,
+        only=[name.strip() for name in only.split(",") if name.strip()],
+        against=[_read_questions(path) for path in against or []],
+        pool=pool,
+        solvers=solvers,
+        solver_items=solver_items,
+        workers=workers,
+    )
     if as_json:
         print(
             format_json(in_json(report) | {"cpu_seconds": {k: round(v, 2) for k, v in report.seconds.items()}}), end=""
         )
     else:
-        print("\n".join(format_table_lines(report, everything)))
+        page = f"{folder}/index.html"
+        print("\n".join(format_table_lines(report) if everything else format_brief_lines(report, page)))
         spent = ", ".join(f"{part} {seconds:.0f}" for part, seconds in report.seconds.items())
-        print(f"CPU seconds: {spent}. Written: {folder}/index.html, audit.json, audit.csv, bias.csv")
+        print(f"CPU seconds: {spent}. Written: {page}, audit.json, audit.csv, bias.csv")
     if report.fell:
         raise typer.Exit(1)
+
+
+def audit_into(
+    folder: Path,
+    dataset: Path,
+    questions: Sequence[Question] | None = None,
+    *,
+    notes: Sequence[str] = (),
+    pool: int | None = None,
+    workers: int = 0,
+    **settings: Any,
+) -> AuditReport:
+    """Audit a dataset, show the progress, and write the report's files into a folder.
+
+    Args:
+        folder: where to write.
+        dataset: its folder or file, which names it.
+        questions: what stands in it, where it is no dataset of ours.
+        notes: what the report should say besides.
+        pool: most questions of a task and form to judge by; None for the usual number.
+        workers: processes, 0 for all cores.
+        settings: more of `pipeline.audit.audit`.
+
+    Raises:
+        ConfigError, DatasetError: as `pipeline.audit.audit`.
+    """
+    from vgbench_gen.pipeline.audit import audit as judge
+    from vgbench_gen.pipeline.audit_pool import POOL
+    from vgbench_gen.report.audit_page import write_audit
+
+    with progress_bars("step") as progress:
+        report = judge(
+            dataset if questions is None else questions,
+            pool=pool or POOL,
+            workers=count_workers(workers),
+            progress=progress,
+            **settings,
+        )
+    report.dataset = dataset.resolve().name
+    report.notes += notes
+    write_audit(report, folder)
+    return report
 
 
 def _read_published(path: Path) -> tuple[list[str], Sequence[Question] | None]:

@@ -69,23 +69,39 @@ def build(
     bank: BankFile = None,
     wording: WordingUse = "",
     allow_short: AllowShort = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Then verify every answer, audit, and say what was found and where to look.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Turn raw scenes into a dataset: measure every scene, then compose the questions.
 
     What was measured before and still holds is reused, so an interrupted build goes on where it stopped. Prints what
     each task got from each source and why cells are empty. Where the facts cannot fill the recipe's totals, says which,
-    by how many and what would help, writes no question and exits 1; also if no question came out, or the workers of a
-    scene died twice.
+    by how many and what would help, writes no question and exits 1; also if no question came out, the workers of a
+    scene died twice, or --check finds an answer that does not agree or a bar of the audit that fell.
     """
+    from vgbench_gen.core.errors import ConfigError
     from vgbench_gen.pipeline import build as pipeline
+
+    if check and as_json:
+        raise ConfigError("--json with --check: found both; expected one. `vgbench verify` and `audit` have their own.")
 
     resolved = _set_bank(_load_recipe(recipe, seed, items), bank, wording)
     where = choose_engine(engine, workers, address)
     with _exit_where_short(), _open_bars(listed_later=not as_json) as (on_scene, on_question):
         report = pipeline.build(resolved, scenes, out, where, on_scene, on_question, allow_short)
     _print_report(report, resolved, out, as_json)
-    if not report.composed.total or any(scene.lost for scene in report.scenes):
+    lost = [f"{scene.dataset} {scene.scene_id}" for scene in report.scenes if scene.lost]
+    holds = bool(report.composed.total) and not lost
+    if check and report.composed.total:
+        from vgbench_gen.cli._check import check_dataset, list_places
+
+        holds &= check_dataset(out, scenes, workers)
+        if lost:
+            print(f"lost {len(lost)} of {len(report.scenes)} scenes ({', '.join(lost)}): run again to try them again.")
+        print("\n".join(["", *list_places(out)]))
+    if not holds:
         raise typer.Exit(1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,31 +36,54 @@ def verify(
 
     Lists every disagreement and exits 1 if there is one.
     """
+    report = verify_dataset(dataset, scenes or [], workers)
+    if as_json:
+        told = {"items": report.items, "from_scenes": report.from_scenes or 0}
+        print(json.dumps({**told, "problems": [asdict(problem) for problem in report.problems]}, indent=2))
+    else:
+        print("\n".join(report.format_lines()))
+    if report.problems or not report.items:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What verifying a dataset found."""
+
+    items: int
+    """The questions of the dataset."""
+    from_scenes: int | None
+    """Those of them whose answers were reached again from raw scenes; None where no scenes were given."""
+    problems: list[Problem]
+    """Every disagreement."""
+
+    def format_lines(self) -> list[str]:
+        """A line per disagreement, at most `_LISTED`, and how many questions agree."""
+        lines = [str(problem) for problem in self.problems[:_LISTED]]
+        if len(self.problems) > _LISTED:
+            lines.append(f"… and {len(self.problems) - _LISTED} more (all of them with `vgbench verify --json`)")
+        agreeing = self.items - len({problem.item_id for problem in self.problems})
+        share = 100 * agreeing / self.items if self.items else 0.0
+        how = "evidence" if self.from_scenes is None else f"evidence and raw scenes ({self.from_scenes} items)"
+        return [*lines, f"{agreeing} of {self.items} items agree ({share:.2f} %), by {how}"]
+
+
+def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyReport:
+    """Verify every row by its own evidence and, where folders with raw scenes are given, from these.
+
+    Raises:
+        DatasetError: the dataset cannot be read.
+        ConfigError: no scenes stand there.
+    """
     from vgbench_gen.store.dataset import load
 
-    items = load(dataset)
     gates = _read_gates(dataset)
     problems = _verify_by_evidence(dataset, gates)
-    raw = 0
+    from_scenes = None
     if scenes:
-        found, raw = _verify_by_scenes(dataset, scenes, gates, count_workers(workers))
+        found, from_scenes = _verify_by_scenes(dataset, scenes, gates, count_workers(workers))
         problems += found
-    failed = {problem.item_id for problem in problems}
-    if as_json:
-        print(
-            json.dumps({"items": len(items), "from_scenes": raw, "problems": [asdict(p) for p in problems]}, indent=2)
-        )
-    else:
-        for problem in problems[:_LISTED]:
-            print(problem)
-        if len(problems) > _LISTED:
-            print(f"… and {len(problems) - _LISTED} more (all of them with --json)")
-        agreeing = len(items) - len(failed)
-        share = 100 * agreeing / len(items) if len(items) else 0.0
-        how = f"evidence and raw scenes ({raw} items)" if scenes else "evidence"
-        print(f"{agreeing} of {len(items)} items agree ({share:.2f} %), by {how}")
-    if problems or not len(items):
-        raise typer.Exit(1)
+    return VerifyReport(len(load(dataset)), from_scenes, problems)
 
 
 def _read_gates(dataset: Path) -> Gates:

@@ -201,8 +201,9 @@ class _Audit:
         self.pool = [question for members in found.questions.values() for question in members]
         again = sum(found.asked_again.values())
         if again:
-            names = ", ".join(f"{task}/{form} {n}" for (task, form), n in sorted(found.asked_again.items()))
-            self.report.notes.append(f"Facts asked again with other options to fill the pool: {names}.")
+            self.report.notes.append(
+                f"{again} questions of the pool ask facts again with other options, in {len(found.asked_again)} cells."
+            )
 
     def plan_text(self, against: Sequence[Sequence[Question]]) -> None:
         """A step per cell of pool and release, and one for what only shows between cells."""

@@ -58,7 +58,8 @@ class QuotasNotMet(VGBenchError):
             f"the facts fill {self.total - self.missing} of {self.total} items; no question was written.",
             *(f"  {line}" for line in self.advice),
             "What was measured is kept: add scenes and run again (only the new ones are measured), or pass "
-            "--allow-short to write what there is, or use the recipe `default`, which takes what the scenes give.",
+            "--allow-short (make: ALLOW_SHORT=1) to write what there is, or use the recipe `default` (make: "
+            "RECIPE=default), which takes what the scenes give.",
         ]
 
     def __str__(self) -> str:

@@ -19,8 +19,7 @@ from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 HASH_BITS_APART = 6  # pictures whose hashes differ by no more look alike
-PAIRS_MIN = 10.0  # per cent of the items that have a consistency partner
-_ENOUGH = 100  # items from which a share of them can be judged
+PAIRS_MIN = 10.0  # per cent of the choices and open-ended items that have a consistency partner
 _HASH_SIDE = 8
 _GREY_SIDE = 32
 
@@ -205,6 +204,9 @@ def audit_scene_shares(
 def audit_partners(questions: Sequence[Question], required: bool) -> list[Finding]:
     """Share of questions with a consistency partner, and partners that stand alone or in another task.
 
+    The share is of choices and open-ended questions: a build pairs no claims, whose partners are their twins. Below
+    `CONCLUSIVE` of them it is "few", since a handful of scenes cannot give every task its pairs.
+
     required: whether the set is meant to have them; a set without any is then red.
     """
     paired: dict[str, list[Question]] = defaultdict(list)
@@ -212,9 +214,10 @@ def audit_partners(questions: Sequence[Question], required: bool) -> list[Findin
         if question.pair:
             paired[question.pair].append(question)
     count = sum(map(len, paired.values()))
-    share = 100 * count / len(questions) if questions else 0.0
-    line = Finding("partners", "share", n=len(questions), value=share, bar=f">= {PAIRS_MIN:.0f}" if required else "")
-    lines = [line.judge(share >= PAIRS_MIN, _ENOUGH) if required else line]
+    may = sum(question.form != "judgment" or bool(question.pair) for question in questions)
+    share = 100 * count / may if may else 0.0
+    line = Finding("partners", "share", n=may, value=share, bar=f">= {PAIRS_MIN:.0f}" if required else "")
+    lines = [line.judge(share >= PAIRS_MIN) if required else line]
     broken = [
         members[0].id
         for members in paired.values()

@@ -24,6 +24,7 @@ from vgbench_gen.report.audit_table import (
     format_json,
     format_value,
     make_rows,
+    merge_fallen,
     name_cell,
     number,
     summarise,
@@ -81,7 +82,7 @@ def make_page(report: AuditReport) -> str:
             summary=summarise(report),
             counts=[(name, counts[name]) for name in ORDER if counts[name]],
             notes=report.notes,
-            fallen=[_make_row(row, report) for row in make_rows(report.fell)],
+            fallen=[_make_row(row, report) for row in merge_fallen(report)],
             forests=audit_plots.plot_forests(report, _FORESTS),
             stacks=audit_plots.plot_stacks(report.tallies),
             histogram=audit_plots.plot_bias(report.bias),
@@ -111,7 +112,7 @@ def _make_family(name: str, lines: Sequence[AuditLine], report: AuditReport) -> 
         "name": name,
         "open": 0 < counts["red"] <= _OPENED,
         "counts": [(verdict, counts[verdict]) for verdict in ORDER if counts[verdict]],
-        "rows": [_make_row(row, report, _LISTED_BELOW) for row in make_rows(lines, everything=True)],
+        "rows": [_make_row(row, report, _LISTED_BELOW) for row in make_rows(lines)],
     }
 
 

@@ -1,4 +1,4 @@
-"""An audit as a table: red lines first, one line per family and cell with its worst figure."""
+"""An audit in lines of text: every figure as a table, or what fell in a few lines."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
 _SHORT_FORM: dict[str, str] = dict(zip(QUESTION_TYPES, ("yes/no", "choice", "open"), strict=True))
 # The text of the bar in full stands in the files; a screen is narrow.
 _OR_P = re.compile(r",? or p >= [0-9.]+ \(Holm\)")
+BRIEF_LINES = 15
+_BRIEF_NOTES = 5
 _HEADS = ("verdict", "on", "audit", "cell", "n", "worst", "value", "95 % interval", "chance", "bar")
 
 
@@ -34,27 +36,22 @@ class AuditRow:
     """How many other figures the row stands for."""
 
 
-def make_rows(lines: Iterable[AuditLine], everything: bool = False) -> list[AuditRow]:
-    """Lines to print, worst first.
+def make_rows(lines: Iterable[AuditLine]) -> list[AuditRow]:
+    """One row per line, worst first."""
+    return [AuditRow(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
 
-    everything: one row per line. Otherwise one per red line (tests of distributions: per cell), and one per family and
-    cell of the pool; of the release and of the set as a whole one per family, because their cells repeat the pool's or
-    are many and equal.
+
+def merge_fallen(report: AuditReport) -> list[AuditRow]:
+    """The bars that fell, worst first: one row per figure, but of tests of distributions one per cell.
+
+    One leak moves many quantities at once; a row per cell says it, and the files hold each.
     """
-    if everything:
-        return [AuditRow(line.where, line.finding, 0) for line in sorted(lines, key=_rank)]
     groups: dict[tuple[str, ...], list[AuditLine]] = {}
-    for line in sorted(lines, key=_rank):
+    for line in sorted(report.fell, key=_rank):
         found = line.finding
-        key: tuple[str, ...] = (line.where, found.audit, found.verdict)
-        if found.fell:
-            # One leak moves many quantities at once: a row per cell says it, the files hold each.
-            key += (found.task, found.form) if found.unit == "p" else (found.name, found.task, found.form, found.source)
-        elif line.where in ("pool", "solvers"):
-            key = (line.where, found.audit, found.task, found.form)
-        groups.setdefault(key, []).append(line)
-    merged = [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
-    return sorted(merged, key=lambda row: _rank(AuditLine(row.where, row.worst)))
+        which = ("", "") if found.unit == "p" else (found.name, found.source)
+        groups.setdefault((line.where, found.audit, found.task, found.form, *which), []).append(line)
+    return [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
 
 
 def _rank(line: AuditLine) -> tuple[Any, ...]:
@@ -107,8 +104,27 @@ def number(value: float, unit: str) -> str:
     return f"{value:.0f}" if unit == "count" else f"{value:.2g}" if unit == "p" else f"{value:.1f}"
 
 
-def format_table_lines(report: AuditReport, everything: bool = False) -> list[str]:
-    """The table as text, with a line of counts and the notes below."""
+def format_table_lines(report: AuditReport) -> list[str]:
+    """Every figure as a line of a table, with a line of counts and the notes below."""
+    return [*_format_rows(make_rows(report.lines)), "", summarise(report), *report.notes]
+
+
+def format_brief_lines(report: AuditReport, page: str) -> list[str]:
+    """What an audit found in at most `BRIEF_LINES` lines: how many figures, the fallen ones worst first, the notes.
+
+    page: where all figures stand.
+    """
+    notes = report.notes[:_BRIEF_NOTES]
+    fallen = merge_fallen(report)
+    room = BRIEF_LINES - 4 - len(notes)  # beside the sentence, the heads, the figures left out and the page
+    shown = _format_rows(fallen[:room]) if fallen else []
+    left = sum(1 + row.more for row in fallen[room:])
+    more = [f"… and {left} more"] if left else []
+    return [summarise(report), *shown, *more, *notes, f"all figures: {page}"]
+
+
+def _format_rows(rows: Sequence[AuditRow]) -> list[str]:
+    """Heads and rows in columns."""
     body = [
         (
             "RED" if row.worst.fell else row.worst.verdict,
@@ -122,24 +138,24 @@ def format_table_lines(report: AuditReport, everything: bool = False) -> list[st
             number(row.worst.chance, row.worst.unit),
             _OR_P.sub(" or p", row.worst.bar),
         )
-        for row in make_rows(report.lines, everything)
+        for row in rows
     ]
     widths = [max(len(line[k]) for line in [_HEADS, *body]) for k in range(len(_HEADS))]
     right = {4, 6, 8}
-    printed = [
+    return [
         "  ".join(
             text.rjust(w) if k in right else text.ljust(w) for k, (text, w) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in [_HEADS, *body]
     ]
-    return [*printed, "", summarise(report), *report.notes]
 
 
 def summarise(report: AuditReport) -> str:
     """How many bars fell, in one sentence."""
     counts = count_verdicts(report.lines)
     told = ", ".join(f"{counts[name]} {name}" for name in ORDER if counts[name])
-    bars = f"{counts['red']} bars fell" if counts["red"] else "no bar fell"
+    red = counts["red"]
+    bars = "no bar fell" if not red else "1 bar fell" if red == 1 else f"{red} bars fell"
     return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
 
 
