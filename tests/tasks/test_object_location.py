@@ -344,13 +344,15 @@ def test_printed_corners_of_a_turned_box_are_still_a_cuboid() -> None:
 
 
 def test_real_captures_give_facts_that_both_routes_confirm(captures: Path) -> None:
-    for scene in open_scenes(captures, datasets=["ca1m"]):
+    found = 0
+    for scene in open_scenes(captures, datasets=["ca1m", "scannetpp"]):
         with scene:
             facts, rejected = measure_task(tasks["object_location"], SceneView(scene, Gates()), 0, 6)
-        assert len(facts) >= 3
         assert not [r for r in rejected if "route" in r.reason]
         for fact in facts:
             assert np.array_equal(TASK.recompute(fact), fact.truth_candidate.value)
+        found += len(facts)
+    assert found >= 6
 
 
 def test_the_table_of_all_pairs_says_what_pairs_say() -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -17,26 +17,9 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks._object_evidence import ObjectEvidence
 from vgbench_gen.tasks._object_extent import find_extent_problem
+from vgbench_gen.tasks._object_labels import is_bounded, is_structural, is_thing
 from vgbench_gen.tasks.presentation import Margins
 
-# Parts of the building: their annotated boxes say where a scan ended, not how large a thing is, and everything else
-# stands inside their rectangles.
-STRUCTURAL = frozenset(
-    [
-        *("wall", "floor", "ceiling", "roof", "room", "structure", "pillar", "column", "beam", "stairs", "staircase"),
-        *("door frame", "doorframe", "door_frame", "window frame", "windowframe", "window_frame"),
-        *("window sill", "windowsill", "baseboard", "skirting", "skirting board", "molding", "moulding"),
-    ]
-)
-# Bookkeeping words, for which nobody checked what the box encloses, and mirrors, whose depth is that of other things.
-# All of them still make a rectangle ambiguous.
-GENERIC = frozenset(
-    [
-        *("", "object", "objects", "thing", "item", "items", "stuff", "misc", "other", "others", "clutter", "remove"),
-        *("unknown", "undefined", "unlabeled", "unlabelled", "unannotated", "void", "otherfurniture", "otherprop"),
-        *("otherstructure", "split", "mirror", "reflection", "mirror reflection"),
-    ]
-)
 # Hidden to this degree, a thing cannot be taken for the one that is framed.
 _HIDDEN_BELOW = 0.1
 # Depth pixels looked at per object: decides a visible fraction to about 1 %.
@@ -53,9 +36,11 @@ class Sight:
     """What the depth image shows of a box, counted on the depth pixels that were looked at."""
 
     object: int
-    """Number of pixels whose ray meets the box and whose measured depth lies in it."""
+    """Number of pixels whose ray meets the box and whose measured depth lies in it, and in no smaller box that stands
+    in it."""
     occluder: int
-    """Number of pixels whose ray meets the box and whose measured depth is clearly in front of it."""
+    """Number of pixels whose ray meets the box and whose measured depth is clearly in front of it, or in a smaller
+    box that stands in it."""
     behind: int
     """Number of pixels whose ray meets the box and whose measured depth is beyond it."""
     unknown: int
@@ -130,6 +115,7 @@ class FrameObjects:
 
 
 _CORNERS: WeakKeyDictionary[SceneView, FloatArray] = WeakKeyDictionary()
+_WITHIN: WeakKeyDictionary[SceneView, list[list[int]]] = WeakKeyDictionary()
 _FOUND: WeakKeyDictionary[ViewFrame, FrameObjects] = WeakKeyDictionary()
 
 
@@ -141,18 +127,13 @@ def gate_objects(frame: ViewFrame, view: SceneView) -> FrameObjects:
     return known
 
 
-def is_structural(label: str) -> bool:
-    """Whether a label (lower case) names a part of the building."""
-    return label in STRUCTURAL or label.replace("_", " ") in STRUCTURAL
+def sort_depth_pixels(
+    frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect, within: Sequence[OrientedBox] = ()
+) -> Sight:
+    """Sort the depth pixels of a rectangle by where their ray meets a camera-frame box (slab test).
 
-
-def is_askable(label: str) -> bool:
-    """Whether a label (lower case) names a thing."""
-    return not is_structural(label) and label not in GENERIC
-
-
-def sort_depth_pixels(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_px: Rect) -> Sight:
-    """Sort the depth pixels of a rectangle by where their ray meets a camera-frame box (slab test)."""
+    within: camera-frame boxes of smaller things that reach into the box, whose pixels are theirs.
+    """
     low = np.ceil(frame.depth_uv(np.array(rect_px[:2])))
     high = np.floor(frame.depth_uv(np.array(rect_px[2:])))
     size = np.array([frame.depth_camera.width, frame.depth_camera.height])
@@ -161,13 +142,17 @@ def sort_depth_pixels(frame: ViewFrame, view: SceneView, box: OrientedBox, rect_
     u, v = np.meshgrid(np.arange(low[0], high[0], step), np.arange(low[1], high[1], step))
     uv = np.stack([u.ravel(), v.ravel()], axis=-1)
     z_m = frame.depth_m[uv[:, 1], uv[:, 0]].astype(np.float64)
-    entry, leave = cross_box(projection.back_project(frame.depth_camera, uv, np.ones(len(uv))), box)
+    rays = projection.back_project(frame.depth_camera, uv, np.ones(len(uv)))
+    entry, leave = cross_box(rays, box)
     hit = (entry < leave) & (leave > 0)
     known = hit & (z_m > 0)
     tolerance = view.tolerance.of(np.where(hit, np.maximum(entry, 0), 1.0))
     inside = known & (z_m >= entry - tolerance) & (z_m <= leave + tolerance)
     front = known & (z_m < entry - 2 * tolerance)
     behind = known & (z_m > leave + tolerance)
+    for other in within:
+        theirs = inside & boxes.contains(other, rays * z_m[:, None], float(view.tolerance.absolute_m) / 2)
+        inside, front = inside & ~theirs, front | theirs
     rect = None
     if inside.any():
         ends = np.quantile(uv[inside], [_STRAY, 1 - _STRAY], axis=0) + np.array([[-step / 2], [step / 2]])
@@ -226,7 +211,10 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
     dropped: list[Dropped] = []
     for i in np.flatnonzero(pictured).tolist():
         item = view.objects[i]
-        if not is_askable(item.label):
+        if not is_thing(item.label):
+            continue
+        if not is_bounded(item.label):
+            dropped.append((item.instance_id, "object_unbounded", 0.0, 1.0))
             continue
         if not whole[i]:
             dropped.append((item.instance_id, "object_around_camera", float(z_m[i].min()), 0.0))
@@ -237,7 +225,7 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
         seen_px = listed[item.instance_id].rendered_px if listed else None
         box = boxes.transform_box(item.box, frame.camera_from_world, "camera")
         margins = Margins()
-        problem = _find_problem(frame, view, box, rects[i], clipped[i], seen_px, margins)
+        problem = _find_problem(frame, view, i, box, rects[i], clipped[i], seen_px, margins)
         if problem is None and item.points_m is not None:
             problem = find_extent_problem(frame, box, clipped[i], item.box_source, view.gates.object, margins)
         if problem is None:
@@ -256,6 +244,7 @@ def _measure(frame: ViewFrame, view: SceneView) -> FrameObjects:
 def _find_problem(
     frame: ViewFrame,
     view: SceneView,
+    index: int,
     box: OrientedBox,
     rect: Rect,
     clipped: Rect,
@@ -276,18 +265,19 @@ def _find_problem(
         return "object_thin", side, gates.second_side_min_m
     if not margins.at_least("inside", inside, gates.inside_min):
         return "object_cut_off", inside, gates.inside_min
-    area_min = gates.area_min_when_inside if inside >= gates.inside_for_small else gates.area_min
     projected = boxes.rect_area(clipped) / (frame.camera.width * frame.camera.height)
-    if projected < area_min:  # the visible part cannot be larger
-        return "object_small", projected, area_min
-    shown = sort_depth_pixels(frame, view, box, clipped)
+    if projected < gates.area_min:  # the visible part cannot be larger
+        return "object_small", projected, gates.area_min
+    within = [view.objects[other].box for other in _find_within(view)[index]]
+    within = [boxes.transform_box(other, frame.camera_from_world, "camera") for other in within]
+    shown = sort_depth_pixels(frame, view, box, clipped, within)
     # As for whole frames: mostly unknown depth hides occluders.
     if shown.known < all_gates.frame.depth_valid_min:
         return "object_depth_unknown", shown.known, all_gates.frame.depth_valid_min
     if not margins.at_least("visible", shown.visible, gates.visible_min):
         return "object_hidden", shown.visible, gates.visible_min
-    if not margins.at_least("area", shown.area, area_min):
-        return "object_small", shown.area, area_min
+    if not margins.at_least("area", shown.area, gates.area_min):
+        return "object_small", shown.area, gates.area_min
     share = shown.object / max(shown.sampled, 1)
     if not margins.at_least("share", share, gates.share_min):
         return "object_share", share, gates.share_min
@@ -296,6 +286,19 @@ def _find_problem(
     if not margins.at_least("rect", fit, gates.rendered_to_projected_iou_min):
         return "object_rect_unlike", fit, gates.rendered_to_projected_iou_min
     return None
+
+
+def _find_within(view: SceneView) -> list[list[int]]:
+    """For each object of the scene the places of the smaller things whose boxes may reach into its box."""
+    found = _WITHIN.get(view)
+    if found is None:
+        centres_m, sizes_m = (np.stack([getattr(o.box, name) for o in view.objects]) for name in ("center_m", "size_m"))
+        reach_m, volumes_m3 = np.linalg.norm(sizes_m, axis=1) / 2, sizes_m.prod(axis=1)
+        apart_m = np.linalg.norm(centres_m[:, None] - centres_m, axis=-1)
+        near = (apart_m < reach_m[:, None] + reach_m) & (volumes_m3 < volumes_m3[:, None])
+        near &= ~np.array([is_structural(item.label) for item in view.objects])
+        found = _WITHIN[view] = [np.flatnonzero(row).tolist() for row in near]
+    return found
 
 
 def _find_ambiguity(

@@ -32,7 +32,7 @@ from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes
 from vgbench_gen.tasks._object_routes import measure_second_corners
-from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
+from vgbench_gen.tasks._object_targets import TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks._proposals import make_range
 from vgbench_gen.tasks.base import add_margins, reject, tasks
@@ -45,6 +45,7 @@ from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
 
 COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
+PAIRS_PER_FRAME = 4  # asked about in one frame: few frames show two whole objects, and those often several
 USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
 PART_OF_MIN = 0.5  # of the smaller box inside the larger one
 _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
@@ -84,7 +85,7 @@ class ObjectDistance(ScalarTask):
     """See the module."""
 
     name = "object_distance"
-    version = 2
+    version = 3
     claim_tolerance = (
         0.20  # boxes are annotated to 2 or 3 cm, of which 10 percent of the nearest pairs leave too little
     )
@@ -157,7 +158,7 @@ class ObjectDistance(ScalarTask):
             pair = pairs[k]
             beside = [other for other in made if other.frame is pair.frame]
             near = any(np.linalg.norm(other.middle_m - pair.middle_m) < TARGETS_APART_M for other in beside)
-            if len(beside) >= PER_FRAME or near or sum(other.key == pair.key for other in made) >= USES_MAX:
+            if len(beside) >= PAIRS_PER_FRAME or near or sum(other.key == pair.key for other in made) >= USES_MAX:
                 continue
             made.append(pair)
             yield self._fact(pair, [other for other in pairs if other.frame is pair.frame], view, rng)
@@ -254,9 +255,11 @@ class ObjectDistance(ScalarTask):
         return (Picture(fact.pictures[fact.frame_ids[0]], ops),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
-        """Both regions with their colours, and the camera."""
+        """Both objects with their names, colours and regions, and the camera."""
         named: dict[str, str] = {}
+        truth = dict(PairEvidence.of(fact.truth_candidate))
         for side, color in _choose_colors(fact).items():
+            named[f"thing_{side}"] = truth[side].name
             named[f"color_{side}"] = fill_word(f"color.{color}")
             named[f"region_{side}"] = numbers.format_rect(fact.truth_candidate.show[f"rect_{side}"])
         return named | make_camera_slots(fact.cameras[fact.frame_ids[0]])

@@ -31,9 +31,10 @@ from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box
+from vgbench_gen.tasks._object_labels import is_thing
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
-from vgbench_gen.tasks._objects import GatedObject, gate_objects, is_askable
+from vgbench_gen.tasks._objects import GatedObject, gate_objects
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
@@ -62,7 +63,7 @@ class ObjectLocation(Task):
     """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
 
     name = "object_location"
-    version = 2
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     category, subcategory = "Object Localization", "3D Localization"
@@ -366,6 +367,7 @@ class ObjectLocation(Task):
 
     def _slots(self, fact: Fact) -> dict[str, str]:
         return {
+            "thing": BoxEvidence.of(fact.truth_candidate).name,
             "color": fill_word(f"color.{self._color(fact)}"),
             "region": numbers.format_rect(read_evidence_rect(fact.truth_candidate.show)),
         } | make_camera_slots(fact.cameras[fact.frame_ids[0]])
@@ -406,7 +408,7 @@ class ObjectLocation(Task):
             if len(others) >= self.pool_size - 1:
                 break
             corners = transform(frame.camera_from_world, boxes.corners(item.box))
-            if item.instance_id == found.instance_id or not is_askable(item.label) or not (corners[:, 2] > 0).all():
+            if item.instance_id == found.instance_id or not is_thing(item.label) or not (corners[:, 2] > 0).all():
                 continue
             others.append(Candidate(f"object:{item.instance_id}", self.rounded(corners)))
         return others
