@@ -10,6 +10,7 @@ import pytest
 from tests.quality.text_questions import around_hidden, choices, question, times_noise
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality.exchangeability import audit_exchangeability, measure_exchangeability_p
+from vgbench_gen.quality.family import judge_family
 
 
 def test_distance_is_kolmogorovs() -> None:
@@ -45,11 +46,11 @@ def test_the_smallest_shift_between_questions_is_found_within_them() -> None:
 
 
 def test_published_rule_is_red_and_exchangeable_options_are_not() -> None:
-    found = audit_exchangeability(choices(times_noise(0.05, 0.15), 200, 0), 0)
+    found = judge_family(audit_exchangeability(choices(times_noise(0.05, 0.15), 200, 0), 0))
     assert found[0].fell  # at any size
     assert found[0].name == "value, beside the others"
     assert found[0].items
-    fair = audit_exchangeability(choices(around_hidden(6), 200, 3), 0)
+    fair = judge_family(audit_exchangeability(choices(around_hidden(6), 200, 3), 0))
     assert fair
     assert {line.verdict for line in fair} == {"few"}
     assert all(line.value >= 0.01 for line in fair)
@@ -62,7 +63,8 @@ def test_rounder_truths_are_seen() -> None:
         for q in asked
     ]
     assert any(
-        line.fell and line.name.startswith(("significant", "trailing")) for line in audit_exchangeability(told, 0)
+        line.fell and line.name.startswith(("significant", "trailing"))
+        for line in judge_family(audit_exchangeability(told, 0))
     )
 
 
@@ -76,7 +78,7 @@ def test_twins_are_compared_and_kinds_of_question_kept_apart() -> None:
             asked.append(
                 question(f"j{number}{half}", ["Yes", "No"], half, form="judgment", twin=f"w{number}", question=text)
             )
-    found = audit_exchangeability(asked, 0)
+    found = judge_family(audit_exchangeability(asked, 0))
     assert found[0].fell
     assert found[0].n == 60
     two = [replace(q, ask="far" if int(q.id[1:-1]) % 2 else "near") for q in asked]

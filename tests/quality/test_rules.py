@@ -18,6 +18,7 @@ from tests.quality.text_questions import (
     times_uniform,
 )
 from vgbench_gen.core.rng import rng_for
+from vgbench_gen.quality.family import judge_family
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.rules import audit_rules, share_credit
@@ -26,7 +27,7 @@ N = 1000
 
 
 def by_name(questions: list[Question]) -> dict[str, Finding]:
-    return {finding.name: finding for finding in audit_rules(questions, 0)}
+    return {finding.name: finding for finding in judge_family(audit_rules(questions, 0))}
 
 
 @pytest.mark.parametrize(
@@ -60,9 +61,9 @@ def test_distance_noise_and_one_sided_gaps_are_seen() -> None:
 
 @pytest.mark.parametrize("maker", [around_hidden(1), around_hidden(6), kept_apart(2, True, 0.2), ladder])
 def test_exchangeable_options_stay_at_chance(maker: Maker) -> None:
-    found = audit_rules(choices(maker, N, 3, seed=5), 0)
+    found = judge_family(audit_rules(choices(maker, N, 3, seed=5), 0))
     assert not [f.name for f in found if f.fell]
-    assert {f.verdict for f in found} == {"green"}
+    assert {f.verdict for f in found} <= {"green", "few"}
     assert max(f.value for f in found) < 31
     assert all(f.chance == 25 and f.n == N for f in found)
 
@@ -83,7 +84,7 @@ def test_a_rule_that_is_silent_counts_as_guessed() -> None:
     silent = [question(f"s{i}", ["1.00 m", "2.00 m"], i % 2, scene=f"t/{i}") for i in range(30)]
     found = by_name(loud + silent)["longest"]
     assert found.value == pytest.approx(100 * (10 + 15) / 40)
-    assert "says something on 10;" in found.detail
+    assert "says something on 10," in found.detail
 
 
 def _marked(right: str, count: int) -> list[Question]:

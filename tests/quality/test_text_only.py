@@ -18,7 +18,7 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.quality._learners import make_rows, predict_out_of_fold, score_credit, split_folds
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question, group_by_scene
-from vgbench_gen.quality.text_only import audit_text_only, breaks_bar, format_leak_bar, join_claim_pairs
+from vgbench_gen.quality.text_only import audit_text_only, format_leak_bar, join_claim_pairs, misses_bar
 
 
 def lines(questions: list[Question], seed: int = 0) -> dict[str, Finding]:
@@ -166,14 +166,13 @@ def test_twins_become_one_question() -> None:
     assert all(option not in q.question for q in pair for option in q.options)
 
 
-def test_a_leak_needs_both_size_and_certainty() -> None:
+def test_a_bar_is_missed_by_the_point_or_by_the_upper_end() -> None:
     line = Finding("blind", "x", value=29.0, high=30.0, chance=25.0)
-    assert breaks_bar(line, 0.001)
-    assert not breaks_bar(line, 0.2)
-    assert not breaks_bar(replace(line, value=27.0), 0.001)
-    assert breaks_bar(replace(line, value=27.0, high=31.5), 0.001)
-    assert not breaks_bar(line, 0.001, points=5.0, upper=None)
-    assert format_leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.01 (Holm)"
+    assert misses_bar(line)
+    assert not misses_bar(replace(line, value=27.0))
+    assert misses_bar(replace(line, value=27.0, high=31.5))
+    assert not misses_bar(line, points=5.0, upper=None)
+    assert format_leak_bar(25.0) == "<= 28.0, upper <= 31.0, or p >= 0.05 (Holm)"
 
 
 def test_same_seed_same_result() -> None:

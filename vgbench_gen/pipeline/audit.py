@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from vgbench_gen.pipeline.audit_pool import POOL, Cell, fill_pool
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
+from vgbench_gen.quality.family import is_tested, judge_family
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.quality.uniqueness import audit_partners, audit_scene_shares, find_near_duplicates
@@ -60,6 +61,8 @@ class AuditReport:
     """Its questions."""
     lines: list[AuditLine] = field(default_factory=list)
     """Every figure."""
+    tested: int = 0
+    """The figures that luck can move, over which p values are corrected."""
     bias: dict[str, float] = field(default_factory=dict)
     """Id -> share of the right answer that text-only classifiers give which never saw the scene; of the dataset's
     questions."""
@@ -126,6 +129,7 @@ def audit(
     work.plan_rows(solver_items)
     work.run()
     work.judge_whole()
+    work.judge_family()
     work.explain()
     return work.report
 
@@ -219,12 +223,12 @@ class _Audit:
             seed = self.recipe.seed if self.recipe else 0
             if more and wanted:
                 self._plan("text", steps.judge_cell, steps.CellJob("pool", tuple(more), wanted, seed), len(more))
-            # What stands in the pool already is judged there; training once more on a part of it says nothing new.
+            # What stands in the pool already is judged there; testing once more on a part of it says nothing new.
             alone = (
-                wanted if not more or len(mine) >= CONCLUSIVE else tuple(n for n in wanted if n not in steps.TRAINED)
+                wanted if not more or len(mine) >= CONCLUSIVE else tuple(n for n in wanted if n not in steps.POOL_ONLY)
             )
             if mine and alone:
-                trained = len(mine) if set(alone) & set(steps.TRAINED) else 0
+                trained = len(mine) if "blind" in alone else 0
                 self._plan("text", steps.judge_cell, steps.CellJob("release", tuple(mine), alone, seed), trained)
         whole = tuple(name for name in steps.SET_AUDITS if name in self.audits)
         if whole:
@@ -291,6 +295,13 @@ class _Audit:
                 if isinstance(result, steps.SolverAnswers):
                     answers.outcomes += result.outcomes
             self._add("solvers", answers.findings(self.recipe.seed if self.recipe else 0))
+
+    def judge_family(self) -> None:
+        """Judge the figures that luck can move among one another, and say how many there are."""
+        lines = self.report.lines
+        self.report.tested = sum(is_tested(line.finding) for line in lines)
+        judged = judge_family([line.finding for line in lines])
+        self.report.lines = [replace(line, finding=found) for line, found in zip(lines, judged, strict=True)]
 
     def _judge_rows(self) -> None:
         """Judge rows by their evidence, and against one another."""

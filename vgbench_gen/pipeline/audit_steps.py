@@ -54,7 +54,8 @@ FAMILIES = {
     "wording": "wording",
     **{name: name for name in (ITEMS, NEAR, SHARES, PARTNERS, *SOLVERS)},
 }
-TRAINED = ("blind",)
+# Not repeated on the release where its questions stand in the pool.
+POOL_ONLY = ("blind", "exchange")
 # Permutation tests take questions for independent; others count by scene, where one truth lies in one scene.
 _PER_TRUTH = ("exchange",)
 # Letters and twins are dealt, and open-ended answers spread over their range, for the release; the pool's are not.

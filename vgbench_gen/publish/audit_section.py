@@ -54,6 +54,6 @@ def _format_red_row(found: Finding) -> tuple[object, ...]:
 
 def _read_finding(record: Mapping[str, Any]) -> Finding:
     plain = {name: value for name, value in record.items() if name not in ("where", "items")}
-    for name in ("value", "low", "high", "chance"):
-        plain[name] = math.nan if plain[name] is None else float(plain[name])
+    for name in ("value", "low", "high", "chance", "p", "seen"):
+        plain[name] = math.nan if plain.get(name) is None else float(plain[name])
     return Finding(**plain)

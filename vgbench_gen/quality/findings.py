@@ -11,6 +11,22 @@ CONCLUSIVE = 800  # questions of a task and form from which an interval is narro
 
 
 @dataclass(frozen=True, slots=True)
+class ChanceTest:
+    """How surely a figure misses its bar, before it is judged among others (`quality.family`)."""
+
+    p: float
+    """One-sided p of "no more than chance", or of "no more than the bar allows" (`beyond`), of this figure alone."""
+    error: float = float("nan")
+    """The standard error of the figure, in its unit; NaN where an excess has no meaning."""
+    clusters: int = 0
+    """The number of scenes behind the figure."""
+    allowed: float = 0.0
+    """Points over chance that the bar allows."""
+    beyond: bool = False
+    """Whether the test asks for more than the bar allows, rather than for more than chance."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One measured value beside its bar."""
 
@@ -45,16 +61,26 @@ class Finding:
     """What else there is to say, above all why a line was skipped."""
     items: tuple[str, ...] = field(default=())
     """Ids of the questions behind the line, the worst first, at most `MAX_ITEMS`."""
+    p: float = float("nan")
+    """The p of its test, corrected over all figures of the audit; NaN where there is no test, or too few questions."""
+    seen: float = float("nan")
+    """The smallest excess over chance, in points, at which the bar would have fallen; infinite where not even a
+    perfect score would do, NaN where that has no meaning."""
+    test: ChanceTest | None = None
+    """What `p` and `seen` are made of; no part of the written report."""
 
     @property
     def fell(self) -> bool:
         """Whether a bar fell."""
         return self.verdict == "red"
 
-    def judge(self, holds: bool, conclusive: int = CONCLUSIVE) -> Finding:
-        """The same line with its verdict; below `conclusive` questions it is neither green nor red."""
+    def judge(self, holds: bool, conclusive: int = CONCLUSIVE, test: ChanceTest | None = None) -> Finding:
+        """The same line with its verdict; below `conclusive` questions it is neither green nor red.
+
+        A line with a `test` is judged by its bar alone here, and among all figures of the audit by `judge_family`.
+        """
         verdict: Verdict = "few" if self.n < conclusive else "green" if holds else "red"
-        return replace(self, verdict=verdict)
+        return replace(self, verdict=verdict, test=test)
 
 
 MAX_ITEMS = 200

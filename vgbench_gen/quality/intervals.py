@@ -72,6 +72,18 @@ class Clusters:
         drawn = np.quantile(right / asked, _LEVELS)
         return min(low, float(drawn[0])), max(high, float(drawn[1]))
 
+    def test_below(self, credit: npt.ArrayLike, goal: float) -> float:
+        """One-sided p of "the mean credit is no worse than `goal`", as `test_above`."""
+        return self.test_above(1 - np.asarray(credit, dtype=np.float64), 1 - goal)
+
+    def measure_error(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
+        """Standard error of the mean excess of credit over chance: the larger of that of independent questions that
+        are guessed, and that of scenes whose questions may be right or wrong together."""
+        values = np.asarray(credit, dtype=np.float64)
+        expected = np.broadcast_to(np.asarray(chance, dtype=np.float64), values.shape)
+        guessed = float(np.sqrt(expected.mean() * (1 - expected.mean()) / len(values)))
+        return max(guessed, self._measure_spread(values - expected) / len(values))
+
     def test_above(self, credit: npt.ArrayLike, chance: npt.ArrayLike) -> float:
         """One-sided p of "the mean credit is no better than chance"; `chance` is a number or (n,).
 
@@ -85,15 +97,20 @@ class Clusters:
         p_binomial = float(scipy.stats.binom.sf(np.floor(right + 1e-9) - 1, n, expected.mean()))
         if self.count < 2:
             return p_binomial
-        excess = self._sum_clusters(values - expected)
-        residual = excess - self._sizes * excess.sum() / n
-        spread = float(np.sqrt((residual**2).sum() * self.count / (self.count - 1)))
-        gain = float(excess.sum())
+        spread, gain = self._measure_spread(values - expected), float((values - expected).sum())
         if spread < 1e-9 * n:
             p_clusters = 0.0 if gain > 1e-9 * n else 1.0
         else:
             p_clusters = float(scipy.stats.t.sf(gain / spread, self.count - 1))
         return max(p_binomial, p_clusters)
+
+    def _measure_spread(self, excess: FloatArray) -> float:
+        """Standard deviation of the sum of `excess` (n,) over redrawn scenes; 0 for one scene."""
+        if self.count < 2:
+            return 0.0
+        sums = self._sum_clusters(excess)
+        residual = sums - self._sizes * sums.sum() / len(excess)
+        return float(np.sqrt((residual**2).sum() * self.count / (self.count - 1)))
 
     def _sum_clusters(self, values: FloatArray) -> FloatArray:
         return np.bincount(self.index, weights=values, minlength=self.count).astype(np.float64)

@@ -1,11 +1,11 @@
 """Answering without looking by a fixed rule: what somebody writes down in a line after a look at the text.
 
 The rules are those of `docs/validity.md#fixed-rules` (defects of published sets:
-`docs/validity.md#what-published-questions-give-away`). A rule is red when its accuracy lies above chance + 3 points or
-its upper end above chance + 6, *and* a one-sided test over scenes, Holm-corrected over the rules of the cell, says p <
-0.01. Both are needed: of twenty rules one stands 3 points above chance by luck alone, and a cell with few scenes has
-wide intervals at an accuracy of chance. Rules that need no understanding of numbers but only of places (same pixel,
-nearest the centre, top-most) may reach chance + 5, without a bar for the upper end.
+`docs/validity.md#what-published-questions-give-away`). A rule misses its bar when its accuracy lies above chance + 3
+points or its upper end above chance + 6, and is red when a one-sided test over scenes says so too, corrected over all
+figures of the audit. Both are needed: of twenty rules one stands 3 points above chance by luck alone, and a cell with
+few scenes has wide intervals at an accuracy of chance. Rules that need no understanding of numbers but only of places
+(same pixel, nearest the centre, top-most) may reach chance + 5, without a bar for the upper end.
 
 Ties share the credit. Questions that a rule says nothing about count as guessed, so that its accuracy is that of a
 cheat on the whole cell.
@@ -30,9 +30,9 @@ from vgbench_gen.quality._blocks import (
     summarise_gaps,
 )
 from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import Clusters, adjust_by_holm
+from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question, group_by_scene
-from vgbench_gen.quality.text_only import breaks_bar, format_leak_bar
+from vgbench_gen.quality.text_only import format_leak_bar, make_chance_test, misses_bar
 
 PLACE_POINTS = 5.0
 _PLACE_RULES = frozenset({"same pixel", "nearest the centre", "top-most", "lowest"})
@@ -74,9 +74,8 @@ def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:
     chance = np.array([q.chance for q in questions])
     credits = _credit_claims(questions, group) if form == "judgment" else _credit_options(questions, group)
     sure = Clusters(group.tolist(), rng_for(seed, "rules", task, form))
-    p_values = adjust_by_holm([sure.test_above(np.where(np.isnan(c), chance, c), chance) for c in credits.values()])
     findings = []
-    for (name, credit), p in zip(credits.items(), p_values, strict=True):
+    for name, credit in credits.items():
         spoken = ~np.isnan(credit)
         values = np.where(spoken, credit, chance)
         low, high = sure.interval(values)
@@ -93,11 +92,12 @@ def audit_rules(questions: Sequence[Question], seed: int) -> list[Finding]:
             high=100 * high,
             chance=expected,
             bar=format_leak_bar(expected, points, upper),
-            detail=f"says something on {int(spoken.sum())}; p = {p:.3g} (Holm), {sure.count} scenes",
+            detail=f"says something on {int(spoken.sum())}, {sure.count} scenes",
         )
         hit = np.flatnonzero(spoken & (credit > chance))[:MAX_ITEMS]
         line = replace(line, items=tuple(questions[i].id for i in hit))
-        findings.append(line.judge(not breaks_bar(line, p, points, upper)))
+        test = make_chance_test(sure, values, chance, points)
+        findings.append(line.judge(not misses_bar(line, points, upper), test=test))
     return sorted(findings, key=lambda f: -f.value)
 
 

@@ -1,10 +1,10 @@
 """Answering without looking: classifiers that learn on the released questions and see their text alone.
 
 Source of the method: "Test-set Stress-Test" (arXiv 2511.04655), `docs/validity.md#text-only-models`. Folds never
-split a scene. An accuracy counts as a leak when its point lies above chance + 3 or its upper end above chance + 6 *and*
-a one-sided test over scenes, Holm-corrected over the classifiers of the cell, says p < 0.01: the best of several
-classifiers lies above chance by luck alone, and a cell with few scenes has an upper end far above its point. The level
-is 0.01 because some twenty cells are judged at each build, of which one would break 0.05 without any leak.
+split a scene. An accuracy misses its bar when its point lies above chance + 3 or its upper end above chance + 6. It
+counts as a leak when a one-sided test over scenes says so too, corrected over all figures of the audit
+(`quality.family`): the best of several classifiers lies above chance by luck alone, and a cell with few scenes has an
+upper end far above its point.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy
 from scipy import sparse
 
 from vgbench_gen.core.rng import rng_for
@@ -28,12 +29,13 @@ from vgbench_gen.quality._learners import (
     split_folds,
     state_of,
 )
-from vgbench_gen.quality.findings import MAX_ITEMS, Finding
-from vgbench_gen.quality.intervals import Clusters, adjust_by_holm
+from vgbench_gen.quality.family import LEVEL
+from vgbench_gen.quality.findings import MAX_ITEMS, ChanceTest, Finding
+from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question, group_by_scene
 
 FEWEST = 20  # questions below which nothing can be learnt or concluded
-POINT, UPPER, LEVEL = 3.0, 6.0, 0.01
+POINT, UPPER = 3.0, 6.0
 CLAIM_BAR = 53.0
 CONTROL_POINTS, CONTROL_DRAWS = 2.0, 6
 _CONTROL_TREES, _CONTROL_SHARE = 10, 0.35
@@ -78,24 +80,22 @@ def audit_text_only(questions: Sequence[Question], seed: int) -> TextOnlyResult:
         for name in ("forest", "linear")
     }
     credits = {name: score_credit(belief, rows) for name, belief in beliefs.items()}
-    p_values = adjust_by_holm([sure.test_above(credit, chance) for credit in credits.values()])
     findings = [
         _audit_cell(
             replace(base, name=name),
             credits[name],
             chance,
             sure,
-            p,
             pick_truth_probability(beliefs[name], rows),
             questions,
         )
-        for name, p in zip(credits, p_values, strict=True)
+        for name in credits
     ]
     findings = [
         replace(f, detail=f"{f.detail}; leans on {name_important_features(rows, seed)}")
-        if f.name == "forest" and p < LEVEL
+        if f.name == "forest" and misses_bar(f)
         else f
-        for f, p in zip(findings, p_values, strict=True)
+        for f in findings
     ]
     best = max(credits, key=lambda name: float(credits[name].mean()))
     findings += _split_by_source(questions, groups, credits[best], replace(base, name=best), seed)
@@ -113,11 +113,18 @@ def format_leak_bar(chance: float, points: float = POINT, upper: float | None = 
     return f"<= {chance + points:.1f}{bound}, or p >= {LEVEL:g} (Holm)"
 
 
-def breaks_bar(finding: Finding, p: float, points: float = POINT, upper: float | None = UPPER) -> bool:
-    """Whether an accuracy breaks its bar; see the module's docstring. `p` is adjusted already."""
+def misses_bar(finding: Finding, points: float = POINT, upper: float | None = UPPER) -> bool:
+    """Whether an accuracy, taken by itself, misses its bar; see the module's docstring."""
     above = finding.value > finding.chance + points
-    above |= upper is not None and finding.high > finding.chance + upper
-    return above and p < LEVEL
+    return above or (upper is not None and finding.high > finding.chance + upper)
+
+
+def make_chance_test(
+    sure: Clusters, credit: FloatArray, chance: FloatArray | float, points: float = POINT
+) -> ChanceTest:
+    """The test of an accuracy over scenes: credit (n,) against that of guessing, where the bar allows some points."""
+    p, error = sure.test_above(credit, chance), 100 * sure.measure_error(credit, chance)
+    return ChanceTest(p, error, sure.count, points)
 
 
 def _audit_cell(
@@ -125,7 +132,6 @@ def _audit_cell(
     credit: FloatArray,
     chance: FloatArray,
     sure: Clusters,
-    p: float,
     belief: FloatArray,
     questions: Sequence[Question],
 ) -> Finding:
@@ -138,10 +144,11 @@ def _audit_cell(
         high=100 * high,
         chance=expected,
         bar=format_leak_bar(expected),
-        detail=f"p = {p:.3g} (Holm), {sure.count} scenes",
+        detail=f"{sure.count} scenes",
     )
     worst = np.argsort(-np.where(credit > 0, belief, -1), kind="stable")[:MAX_ITEMS]
-    return replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0)).judge(not breaks_bar(line, p))
+    line = replace(line, items=tuple(questions[i].id for i in worst if credit[i] > 0))
+    return line.judge(not misses_bar(line), test=make_chance_test(sure, credit, chance))
 
 
 def _split_by_source(
@@ -182,11 +189,10 @@ def _audit_claim_number(
     belief = predict_out_of_fold("forest", rows, fold, state_of(seed, base.task, base.form, "claim"))
     credit = score_credit(belief, rows)
     low, high = sure.interval(credit)
-    p = sure.test_above(credit, 0.5)
     value = 100 * float(credit.mean())
     line = replace(base, name="claim number", value=value, low=100 * low, high=100 * high, chance=50.0)
-    line = replace(line, bar=f"<= {CLAIM_BAR:g}, or p >= {LEVEL:g}", detail=f"p = {p:.3g}, {sure.count} scenes")
-    return line.judge(value <= CLAIM_BAR or p >= LEVEL)
+    line = replace(line, bar=f"<= {CLAIM_BAR:g}, or p >= {LEVEL:g} (Holm)", detail=f"{sure.count} scenes")
+    return line.judge(value <= CLAIM_BAR, test=make_chance_test(sure, credit, 0.5, CLAIM_BAR - 50))
 
 
 def join_claim_pairs(questions: Sequence[Question]) -> list[Question]:
@@ -263,9 +269,10 @@ def _run_control(questions: Sequence[Question], rows: LearnerRows, fold: IntArra
     line = replace(
         base, audit="control", name="random answers", value=mean, low=mean - 2 * error, high=mean + 2 * error
     )
-    bar = f"within {CONTROL_POINTS:g} of {chance:.1f}, or two standard errors"
+    bar = f"within {CONTROL_POINTS:g} of {chance:.1f}, or p >= {LEVEL:g} (Holm)"
     line = replace(line, chance=chance, bar=bar, detail=f"mean of {CONTROL_DRAWS} draws")
-    return line.judge(abs(mean - chance) <= max(CONTROL_POINTS, 2 * error))
+    p = 2 * float(scipy.special.ndtr(-abs(mean - chance) / error)) if error else float(mean == chance)
+    return line.judge(abs(mean - chance) <= CONTROL_POINTS, test=ChanceTest(p, error, allowed=CONTROL_POINTS))
 
 
 def _fit_regression(questions: Sequence[Question], groups: IntArray, base: Finding, seed: int) -> Finding:

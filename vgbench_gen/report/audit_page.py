@@ -11,13 +11,15 @@ from typing import Any
 from urllib.parse import quote
 
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
-from vgbench_gen.quality.findings import Finding
+from vgbench_gen.quality.family import LEVEL
+from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 from vgbench_gen.report import audit_plots
 from vgbench_gen.report.audit_table import (
     ORDER,
     AuditRow,
     as_json,
     count_verdicts,
+    describe_power,
     format_bias_csv,
     format_csv,
     format_interval,
@@ -81,7 +83,10 @@ def make_page(report: AuditReport) -> str:
             dataset=report.dataset,
             summary=summarise(report),
             counts=[(name, counts[name]) for name in ORDER if counts[name]],
-            notes=report.notes,
+            notes=[*describe_power(report), *report.notes],
+            tested=report.tested,
+            level=f"{LEVEL:g}",
+            conclusive=CONCLUSIVE,
             fallen=[_make_row(row, report) for row in merge_fallen(report)],
             forests=audit_plots.plot_forests(report, _FORESTS),
             stacks=audit_plots.plot_stacks(report.tallies),

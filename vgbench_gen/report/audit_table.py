@@ -13,7 +13,7 @@ from typing import Any
 
 from vgbench_gen.core.types import QUESTION_TYPES
 from vgbench_gen.pipeline.audit import AuditLine, AuditReport, Where
-from vgbench_gen.quality.findings import Finding
+from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 
 ORDER = {"red": 0, "few": 1, "green": 2, "reported": 3, "skipped": 4}
 _SHORT_FORM: dict[str, str] = dict(zip(QUESTION_TYPES, ("yes/no", "choice", "open"), strict=True))
@@ -47,11 +47,17 @@ def merge_fallen(report: AuditReport) -> list[AuditRow]:
     One leak moves many quantities at once; a row per cell says it, and the files hold each.
     """
     groups: dict[tuple[str, ...], list[AuditLine]] = {}
-    for line in sorted(report.fell, key=_rank):
+    for line in sorted(report.fell, key=_rank_fallen):
         found = line.finding
         which = ("", "") if found.unit == "p" else (found.name, found.source)
         groups.setdefault((line.where, found.audit, found.task, found.form, *which), []).append(line)
     return [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
+
+
+def _rank_fallen(line: AuditLine) -> tuple[Any, ...]:
+    """What luck cannot move first, then by how surely a bar fell."""
+    found = line.finding
+    return 0.0 if math.isnan(found.p) else found.p, -measure_badness(found), *_rank(line)
 
 
 def _rank(line: AuditLine) -> tuple[Any, ...]:
@@ -114,7 +120,7 @@ def format_brief_lines(report: AuditReport, page: str) -> list[str]:
 
     page: where all figures stand.
     """
-    notes = report.notes[:_BRIEF_NOTES]
+    notes = [*describe_power(report), *report.notes][:_BRIEF_NOTES]
     fallen = merge_fallen(report)
     room = BRIEF_LINES - 4 - len(notes)  # beside the sentence, the heads, the figures left out and the page
     shown = _format_rows(fallen[:room]) if fallen else []
@@ -159,6 +165,28 @@ def summarise(report: AuditReport) -> str:
     return f"{report.dataset}: {report.items} questions, {len(report.lines)} figures ({told}): {bars}"
 
 
+def describe_power(report: AuditReport) -> list[str]:
+    """In a sentence, the smallest excess that the text-only classifiers of each cell could have shown."""
+    lines = [line for line in report.lines if line.finding.audit == "blind" and not math.isnan(line.finding.seen)]
+    pooled = {line.finding.task for line in lines if line.where == "pool"}
+    found: dict[tuple[str, str], Finding] = {}
+    for line in lines:
+        if line.where == "pool" or line.finding.task not in pooled:
+            best = found.setdefault((line.finding.task, line.finding.form), line.finding)
+            if line.finding.seen < best.seen:
+                found[line.finding.task, line.finding.form] = line.finding
+    parts = []
+    for few, what in ((False, f"with {CONCLUSIVE} questions or more"), (True, "with fewer, which are not judged")):
+        seen = [finding.seen for finding in found.values() if (finding.n < CONCLUSIVE) == few]
+        if seen:
+            cells = "1 cell" if len(seen) == 1 else f"{len(seen)} cells"
+            ends = dict.fromkeys("none" if math.isinf(end) else f"{end:.1f} points" for end in (min(seen), max(seen)))
+            parts.append(f"{' to '.join(ends)} in {cells} {what}")
+    if not parts:
+        return []
+    return [f"The smallest excess over chance that text-only classifiers could have shown: {'; '.join(parts)}."]
+
+
 def count_verdicts(lines: Sequence[AuditLine]) -> dict[str, int]:
     """The number of lines of each verdict."""
     return {name: sum(line.finding.verdict == name for line in lines) for name in ORDER}
@@ -169,6 +197,7 @@ def as_json(report: AuditReport) -> dict[str, Any]:
     return {
         "dataset": report.dataset,
         "items": report.items,
+        "tested": report.tested,
         "verdicts": count_verdicts(report.lines),
         "cells": report.cells,
         "notes": report.notes,
@@ -199,7 +228,8 @@ def format_json(value: Any) -> str:
 
 def _record(found: Finding) -> dict[str, Any]:
     record = asdict(found)
-    for name in ("value", "low", "high", "chance"):
+    del record["test"]
+    for name in ("value", "low", "high", "chance", "p", "seen"):
         value = record[name]
         record[name] = round(value, 6) if math.isfinite(value) else None
     return record | {"items": list(found.items)}

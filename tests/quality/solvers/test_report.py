@@ -11,6 +11,7 @@ import pytest
 from tests.quality.solvers.drawn_rooms import shot
 from tests.store.examples import make_item, textured
 from vgbench_gen.core.types import LETTERS, Item
+from vgbench_gen.quality.family import judge_family
 from vgbench_gen.quality.findings import Finding
 from vgbench_gen.quality.questions import Question, read_question
 from vgbench_gen.quality.solvers import jobs
@@ -54,7 +55,7 @@ def outcomes(
 def test_verdicts(kind: jobs.Kind, right: int, n: int, verdict: str) -> None:
     rng = np.random.default_rng(0)
     credit = rng.permutation([1.0] * right + [0.0] * (n - right)).tolist()
-    (line,) = make_findings(outcomes(kind, FEATURES, "homography_to_image", credit))
+    (line,) = judge_family(make_findings(outcomes(kind, FEATURES, "homography_to_image", credit)))
     assert (line.audit, line.n, line.verdict) == (kind, n, verdict)
     assert line.value == pytest.approx(100 * right / n)
     assert line.low <= line.value <= line.high
@@ -162,7 +163,7 @@ def test_a_planted_cue_is_caught(planted: bool, tmp_path: Path) -> None:
 
     folder, questions = written(tmp_path, make)
     ruled = [job for job in plan(questions, folder) if job.kind == "rules"]
-    lines = make_findings(outcome for job in ruled for outcome in run(job))
+    lines = judge_family(make_findings(outcome for job in ruled for outcome in run(job)))
     caught = {line.name for line in lines if line.fell}
     looks = {f"most similar image, {how}" for how in ("thumbnail", "colour histogram", "difference hash", "SSIM")}
     assert caught == ({*looks, "top-most region"} if planted else set())

@@ -1,4 +1,7 @@
-"""From outcomes to the lines of the audit table (`docs/validity.md#solvers`)."""
+"""From outcomes to the lines of the audit table (`docs/validity.md#solvers`).
+
+A line is judged by its bar alone here; `quality.family` judges it among all figures of an audit.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.quality.findings import MAX_ITEMS, Finding, Verdict
+from vgbench_gen.core.types import FloatArray
+from vgbench_gen.quality.findings import MAX_ITEMS, ChanceTest, Finding, Verdict
 from vgbench_gen.quality.intervals import Clusters
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.solvers.jobs import (
@@ -71,7 +75,7 @@ def _make_finding(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
     value, (low, high) = 100 * float(credit.mean()), (100 * end for end in clusters.interval(credit))
     chance = 100 * float(np.mean([outcome.chance for outcome in outcomes]))
     ids = {outcome.id for outcome in outcomes}
-    bar, verdict = _judge_value(first, value, low, high, chance)
+    bar, verdict, test = _judge_value(first, clusters, credit, chance)
     return Finding(
         audit=first.kind,
         name=first.name,
@@ -85,25 +89,33 @@ def _make_finding(outcomes: Sequence[SolverOutcome], seed: int) -> Finding:
         bar=bar,
         verdict="few" if bar and len(ids) < _FEWEST else verdict,
         detail=_write_detail(outcomes, len(ids)),
+        test=test,
         items=_list_questions_behind(outcomes),
     )
 
 
-def _judge_value(line: SolverOutcome, value: float, low: float, high: float, chance: float) -> tuple[str, Verdict]:
-    """(bar, verdict): green where the value holds it, red where the whole interval misses it, few in between."""
+def _judge_value(
+    line: SolverOutcome, clusters: Clusters, credit: FloatArray, chance: float
+) -> tuple[str, Verdict, ChanceTest | None]:
+    """(bar, verdict of the figure by itself, the test by which it is judged among others)."""
+    value, error = 100 * float(credit.mean()), 100 * clusters.measure_error(credit, chance / 100)
     if line.kind == "solver":
         goal = next(solver.goal for solver in find_solvers(line.task) if solver.name == line.name)
         if np.isnan(goal):
-            return "", "reported"
-        return f">= {goal:.1f}", "green" if value >= goal else "red" if high < goal else "few"
+            return "", "reported", None
+        test = ChanceTest(clusters.test_below(credit, goal / 100))
+        return f">= {goal:.1f}", "green" if value >= goal else "red", test
     if line.kind == "wrong image":
         lowest, highest = chance - WRONG_IMAGE_POINTS, chance + WRONG_IMAGE_POINTS
-        missed = low > highest or high < lowest
-        return f"{lowest:.1f} to {highest:.1f}", "green" if lowest <= value <= highest else "red" if missed else "few"
+        p = min(clusters.test_above(credit, highest / 100), clusters.test_below(credit, lowest / 100))
+        test = ChanceTest(min(2 * p, 1.0), error, clusters.count, WRONG_IMAGE_POINTS, beyond=True)
+        return f"{lowest:.1f} to {highest:.1f}", "green" if lowest <= value <= highest else "red", test
     if line.allowed_because:
-        return "", "reported"
+        return "", "reported", None
     most = chance + TRIVIAL_POINTS
-    return f"<= {most:.1f}", "green" if value <= most else "red" if low > most else "few"
+    p = clusters.test_above(credit, most / 100)
+    test = ChanceTest(p, error, clusters.count, TRIVIAL_POINTS, beyond=True)
+    return f"<= {most:.1f}", "green" if value <= most else "red", test
 
 
 def _write_detail(outcomes: Sequence[SolverOutcome], questions: int) -> str:
