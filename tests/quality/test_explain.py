@@ -15,7 +15,7 @@ from vgbench_gen.store import pictures
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark
 
-GREEN, RED = np.array([0, 158, 115]), np.array([213, 94, 0])
+GREEN, RED = np.array([0, 158, 115]), np.array([215, 0, 30])
 
 
 def near(image: np.ndarray, color: np.ndarray, at: tuple[float, float], radius: int = 3) -> bool:

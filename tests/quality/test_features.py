@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,13 @@ def test_camera_regions_and_marks_are_read() -> None:
     assert found.rects == ((1, 2, 30, 40),)
     assert found.point == (9, 8)
     assert found.places == {"point 1": (748, 303), "point 2": (598, 380)}
+    marked = read(
+        "Is the blue square at the pink mark at (9, 8)?", "the blue square (748, 303), the pink region [1, 2, 3, 4]"
+    )
+    assert marked.places == {"the blue square": (748, 303), "the pink region": (1, 2, 3, 4)}
+    assert marked.point == (9, 8)
+    framed = read("Is the orange rectangle [1, 2, 3, 4] near?", "")
+    assert (framed.rects, framed.places) == (((1, 2, 3, 4),), {})
     assert read("K = [[500.0, 0, 320], [0, 501, 240], [0, 0, 1]]", "").camera == (500, 501, 320, 240)
     wide = read("", "The picture is 1024 pixels wide and 765 pixels high (fx = 1, fy = 2, cx = 3, cy = 4, in pixels).")
     assert (wide.size, wide.camera) == ((1024, 765), (1, 2, 3, 4))
@@ -45,6 +54,11 @@ def test_options_name_marks_or_hold_numbers() -> None:
     marked = question("a", ["region 2", "region 1"], 0, context="region 1 [0, 0, 9, 9], region 2 [5, 5, 7, 8]")
     assert read_option_values(marked)[0] == "mark"
     assert read_option_values(marked)[1].tolist() == [[5, 5, 7, 8], [0, 0, 9, 9]]
+    context = "the blue region [0, 0, 9, 9], the pink region [5, 5, 7, 8]"
+    marked = question("a", ["the pink region", "the blue region"], 0, context=context)
+    assert read_option_values(marked)[0] == "mark"
+    assert read_option_values(marked)[1].tolist() == [[5, 5, 7, 8], [0, 0, 9, 9]]
+    assert read_option_values(replace(marked, context=""))[0] == "text"
     assert read_option_values(question("b", ["image 2", "image 3"], 0))[0] == "name"
     assert read_option_values(question("c", ["1.5 m", "2.5 m"], 0))[1].tolist() == [[1.5], [2.5]]
     assert read_option_values(question("d", ["to the left", "2 m"], 0))[1].shape == (2, 0)
@@ -67,6 +81,10 @@ def test_claims_are_found(text: str, expected: list[float]) -> None:
 def test_a_claimed_mark_stands_among_the_others() -> None:
     claim = read_claim(question("a", question="Is it point 2?", context="point 1 (1, 2), point 2 (3, 4)"))
     assert claim.values[claim.claimed].tolist() == [3, 4]
+    assert len(claim.values) == 2
+    context = "the pink circle (1, 2), the blue square (3, 4)"
+    claim = read_claim(question("a", question="Is the yellow mark at (5, 6) at the pink circle?", context=context))
+    assert claim.values[claim.claimed].tolist() == [1, 2]
     assert len(claim.values) == 2
 
 

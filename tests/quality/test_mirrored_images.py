@@ -70,7 +70,8 @@ def test_the_partner_shows_the_flipped_images(name: str, room: Room) -> None:
             for mark, mirrored in zip(*marks, strict=True):
                 x1, y1, x2, y2 = mark["rect"]
                 assert mirrored["rect"] == [width - 1 - x2, y1, width - 1 - x1, y2]
-                assert mirrored["label"] == mark["label"]
+                if name == "relative_depth":
+                    assert mirrored["color"] == mark["color"]
             compared += 1
     assert compared >= 2
 

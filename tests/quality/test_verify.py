@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.quality.verify import VerifyJob, group_by_scene, verify_item, verify_scene, verify_set
 from vgbench_gen.scenes import base
 from vgbench_gen.scenes.base import SceneRef
+from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.tasks.row_evidence import rebuild_fact
+from vgbench_gen.text.marks import name_mark
 
 GATES = Gates()
 Change = Callable[[dict[str, Any]], None]
@@ -242,10 +245,35 @@ def test_a_claim_that_the_question_does_not_make(rows: Rows) -> None:
     said = f"{item.evidence['claim']['value'][0]:.2f}"
     assert checks(rows, replace(item, question=item.question.replace(said, "7.77"))) == {"claim_text"}
     item = rows.one("point_tracking", "judgment")
-    label = "1" if "point 1" in item.question else "2"
-    other = item.question.replace(f"point {label}", f"point {3 - int(label)}")
+    named, other_name = sorted(list_mark_names(item), key=lambda name: name not in item.question)
+    other = item.question.replace(named, other_name)
     assert other != item.question
     assert checks(rows, replace(item, question=other)) == {"claim_text"}
+
+
+def list_mark_names(item: Item) -> list[str]:
+    return [name_mark(op) for op in item.evidence["pictures"][1]["ops"]]
+
+
+def test_a_mark_that_is_drawn_otherwise(rows: Rows) -> None:
+    """Words, options and drawing must agree on colours and shapes."""
+    item = rows.one("point_tracking", "multi-choice")
+
+    def change(evidence: dict[str, Any], key: str, values: Sequence[str]) -> None:
+        mark, *rest = evidence["pictures"][1]["ops"]
+        mark[key] = next(value for value in values if all(value != op[key] for op in rest) and value != mark[key])
+
+    for key, values in (("color", list(COLORS)), ("shape", [*SHAPES, CROSSHAIR])):
+        assert "option_text" in checks(rows, tampered(item, partial(change, key=key, values=values)))
+    wrong = replace(item, options=(item.options[1], item.options[0], *item.options[2:]))
+    assert checks(rows, wrong) == {"option_text"}
+    framed = rows.one("metric_depth", "open-ended")
+
+    def paint(evidence: dict[str, Any]) -> None:
+        (op,) = evidence["pictures"][0]["ops"]
+        op["color"] = next(color for color in COLORS if color != op["color"])
+
+    assert checks(rows, tampered(framed, paint)) == {"marks"}
 
 
 # --- words and images ----------------------------------------------------------------------------------------------

@@ -68,10 +68,13 @@ class Asked:
     def rects(self) -> list[list[int]]:
         return [[int(x) for x in found] for found in re.findall(r"\[(\d+), (\d+), (\d+), (\d+)\]", self.text)]
 
-    def named(self, kind: str) -> dict[int, list[int]]:
-        """number -> what stands beside "point 3 (12, 40)" or "region 2 [1, 2, 3, 4]"."""
-        found = re.findall(rf"{kind} (\d) [\[(](\d+(?:, \d+)*)[\])]", self.item.context)
-        return {int(number): [int(x) for x in values.split(", ")] for number, values in found}
+    @property
+    def marks(self) -> dict[str, list[int]]:
+        """name -> what stands beside "the blue square (12, 40)" or "the pink region [1, 2, 3, 4]"."""
+        found = re.findall(
+            r"(the \w+ (?:circle|triangle|square|diamond|region)) [\[(](\d+(?:, \d+)*)[\])]", self.item.context
+        )
+        return {name: [int(x) for x in values.split(", ")] for name, values in found}
 
     def options(self) -> list[FloatArray]:
         return [numbers(text) for text in self.item.options]

@@ -146,7 +146,7 @@ def camera_parameters(asked: Asked) -> float:
 
 
 def relative_depth(asked: Asked) -> float:
-    regions = asked.named("region")
+    regions = asked.marks
     medians, allowed = {}, {}
     for n, rect in regions.items():
         medians[n], allowed[n] = region(asked, rect, np.median)
@@ -154,7 +154,7 @@ def relative_depth(asked: Asked) -> float:
     sign = {"deepest": 1, "nearest": -1}[asked.item.ask]
     assert ("farthest" in asked.item.question) is (sign > 0)
     order = sorted(medians, key=lambda n: -sign * medians[n])
-    assert asked.options()[asked.right] == order[0], f"is region {order[0]} of {medians}"
+    assert asked.item.options[asked.right] == order[0], f"is {order[0]} of {medians}"
     first, second = order[:2]
     gap = abs(medians[first] - medians[second])
     assert gap > ORDER_GAP_M - allowed[first] - allowed[second], f"{gap:.3f} m apart"
@@ -245,14 +245,14 @@ def point_tracking(asked: Asked) -> float:
     around = second.cast[0][max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2]
     behind, unseen = float(np.abs(around - moved[0, 2]).min()), HIDDEN[asked.item.source] * float(moved[0, 2])
     assert behind < max(HIDDEN_M, unseen) + error, f"hidden: {moved[0, 2]:.3f} m deep, seen {around.min():.3f} m"
-    points = {n: float(np.linalg.norm(np.subtract(uv, truth))) for n, uv in asked.named("point").items()}
+    points = {n: float(np.linalg.norm(np.subtract(uv, truth))) for n, uv in asked.marks.items()}
     if asked.item.question_type == "multi-choice":
-        asked.nearest_is_right([points[int(option[0])] for option in asked.options()], allowed)
-        return points[int(asked.options()[asked.right][0])] / allowed
+        asked.nearest_is_right([points[name] for name in asked.item.options], allowed)
+        return points[asked.item.options[asked.right]] / allowed
     assert len(points) == 2
-    number = int(re.findall(r"point\s+(\d)", asked.item.question)[0])
-    other = points[3 - number]
-    yes, no = (points[number], other) if asked.item.answer == "Yes" else (other, points[number])
+    (named,) = (name for name in points if name in asked.item.question)
+    (other,) = (off for name, off in points.items() if name != named)
+    yes, no = (points[named], other) if asked.item.answer == "Yes" else (other, points[named])
     assert yes <= allowed, f"{asked.item.answer}: {yes:.2f} px off, allowed {allowed:.2f}"
     assert no > CLEAR * allowed, f"{asked.item.answer}: the other point is {no:.2f} px off"
     return yes / allowed

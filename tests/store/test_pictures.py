@@ -20,7 +20,7 @@ from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Camera, ColorArray
 from vgbench_gen.geometry import cameras, homography, projection
 from vgbench_gen.store import pictures
-from vgbench_gen.store.drawing import COLORS
+from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES, StrokeSizes
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, read_image_size, render
@@ -29,8 +29,8 @@ BASE = "0" * 32 + ".jpg"
 CROP = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": [600, 450]}
 WARP = {"op": "warp", "H": [0.9, 0.1, 12.0, -0.08, 1.05, 7.5, 1e-4, -5e-5, 1.0], "size": [500, 400]}
 MIRROR = {"op": "mirror"}
-POINT = {"op": "point", "uv": [320, 240], "color": "orange", "label": "A"}
-REGION = {"op": "region", "rect": [100, 80, 180, 150], "color": "blue", "label": "B"}
+POINT = {"op": "point", "uv": [320, 240], "color": "orange", "shape": "crosshair"}
+REGION = {"op": "region", "rect": [100, 80, 180, 150], "color": "blue"}
 
 
 def blob(width: int, height: int, uv: npt.ArrayLike, sigma_px: float = 4.0) -> ColorArray:
@@ -171,50 +171,54 @@ def test_rendering_is_deterministic_and_encodes_once(media: MediaStore) -> None:
     np.testing.assert_array_equal(decode(data), np.asarray(Image.open(io.BytesIO(data))))
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, CROSSHAIR])
 @pytest.mark.parametrize("size", [(160, 120), (640, 480), (1024, 768)])
 @pytest.mark.parametrize("place", ["middle", "corner"])
-def test_a_marker_leaves_its_point_open(size: tuple[int, int], place: str) -> None:
+def test_a_marker_leaves_its_point_open(size: tuple[int, int], place: str, shape: str) -> None:
     width, height = size
     image = textured(width, height)
     u, v = (width // 2, height // 2) if place == "middle" else (width - 1, 0)
-    result = apply(Picture(BASE, (POINT | {"uv": [u, v]},)), image)
+    result = apply(Picture(BASE, (POINT | {"uv": [u, v], "shape": shape},)), image)
     y, x = np.mgrid[:height, :width]
     distance = np.hypot(x - u, y - v)
     touched = changed(image, result)
     assert not touched[distance <= 3].any()
-    reach = 0.05 * width + 12
+    reach = StrokeSizes.of(width, height).reach
     assert touched[distance <= reach].any()
-    plain = apply(Picture(BASE, (POINT | {"uv": [u, v], "label": ""},)), image)
-    assert not changed(image, plain)[distance > reach].any()
-    if place == "middle":  # the same from all four sides: the centre of the mark is the point itself
-        mark = changed(image, plain)[v - 30 : v + 31, u - 30 : u + 31]
-        for other in (mark[::-1], mark[:, ::-1], mark.T):
+    assert not touched[distance > reach].any()
+    if place == "middle":  # the same from its sides: the centre of the mark is the point itself
+        mark = touched[v - 30 : v + 31, u - 30 : u + 31]
+        for other in (mark[:, ::-1],) if shape == "triangle" else (mark[::-1], mark[:, ::-1], mark.T):
             assert (mark == other).mean() > 0.99  # a pixel may happen to have the stroke's colour already
 
 
-def test_labels_keep_off_other_points() -> None:
-    rng = np.random.default_rng(3)
-    image = textured(640, 480)
-    y, x = np.mgrid[:480, :640]
-    for _ in range(10):
-        uv = rng.integers([0, 0], [640, 480], (4, 2))
-        gaps = np.linalg.norm(uv[:, None] - uv[None], axis=-1) + 1e3 * np.eye(4)
-        if gaps.min() < 20:
-            continue
-        points = [POINT | {"uv": p.tolist(), "label": name} for p, name in zip(uv, "ABCD", strict=True)]
-        touched = changed(image, apply(Picture(BASE, tuple(points)), image))
-        for u, v in uv:
-            assert not touched[np.hypot(x - u, y - v) <= 3].any()
+def test_shapes_are_what_they_are_called() -> None:
+    """Of the figures that OpenCV fits around the coloured stroke, the one of its name is filled."""
+    for shape in SHAPES:
+        image = apply(Picture(BASE, (POINT | {"uv": [512, 384], "shape": shape},)), np.zeros((768, 1024, 3), np.uint8))
+        colored = np.abs(image.astype(int) - np.array(COLORS["orange"])).max(axis=2) < 30
+        points = np.argwhere(colored)[:, ::-1].astype(np.float32) - [512, 384]
+        turned = points @ np.array([[1, -1], [1, 1]]) / np.sqrt(2)
+        area = cv2.contourArea(cv2.convexHull(points.astype(np.float32)))
+        around = {
+            "circle": np.pi * cv2.minEnclosingCircle(points.astype(np.float32))[1] ** 2,
+            "square": float(np.prod(np.ptp(points, axis=0))),
+            "diamond": float(np.prod(np.ptp(turned, axis=0))),
+            "triangle": cv2.minEnclosingTriangle(points.astype(np.float32)[:, None])[0],
+        }
+        filled = {name: area / whole for name, whole in around.items()}
+        assert max(filled, key=lambda name: filled[name]) == shape, filled
+        assert filled[shape] > 0.85
+        assert (shape == "triangle") == (-points[:, 1].min() > 1.2 * points[:, 1].max())  # it points up
 
 
 def test_crowded_points_all_stay_open() -> None:
-    """The second point lies where the first one's label would go, the third inside the first one's ring."""
+    """The second point lies on the first one's outline, the third inside it."""
     image = textured(640, 480)
-    uv = [(100, 100), (132, 100), (100, 109)]
-    points = [POINT | {"uv": list(p), "label": name} for p, name in zip(uv, "ABC", strict=True)]
+    uv = [(100, 100), (110, 100), (100, 104)]
+    points = [POINT | {"uv": list(p), "shape": shape} for p, shape in zip(uv, SHAPES, strict=False)]
     first = changed(image, apply(Picture(BASE, (points[0],)), image))
-    assert first[100, 132]
-    assert first[109, 100]
+    assert first[100, 110]
     touched = changed(image, apply(Picture(BASE, tuple(points)), image))
     y, x = np.mgrid[:480, :640]
     for u, v in uv:
@@ -235,7 +239,7 @@ def test_a_region_is_outlined_outside(rect: list[int]) -> None:
 
 def test_overlapping_regions_stay_rectangles() -> None:
     image = textured(640, 480)
-    one, two = REGION | {"label": ""}, REGION | {"rect": [150, 120, 260, 240], "label": ""}
+    one, two = REGION, REGION | {"rect": [150, 120, 260, 240]}
     touched = changed(image, apply(Picture(BASE, (one, two)), image))
     for x1, y1, x2, y2 in ([100, 80, 180, 150], [150, 120, 260, 240]):
         for band in (touched[y1 - 1, x1 : x2 + 1], touched[y2 + 1, x1 : x2 + 1], touched[y1 : y2 + 1, x1 - 1]):
@@ -267,15 +271,16 @@ def test_every_colour_shows_on_any_ground() -> None:
         {"base": BASE, "ops": [{"op": "exec"}]},
         {"base": BASE, "ops": [{"op": ["point"]}]},
         {"base": BASE, "ops": [POINT | {"size": [1, 1]}]},
-        {"base": BASE, "ops": [{k: v for k, v in POINT.items() if k != "label"}]},
+        {"base": BASE, "ops": [{k: v for k, v in POINT.items() if k != "shape"}]},
+        {"base": BASE, "ops": [REGION | {"label": "1"}]},
         {"base": BASE, "ops": [POINT | {"uv": [1.5, 2]}]},
         {"base": BASE, "ops": [POINT | {"uv": [True, 2]}]},
         {"base": BASE, "ops": [POINT | {"uv": [10**9, 2]}]},
         {"base": BASE, "ops": [POINT | {"uv": "12"}]},
         {"base": BASE, "ops": [POINT | {"color": "red"}]},
         {"base": BASE, "ops": [POINT | {"color": ["orange"]}]},
-        {"base": BASE, "ops": [POINT | {"label": "x" * 33}]},
-        {"base": BASE, "ops": [POINT | {"label": "a\nb"}]},
+        {"base": BASE, "ops": [POINT | {"shape": "star"}]},
+        {"base": BASE, "ops": [POINT | {"shape": ["circle"]}]},
         {"base": BASE, "ops": [REGION | {"rect": [5, 5, 4, 9]}]},
         {"base": BASE, "ops": [CROP | {"size": [10**5, 10]}]},
         {"base": BASE, "ops": [CROP | {"size": [30_000, 30_000]}]},
@@ -374,7 +379,7 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
 cache = PictureCache(Path(sys.argv[1]), MediaStore(Path(sys.argv[2])))
-point = {"op": "point", "color": "blue", "label": ""}
+point = {"op": "point", "color": "blue", "shape": "circle"}
 print(*[cache.name(Picture(sys.argv[3], (point | {"uv": [10 * k, 20]},))) for k in range(25)])
 """
     arguments = [sys.executable, "-c", code, str(tmp_path / "c.sqlite"), str(media.root), base]

@@ -30,6 +30,7 @@ from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, track_odds, tracked
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.text.numbers import parse_numbers
@@ -241,44 +242,51 @@ def test_separation_needs_pixels_and_space() -> None:
     assert TASK.agreement(truth.value + np.array([0.012 * diagonal, 0.0]), fact) == pytest.approx(1.0)
 
 
-def test_numbers_labels_and_options_name_the_same_points() -> None:
+def test_marks_and_options_name_the_same_points() -> None:
     view = room_view()
-    orders = set()
+    right = Counter[str]()
     for fact in (with_pictures(f, view) for f in drawn(TASK, view)[0]):
         options = SetFirst().options(fact, TASK, rng_for(0, fact.key))
-        shown = TASK.choice(fact, options, rng_for(1, fact.key))
-        first, second = shown.pictures
-        assert [op["uv"] for op in first.ops] == [fact.truth_candidate.show["query"]]
-        assert first.ops[0]["label"] == ""
-        label_of = {tuple(op["uv"]): op["label"] for op in second.ops}
-        assert [op["label"] for op in second.ops] == ["1", "2", "3", "4"]
-        for text, option in zip(shown.options, options.options, strict=True):
-            u, v = (int(x) for x in option.value)
-            assert text == f"point {label_of[u, v]}"
-            assert f"({u}, {v})" in shown.slots["points"]
-        orders.add(shown.options)
+        for seed in range(40):
+            shown = TASK.choice(fact, options, rng_for(seed, fact.key))
+            first, second = shown.pictures
+            (query,) = first.ops
+            assert query["uv"] == fact.truth_candidate.show["query"]
+            assert query["shape"] == CROSSHAIR
+            name_of = {tuple(op["uv"]): f"the {op['color']} {op['shape']}" for op in second.ops}
+            assert len({op["color"] for op in (query, *second.ops)}) == 5
+            assert {op["shape"] for op in second.ops} == set(SHAPES)
+            for text, option in zip(shown.options, options.options, strict=True):
+                u, v = (int(x) for x in option.value)
+                assert text == name_of[u, v]
+                assert f"{text} ({u}, {v})" in shown.slots["points"]
+            _, color, shape = shown.options[options.truth].split()
+            right.update((color, shape, f"listed {list(name_of.values()).index(shown.options[options.truth])}"))
         for phrasing in load_phrasings("point_tracking", "multi-choice"):
             render(phrasing, shown.slots)
-    assert len(orders) > 3  # numbers do not follow the letters
+    # Neither a colour, nor a shape, nor a place in the list goes with the truth.
+    for alike in (COLORS, SHAPES, [f"listed {k}" for k in range(4)]):
+        counts = [right[name] for name in alike]
+        assert min(counts) > 0.6 * sum(counts) / len(counts)
 
 
 def test_twins_show_two_points_and_name_one_each() -> None:
     view = room_view()
-    numbers = set()
+    shapes = set()
     for fact in (with_pictures(f, view) for f in drawn(TASK, view)[0]):
         twins = TASK.claim_pair(fact, rng_for(0, fact.key))
         assert twins is not None
-        by_label = {op["label"]: op["uv"] for op in twins.pictures[1].ops}
-        assert set(by_label) == {"1", "2"}
-        assert by_label[twins.true.slots["number"]] == fact.truth_candidate.value.astype(int).tolist()
-        assert by_label[twins.false.slots["number"]] == twins.false.value.astype(int).tolist()
-        assert twins.true.slots["number"] != twins.false.slots["number"]
+        by_name = {f"the {op['color']} {op['shape']}": op["uv"] for op in twins.pictures[1].ops}
+        assert len(by_name) == 2
+        assert by_name[twins.true.slots["mark"]] == fact.truth_candidate.value.astype(int).tolist()
+        assert by_name[twins.false.slots["mark"]] == twins.false.value.astype(int).tolist()
+        assert twins.true.slots["mark"] != twins.false.slots["mark"]
         assert twins.true.separation == 0
         assert twins.false.separation >= 1
-        numbers.add(twins.true.slots["number"])
+        shapes.add(twins.true.slots["mark"].split()[2])
         for phrasing in load_phrasings("point_tracking", "judgment"):
             render(phrasing, {**twins.slots, **twins.true.slots})
-    assert numbers == {"1", "2"}
+    assert len(shapes) > 2
 
 
 def test_jacobian_is_the_derivative_of_the_way_back() -> None:

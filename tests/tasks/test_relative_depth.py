@@ -14,6 +14,7 @@ from vgbench_gen.core.types import Fact, Rejected
 from vgbench_gen.distractors.base import OptionSet, strategies
 from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.tasks import _balance
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks.records import make_camera_record
@@ -187,7 +188,7 @@ def test_what_cannot_be_asked_says_why() -> None:
     assert all(d.value >= d.limit for d in drafts if isinstance(d, Rejected))
 
 
-def test_numbers_say_nothing_about_letters(facts: list[Fact]) -> None:
+def test_colours_say_nothing_about_letters(facts: list[Fact]) -> None:
     fact = facts[0]
     view = small_view()
     fact = replace(
@@ -196,14 +197,15 @@ def test_numbers_say_nothing_about_letters(facts: list[Fact]) -> None:
         cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).camera)},
     )
     options = asked(fact)
-    numbers = Counter[str]()
+    right = Counter[str | int]()
     for seed in range(200):
         shown = TASK.choice(fact, options, np.random.default_rng(seed))
         (picture,) = shown.pictures
-        drawn = {op["label"]: op["rect"] for op in picture.ops}
-        assert len({op["color"] for op in picture.ops}) == 1
+        drawn = {f"the {op['color']} region": op["rect"] for op in picture.ops}
+        assert len(drawn) == 4
         for text, option in zip(shown.options, options.options, strict=True):
-            assert drawn[text.removeprefix("region ")] == option.show["rect"]
-        numbers[shown.options[options.truth]] += 1
-    assert set(numbers) == {f"region {n}" for n in range(1, 5)}
-    assert min(numbers.values()) > 30
+            assert drawn[text] == option.show["rect"]
+            assert f"{text} [{', '.join(map(str, option.show['rect']))}]" in shown.slots["regions"]
+        right.update((shown.options[options.truth], list(drawn).index(shown.options[options.truth])))
+    assert set(right) == {f"the {color} region" for color in COLORS} | set(range(4))
+    assert min(right.values()) > 20

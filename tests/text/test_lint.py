@@ -86,7 +86,9 @@ def test_the_question_itself_names_the_unit() -> None:
     "options",
     [
         ["2.10 m", "0.95 m", "10.30 m", "3.00 m"],
-        ["region 1", "region 2", "region 3", "region 4"],
+        ["the orange region", "the blue region", "the green region", "the pink region"],
+        ["the orange circle", "the blue square"],
+        ["image 2", "image 5"],
         ["[[1.000, 0.01234],\n [0.000, 12350]]", "[[0.9876, 1.234],\n [-0.0001234, 100.0]]"],
         ["(1.00, -2.00, 3.00)", "(-1.00, 12.00, 3.50)"],
         ["R =\n[[1.000]]\nt = [0.25]", "R =\n[[-0.500]]\nt = [-1.25]"],
@@ -107,6 +109,11 @@ def test_options_of_one_form_pass(options: list[str]) -> None:
         (["[1.00, 2.00]", "[1.00, 2.000]"], "different decimals"),
         (["[1.00, 2.00]", "[1.00, 2.00, 3.00]"], "text around the numbers"),
         (["2.1000001 m", "3.1000001 m"], "float debris"),
+        (["point 2", "point 1"], "taken for another option"),
+        (["region A", "region B"], "taken for another option"),
+        (["the blue square 1", "the blue square 2"], "taken for another option"),
+        (["3", "4"], "taken for another option"),
+        (["the blue square", "the blue square"], "two are equal"),
         (["-0.00 m", "1.00 m"], "negative zero"),
     ],
 )

@@ -161,13 +161,13 @@ def test_unknown_tasks_and_types() -> None:
 
 def test_words() -> None:
     assert render.fill_word("quantity.hfov") == "horizontal field of view"
-    assert render.fill_word("option.region", n="3") == "region 3"
+    assert render.fill_word("option.image", n="3") == "image 3"
     assert render.fill_word("option.pose", rotation="[[1]]", translation="[2]") == "R =\n[[1]]\nt = [2]"
     for key, slots, match in (
-        ("option.regoin", {}, "one of .*option.region"),
+        ("option.imaeg", {}, "one of .*option.image"),
         ("regoin", {}, "one of .*'quantity'"),
-        ("option.region", {}, "no value for the slot 'n'"),
-        ("option.region", {"n": "1", "m": "2"}, r"unknown slots \['m'\]"),
+        ("option.image", {}, "no value for the slot 'n'"),
+        ("option.image", {"n": "1", "m": "2"}, r"unknown slots \['m'\]"),
     ):
         with pytest.raises(PhrasingError, match=match):
             render.fill_word(key, **slots)

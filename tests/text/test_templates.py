@@ -55,7 +55,7 @@ def sample_slots(task: str) -> dict[str, str]:
         "regions": ", ".join(regions),
         "points": ", ".join(points),
         "point": numbers.format_point([301, 222]),
-        "number": "2",
+        "mark": "the blue square",
         "matrix": numbers.format_matrix([[1.02, -0.1, 20.5], [0.0, 0.98, -5.25], [0.00012345, 0, 1]], four_digits),
         "box": numbers.format_corners(corners),
         "rotation": numbers.format_matrix(rotation, lambda x: numbers.format_fixed(x, 3)),

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 # Saved scores carry it; scores of another version are made anew from the saved replies.
-SCORER_VERSION = 6
+SCORER_VERSION = 7
 
 QUESTION_TYPES = (
     "multi-choice",

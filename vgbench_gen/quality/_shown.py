@@ -10,14 +10,14 @@ from typing import Any
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Candidate, Item
 from vgbench_gen.store import pictures
+from vgbench_gen.store.drawing import CROSSHAIR
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.base import Task
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import lint, numbers
 from vgbench_gen.text.bank import find_origin
+from vgbench_gen.text.marks import compile_mark_names, name_mark
 from vgbench_gen.text.render import fill_word, load_phrasings
-
-_KINDS = ("image", "point", "region")
 
 
 def find_problems(item: Item, images: Sequence[bytes]) -> list[tuple[str, str]]:
@@ -40,7 +40,7 @@ def find_text_problems(item: Item) -> list[str]:
 
 
 def mark_problems(item: Item) -> list[str]:
-    """Drawn regions and points whose coordinates do not stand in the text."""
+    """Drawn regions and points whose coordinates or colours do not stand in the text."""
     text = f"{item.question}\n{item.context}"
     problems = []
     for picture in RowEvidence.of(item).shown():
@@ -50,6 +50,8 @@ def mark_problems(item: Item) -> list[str]:
             where = numbers.format_rect(op["rect"]) if op["op"] == "region" else numbers.format_point(op["uv"])
             if where not in text:
                 problems.append(f"{op['op']} {where} is drawn and not in the text")
+            if fill_word(f"color.{op['color']}") not in text:
+                problems.append(f"{op['op']} {where} is drawn in {op['color']}, which the text does not say")
     return problems
 
 
@@ -72,42 +74,42 @@ def find_image_problems(item: Item, images: Sequence[bytes]) -> list[str]:
 def find_claim_text_problem(item: Item, claimed: Candidate, task: Task) -> str:
     """Why the text is not about the claimed value, or ""."""
     shown = RowEvidence.of(item).shown()
-    marks = [op for picture in shown for op in picture.ops if op["op"] == "point" and op["label"]]
+    marks = [op for picture in shown for op in picture.ops if op["op"] == "point" and op["shape"] != CROSSHAIR]
     if marks:
-        # Points are claimed by number: the number that the question names must mark the claimed pixel.
-        right = {op["label"] for op in marks if _place(op) == claimed.value.ravel().tolist()}
-        labels = {op["label"] for op in marks}
-        named = {n for n in labels if re.search(rf"\b{re.escape(fill_word('option.point', n=n))}\b", item.question)}
-        return "" if named == right else f"the question names point {sorted(named)}, the claim is {sorted(right)}"
+        # Points are claimed by their marks: the one that the question names must stand at the claimed pixel.
+        right = {name_mark(op) for op in marks if _place(op) == claimed.value.ravel().tolist()}
+        named = {name for name in map(name_mark, marks) if re.search(rf"\b{re.escape(name)}\b", item.question)}
+        return "" if named == right else f"the question names {sorted(named)}, the claim is {sorted(right)}"
     said = Counter(numbers.parse_numbers(f"{item.question}\n{item.context}").tolist())
     missing = Counter(task.printed_numbers(claimed.value).tolist()) - said
     return f"claimed numbers {sorted(missing)} are not in the text" if missing else ""
 
 
-def read_named_thing(text: str) -> tuple[str, int] | None:
-    """("image", "point" or "region", its number) where an option names a thing that is shown, else None."""
-    number = numbers.parse_numbers(text)
-    if number.size != 1:
-        return None
-    n = int(number[0])
-    return next(((kind, n) for kind in _KINDS if text == fill_word(f"option.{kind}", n=str(n))), None)
+def is_name(text: str) -> bool:
+    """Whether an option names an image or a mark that is shown, rather than saying a value."""
+    return text == _name_image(text) or re.fullmatch(compile_mark_names(), text) is not None
 
 
-def is_shown(thing: tuple[str, int], option: Candidate, item: Item, pictures: Sequence[Picture]) -> bool:
-    """Whether the named image, point or region is the one that belongs to this option."""
-    kind, n = thing
-    if kind != "image":
-        return any(
-            op.get("label") == str(n) and _place(op) in (option.show.get("rect"), option.value.ravel().tolist())
-            for picture in pictures
-            for op in picture.ops
-        )
+def is_shown(name: str, option: Candidate, item: Item, pictures: Sequence[Picture]) -> bool:
+    """Whether the image or the mark of that name is the one that belongs to this option."""
+    if name != _name_image(name):
+        places = (option.show.get("rect"), option.value.ravel().tolist())
+        marks = [op for picture in pictures for op in picture.ops if op["op"] in ("point", "region")]
+        named = [op for op in marks if op.get("shape") != CROSSHAIR and name_mark(op) == name]
+        return len(named) == 1 and _place(named[0]) in places
+    n = int(numbers.parse_numbers(name)[0])
     if not 1 <= n <= len(pictures):
         return False
     picture = pictures[n - 1]
     if option.frame_ids:
         return bool(picture.base == RowEvidence.of(item).bases.get(option.frame_ids[0]))
     return any(op.get("H") == option.show.get("H") for op in picture.ops if op["op"] == "warp")
+
+
+def _name_image(text: str) -> str:
+    """The name of an image with the one number of a text, "" where it holds none or several."""
+    number = numbers.parse_numbers(text)
+    return fill_word("option.image", n=str(int(number[0]))) if number.size == 1 else ""
 
 
 def _place(op: Any) -> list[float]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.quality.questions import Question
+from vgbench_gen.text.marks import compile_mark_names
 
 # Not part of a name or size (X2, fx_1, 3D, 3x3); a unit may touch it (2.1m).
 NUMBER = re.compile(r"(?<![\w.])[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![0-9]|[xX][0-9]|D\b)", re.ASCII)
@@ -20,10 +21,9 @@ WORD = re.compile(r"[^\W_]+(?:\.[0-9]+)?")
 
 _MINUS = "\u2212"  # the typographic sign, which is not the one on keyboards
 _N = r"[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?"
-_LABEL = re.compile(r"^(?:the )?([a-z]+ [0-9]{1,2})\.?$", re.IGNORECASE)
-_PLACE = re.compile(
-    rf"\b([a-z]+ [0-9]{{1,2}})(?: at| is| in)?[ :=]*[\[(]\s*({_N}(?:\s*,\s*{_N}){{1,3}})\s*[\])]", re.IGNORECASE
-)
+_NAME = rf"(?:{compile_mark_names()}|\b[a-z]+ [0-9]{{1,2}})"
+_LABEL = re.compile(rf"^(?:the )?({_NAME})\.?$", re.IGNORECASE)
+_PLACE = re.compile(rf"({_NAME})(?: at| is| in)?[ :=]*[\[(]\s*({_N}(?:\s*,\s*{_N}){{1,3}})\s*[\])]", re.IGNORECASE)
 _RECT = re.compile(rf"[\[(]\s*({_N})\s*,\s*({_N})\s*,\s*({_N})\s*,\s*({_N})\s*[\])]")
 _POINT = re.compile(rf"[\[(]\s*({_N})\s*,\s*({_N})\s*[\])]")
 _TRIPLE = re.compile(rf"[\[(]\s*{_N}\s*,\s*{_N}\s*,\s*{_N}\s*[\])]")
@@ -56,7 +56,7 @@ class TextFeatures:
     point: tuple[float, float] = (float("nan"), float("nan"))
     """The unnamed point that is asked about, pixels."""
     places: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """Coordinates of the marks that have a name ("point 3", "region 1"), by name in small letters."""
+    """Coordinates of the marks that have a name ("the blue region", "point 3"), by name in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def read(question: str, context: str) -> TextFeatures:
 def read_option_values(question: Question) -> tuple[str, FloatArray]:
     """(kind, values (k, d)) of the options of a question.
 
-    kind: "mark" where options name marks whose coordinates stand in the text, "name" where they name something that
+    kind: "mark" where options name marks whose coordinates stand in the text, "name" where they number something that
     does not (image 3), "numbers" where all hold equally many numbers, "text" (d = 0) otherwise.
     """
     labels = [_LABEL.match(option.strip()) for option in question.options]
@@ -121,7 +121,8 @@ def read_option_values(question: Question) -> tuple[str, FloatArray]:
         coordinates = [places[name] for name in named if name in places]
         if len(coordinates) == len(labels) and len({len(c) for c in coordinates}) == 1:
             return "mark", np.array(coordinates, dtype=np.float64)
-        return "name", np.array([[float(name.split()[1])] for name in named], dtype=np.float64)
+        if all(name[-1].isdigit() for name in named):
+            return "name", np.array([[float(name.split()[1])] for name in named], dtype=np.float64)
     rows = [read_numbers(option) for option in question.options]
     count = len(rows[0])
     if not count or any(len(row) != count for row in rows):
@@ -132,10 +133,9 @@ def read_option_values(question: Question) -> tuple[str, FloatArray]:
 def read_claim(question: Question) -> ClaimValues:
     """What a judgment claims."""
     text, places = question.question, read(question.question, question.context).places
-    named = next((name for name in re.findall(r"[a-z]+ [0-9]{1,2}\b", text.lower()) if name in places), None)
+    named = next((name for name in re.findall(rf"{_NAME}\b", text.lower()) if name in places), None)
     if named is not None:
-        alike = [name for name in sorted(places) if name.split()[0] == named.split()[0]]
-        same = [name for name in alike if len(places[name]) == len(places[named])]
+        same = [name for name in sorted(places) if len(places[name]) == len(places[named])]
         return ClaimValues(named, np.array([places[name] for name in same], dtype=np.float64), same.index(named))
     matrix = _MATRIX.search(text)
     triples = list(_TRIPLE.finditer(text))

@@ -17,7 +17,7 @@ from vgbench_gen.tasks.presentation import Mark
 from vgbench_gen.tasks.row_evidence import RowEvidence, rebuild_fact
 
 TILE_WIDTH_PX = 720
-_RIGHT, _WRONG = (0, 158, 115), (213, 94, 0)  # green and red-orange of the palette
+_RIGHT, _WRONG = (0, 158, 115), (215, 0, 30)  # teal and red, in which no mark is drawn
 _TEXT_WIDTH = 118  # characters per line at the panel's font size, for two tiles
 _FONT_PX = 17
 
@@ -63,7 +63,7 @@ def _tile(image: ColorArray, overlay: Sequence[Mark], title: str, width: int) ->
                 cv2.circle(canvas, point.tolist(), 4, (255, 255, 255), -1, cv2.LINE_AA)
                 cv2.circle(canvas, point.tolist(), 3, color, -1, cv2.LINE_AA)
         if mark.label:
-            # Below a rectangle: its own number stands above it.
+            # Below a rectangle, clear of the image's title.
             at = [points[0][0], points[1][1] + 28] if mark.kind == "rect" else points[0]
             _write(canvas, mark.label, at, color)
     _write(canvas, title, np.array([6, 22]), (255, 255, 255))

@@ -258,9 +258,8 @@ def _find_option_problems(item: Item, fact: Fact, task: Task) -> list[tuple[str,
         found.append(("options", f"{len(item.distractors)} distractor records"))
     shown = RowEvidence.of(item).shown()
     for letter, text, option in zip(LETTERS, item.options, fact.candidates, strict=True):
-        thing = _shown.read_named_thing(text)
-        if thing is not None:
-            if not _shown.is_shown(thing, option, item, shown):
+        if _shown.is_name(text):
+            if not _shown.is_shown(text, option, item, shown):
                 found.append(("option_text", f"{letter} reads {text!r}, which does not show {option.key!r}"))
         elif not np.array_equal(parse_numbers(text), task.printed_numbers(option.value)):
             found.append(("option_text", f"{letter} reads {text!r}, value {option.value.tolist()}"))

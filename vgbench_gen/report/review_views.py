@@ -172,7 +172,7 @@ def _make_shapes(mark: Mark, width: int) -> list[Shape]:
     points = mark.points_px
     if not points:
         return []
-    # Below a rectangle: its own number stands above it.
+    # Below a rectangle, clear of what stands above it.
     at = (points[0][0], points[1][1]) if mark.kind == "rect" else points[0]
     size = width * _LABEL
     at = (at[0], at[1] + (1.1 * size if mark.kind == "rect" else -0.5 * size))

@@ -7,8 +7,8 @@ Operations, in the order they are applied (geometry first, then drawing):
 | `crop_resize` | `rect` [x0, y0, w, h], `size` [W, H] | cut and resize, edge-aligned as `geometry.cameras` |
 | `warp` | `H` 9 numbers row by row, `size` [W, H] | `H` maps source to target pixels; bilinear, black outside |
 | `mirror` | | left and right exchanged: pixel (u, v) goes to (W - 1 - u, v); loses nothing, keeps the size |
-| `point` | `uv` [u, v], `color`, `label` | a marker around a pixel that does not cover it |
-| `region` | `rect` [x1, y1, x2, y2] inclusive, `color`, `label` | an outline that does not cover them |
+| `point` | `uv` [u, v], `color`, `shape` | a marker around a pixel that does not cover it |
+| `region` | `rect` [x1, y1, x2, y2] inclusive, `color` | an outline that does not cover them |
 
 All positions are integer pixels of the image the operation receives; pixel (0, 0) is the centre of the top-left one.
 """
@@ -35,14 +35,13 @@ from vgbench_gen.store.media import NAME, MediaStore
 MAX_PIXELS = 64 * 10**6
 MAX_SIDE = 32767 - 1  # warpPerspective and remap address pixels with 16 bits
 MAX_OPS = 64
-MAX_LABEL = 32
 JPEG_QUALITY = 95
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
     "warp": {"op", "H", "size"},
     "mirror": {"op"},
-    "point": {"op", "uv", "color", "label"},
-    "region": {"op", "rect", "color", "label"},
+    "point": {"op", "uv", "color", "shape"},
+    "region": {"op", "rect", "color"},
 }
 
 
@@ -282,11 +281,10 @@ def _check_matrix(H: object) -> None:
 
 
 def _check_mark(op: Mapping[str, Any]) -> None:
-    name, label = op["op"], op["label"]
-    if not isinstance(op["color"], str) or op["color"] not in drawing.COLORS:
-        raise ValueError(f"{name}: unknown color {str(op['color'])[:40]!r}; known: {', '.join(drawing.COLORS)}")
-    if not isinstance(label, str) or len(label) > MAX_LABEL or not label.isprintable():
-        raise ValueError(f"{name}: label must be at most {MAX_LABEL} printable characters, got {str(label)[:80]!r}")
+    name, known = op["op"], {"color": tuple(drawing.COLORS), "shape": (*drawing.SHAPES, drawing.CROSSHAIR)}
+    for key in _KEYS[name] & set(known):
+        if op[key] not in known[key]:
+            raise ValueError(f"{name}: unknown {key} {str(op[key])[:40]!r}; known: {', '.join(known[key])}")
     if name == "point":
         _read_integers(op, "uv", 2)
     else:

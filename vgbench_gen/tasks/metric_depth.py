@@ -25,6 +25,7 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArra
 from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility, valid_sets
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._depth_margins import DepthMargins
@@ -53,7 +54,6 @@ from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
 
-MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
 SHARED_SHARE = 0.6  # of the facts of a scene, which can be asked in every form
 SHARED_PROPOSALS = 8000  # rectangles; about one in a hundred is flat at four depths
 FRAMES_MIN = 12  # to find one rectangle in four of them, at four depths
@@ -65,7 +65,7 @@ class MetricDepth(ScalarTask):
     """See the module."""
 
     name = "metric_depth"
-    version = 2
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     unit = "m"
     category, subcategory = "Depth and Distance", "Absolute"
@@ -260,7 +260,6 @@ class MetricDepth(ScalarTask):
             "op": "region",
             "rect": read_evidence_rect(fact.truth_candidate.show),
             "color": self._color(fact),
-            "label": "",
         }
         return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
 
@@ -300,7 +299,7 @@ class MetricDepth(ScalarTask):
 
     def _color(self, fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same picture.
-        return MARK_COLORS[sum(read_evidence_rect(fact.truth_candidate.show)) % len(MARK_COLORS)]
+        return tuple(COLORS)[sum(read_evidence_rect(fact.truth_candidate.show)) % len(COLORS)]
 
 
 def _is_free(region: Region, used: list[Region]) -> bool:

@@ -249,7 +249,7 @@ class ObjectDistance(ScalarTask):
         """The frame with both objects framed."""
         show = fact.truth_candidate.show
         ops = tuple(
-            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": _choose_colors(fact)[side], "label": ""}
+            {"op": "region", "rect": list(show[f"rect_{side}"]), "color": _choose_colors(fact)[side]}
             for side in ("ba" if SidesEvidence.of(fact).swapped else "ab")
         )
         return (Picture(fact.pictures[fact.frame_ids[0]], ops),)

@@ -23,6 +23,7 @@ from vgbench_gen.distractors.base import OptionSet, Proposal
 from vgbench_gen.geometry import boxes, mirror
 from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_clue import BoxClue, box_clue
@@ -46,7 +47,6 @@ from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
 
-MARK_COLORS = ("orange", "sky_blue", "bluish_green", "yellow", "reddish_purple")
 DECIMALS = 2
 RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are rounded to 2 decimals
 DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (docs/validity.md#object-location)
@@ -362,7 +362,7 @@ class ObjectLocation(Task):
 
     def _pictures(self, fact: Fact) -> tuple[Picture, ...]:
         rect = read_evidence_rect(fact.truth_candidate.show)
-        op = {"op": "region", "rect": rect, "color": self._color(fact), "label": ""}
+        op = {"op": "region", "rect": rect, "color": self._color(fact)}
         return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
 
     def _slots(self, fact: Fact) -> dict[str, str]:
@@ -374,7 +374,7 @@ class ObjectLocation(Task):
 
     def _color(self, fact: Fact) -> str:
         # By hash, so that every format and seed of this fact shows the same picture.
-        return MARK_COLORS[int(hash_stably(fact.dataset, fact.scene_id, fact.key), 16) % len(MARK_COLORS)]
+        return tuple(COLORS)[int(hash_stably(fact.dataset, fact.scene_id, fact.key), 16) % len(COLORS)]
 
     def _fact(
         self, frame: ViewFrame, found: GatedObject, needed: float, view: SceneView, rng: np.random.Generator

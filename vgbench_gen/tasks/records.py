@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from vgbench_gen.core.types import Camera
-from vgbench_gen.text.render import fill_word
 
 
 def make_camera_slots(camera: Mapping[str, Any], suffix: str = "", intrinsics: bool = True) -> dict[str, str]:
@@ -29,10 +28,3 @@ def make_camera_record(camera: Camera) -> dict[str, Any]:
 def read_camera_record(record: Mapping[str, Any]) -> Camera:
     """Inverse of `make_camera_record`."""
     return Camera(np.asarray(record["K"], dtype=np.float64).reshape(3, 3), int(record["width"]), int(record["height"]))
-
-
-def number_texts(texts: Sequence[str], kind: str) -> str:
-    """ "region 1 [...], region 2 [...]": numbered regions or points in one line, by the words of `list.<kind>`."""
-    return fill_word("list.separator").join(
-        fill_word(f"list.{kind}", n=str(i + 1), **{kind: t}) for i, t in enumerate(texts)
-    )

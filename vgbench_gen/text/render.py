@@ -267,6 +267,11 @@ def fill_word(key: str, **slots: str) -> str:
     return fill_phrase(_find_words_path(), key, slots)
 
 
+def list_words(table: str) -> tuple[str, ...]:
+    """The keys `<table>.<key>` of one table of `words.toml`, in its order."""
+    return tuple(key for key in load_words(_find_words_path()) if key.startswith(f"{table}."))
+
+
 def fill_phrase(path: Path, key: str, slots: Mapping[str, str]) -> str:
     """Phrase `<table>.<key>` of a words file, with exactly its slots filled. Raises as `fill_word` does."""
     words = load_words(path)

@@ -13,11 +13,12 @@ from tests.scene_factory import render as ray_cast
 from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, QuestionType
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.quality.questions import Question
-from vgbench_gen.store.drawing import draw
+from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES, draw
 from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.text import numbers
+from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.render import fill_word, load_phrasings, render
 
 FRAMES = (2, 4, 5, 7, 8)
@@ -124,19 +125,19 @@ def tracks(seed: int, form: QuestionType, count: int = 6) -> list[Asked]:
         query, targets = _seen_twice(seed, i, j, rng, 4 if form == "multi-choice" else 2)
         truth = n % len(targets)
         targets = targets[1 : truth + 1] + targets[:1] + targets[truth + 1 :]
-        order = rng.permutation(len(targets))  # number k + 1 marks target order[k]
-        number = {int(t): k + 1 for k, t in enumerate(order)}
-        places = [(number[t], targets[t]) for t in order.tolist()]
-        listed = [fill_word("list.point", n=str(k), point=numbers.format_point(uv)) for k, uv in places]
-        slots = {"color": "yellow", "point": numbers.format_point(query), "points": ", ".join(listed)}
+        colors = rng.permutation([color for color in COLORS if color != "yellow"]).tolist()
+        looks = zip(targets, colors, rng.permutation(SHAPES).tolist(), strict=False)
+        marks = [{"op": "point", "uv": _pixel(uv), "color": color, "shape": shape} for uv, color, shape in looks]
+        listed = sorted(marks, key=lambda mark: mark["color"])
+        places = list_marks(listed, [numbers.format_point(mark["uv"]) for mark in listed])
+        slots = {"color": "yellow", "point": numbers.format_point(query), "points": places}
         slots |= _two_cameras(seed, i, j)
-        marks = [{"op": "point", "uv": _pixel(uv), "color": "orange", "label": str(k)} for k, uv in places]
-        mark = {"op": "point", "uv": _pixel(query), "color": "yellow", "label": ""}
-        options = [fill_word("option.point", n=str(number[t])) for t in range(len(targets))]
-        claim = number[truth if n % 4 < 2 else 1 - truth] if form == "judgment" else 0
-        right = truth if form == "multi-choice" else int(claim != number[truth])
+        mark = {"op": "point", "uv": _pixel(query), "color": "yellow", "shape": CROSSHAIR}
+        options = [name_mark(mark) for mark in marks]
+        claim = (truth if n % 4 < 2 else 1 - truth) if form == "judgment" else 0
+        right = truth if form == "multi-choice" else int(claim != truth)
         texts = options if form == "multi-choice" else ()
-        question = asked(seed, "point_tracking", form, slots | {"number": str(claim)}, texts, right, n)
+        question = asked(seed, "point_tracking", form, slots | {"mark": options[claim]}, texts, right, n)
         images = [draw(shot(seed, i)[0], [mark]), draw(shot(seed, j)[0], marks)]
         found.append((question, [encode_jpeg(image) for image in images]))
     return found

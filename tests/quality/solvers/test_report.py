@@ -111,9 +111,10 @@ def depth_items(media: MediaStore, count: int, planted: bool) -> list[Item]:
     made = []
     for n in range(count):
         tops = rng.permutation([4, 20, 36, 52])
-        listed = [f"region {k + 1} [{5 + 20 * k}, {top}, {15 + 20 * k}, {top + 10}]" for k, top in enumerate(tops)]
+        options = tuple(f"the {color} region" for color in ("orange", "yellow", "blue", "pink"))
+        places = [f"[{5 + 20 * k}, {top}, {15 + 20 * k}, {top + 10}]" for k, top in enumerate(tops)]
+        listed = [f"{option} {place}" for option, place in zip(options, places, strict=True)]
         truth = int(tops.argmin()) if planted else n % 4
-        options = tuple(f"region {k + 1}" for k in range(4))
         one = row(n, "relative_depth", [name], options, truth, f"scene{n % 15}", ", ".join(listed))
         made.append(replace(one, ask="deepest"))
     return made

@@ -18,9 +18,10 @@ FILLED = {
     "width": "1024", "height": "768", "fx": "808", "fy": "810", "cx": "511", "cy": "377",
     "width_2": "768", "height_2": "1024", "fx_2": "701", "fy_2": "702", "cx_2": "385", "cy_2": "519",
     "rotation": MATRIX, "translation": "[-0.31, 0.05, 1.05]", "tolerance_deg": "5", "tolerance_m": "0.10",
-    "matrix": MATRIX, "color": "pink", "color_a": "pink", "color_b": "green", "point": "(761, 428)", "number": "2",
-    "points": "point 1 (748, 303), point 2 (598, 380)", "region": "[1, 2, 30, 40]", "region_a": "[1, 2, 30, 40]",
-    "region_b": "[5, 6, 70, 80]", "regions": "region 1 [1, 2, 30, 40], region 2 [5, 6, 70, 80]",
+    "matrix": MATRIX, "color": "pink", "color_a": "pink", "color_b": "green", "point": "(761, 428)",
+    "mark": "the blue square", "points": "the green circle (748, 303), the blue square (598, 380)",
+    "region": "[1, 2, 30, 40]", "region_a": "[1, 2, 30, 40]", "region_b": "[5, 6, 70, 80]",
+    "regions": "the blue region [1, 2, 30, 40], the pink region [5, 6, 70, 80]",
     "extreme": "farthest from the camera", "claim": "2.05", "tolerance": "10 percent", "box": "(0.10, 0.20, 1.00)",
 }  # fmt: skip
 WORDINGS: list[tuple[str, QuestionType]] = [
@@ -56,14 +57,13 @@ def test_every_wording_is_read(task: str, form: QuestionType) -> None:
             assert [m.ravel()[0] for m in seen.read_matrices(question)] == [0.971]
         elif task == "point_tracking":
             assert seen.read_point(question).tolist() == [761, 428]
-            options = ("point 2", "point 1") if form == "multi-choice" else ("Yes", "No")
-            marks = seen.list_marked_points(seen.VisibleQuestion(task, form, "", question, context, options, ()))
+            options = ("the blue square", "the green circle") if form == "multi-choice" else ("Yes", "No")
+            marks = seen.list_marks(seen.VisibleQuestion(task, form, "", question, context, options, ()))
             assert [mark.tolist() for mark in marks] == [[598, 380], [748, 303]]
         else:
-            assert {n: r.tolist() for n, r in seen.read_numbered_rects(context).items()} == {
-                1: [1, 2, 30, 40],
-                2: [5, 6, 70, 80],
-            }
+            options = ("the pink region", "the blue region")
+            marks = seen.list_marks(seen.VisibleQuestion(task, form, "", question, context, options, ()))
+            assert [mark.tolist() for mark in marks] == [[5, 6, 70, 80], [1, 2, 30, 40]]
 
 
 def test_the_key_never_gets_in() -> None:
@@ -106,6 +106,8 @@ def test_options_must_name_what_is_shown() -> None:
     assert seen.list_candidate_images(replace(bare, options=("image 2",))) == [images[1]]
     with pytest.raises(Unread):
         seen.list_candidate_images(replace(bare, options=("image 1",)))
-    listed = replace(bare, context=f"{fill_word('list.point', n='1', point='(3, 4)')}", options=("point 2",))
+    context = fill_word("list.mark", mark="the blue square", place="(3, 4)")
+    listed = replace(bare, context=context, options=("the blue square",))
+    assert [place.tolist() for place in seen.list_marks(listed)] == [[3, 4]]
     with pytest.raises(Unread):
-        seen.list_marked_points(listed)
+        seen.list_marks(replace(listed, options=("the pink square",)))

@@ -30,9 +30,10 @@ ATTACKS = [
     ("focal lengths", "metric_depth.open-ended.2", "fx = 577, fy = 578", "fx = 578, fy = 577", "formula"),
     ("sizes", "point_tracking.multi-choice.1", "640 x 480", "480 x 640", "formula"),
     ("images", "point_tracking.multi-choice.1", "first image is 640", "second image is 640", "frame"),
-    ("regions", "relative_depth.multi-choice.1", "region 1 [40, 30, 72, 94], region 2 [80, 30, 112, 94]",
-     "region 2 [40, 30, 72, 94], region 1 [80, 30, 112, 94]", "number"),
-    ("points", "point_tracking.multi-choice.1", "(100, 77), point 3 (150", "(150, 77), point 3 (100", "number"),
+    ("regions", "relative_depth.multi-choice.1", "blue region [40, 30, 72, 94], the green region [80, 30, 112, 94]",
+     "green region [40, 30, 72, 94], the blue region [80, 30, 112, 94]", "colour"),
+    ("points", "point_tracking.multi-choice.1", "(100, 77), the pink triangle (150",
+     "(150, 77), the pink triangle (100", "number"),
     ("entries of a matrix", "homography_to_image.multi-choice.1", "1.020, -0.1000", "-0.1000, 1.020", "number"),
     ("signs", "homography_to_image.multi-choice.1", "-0.1000", "0.1000", "number"),
     ("rows of a matrix", "relative_pose.judgment.1", "[[0.866, -0.500, 0.000],\n [0.500, 0.866, 0.000]",
@@ -58,7 +59,7 @@ def test_numbers_keep_their_places(name: str, old: str, new: str, reason: str) -
 def test_colours_stay_with_their_regions() -> None:
     template = load_shipped()["object_distance.multi-choice.1"]
     original = Original(fill_text(Text(template.question, template.context), SAMPLES), template.states, filled=True)
-    for a, b, fine in (("orange", "dark blue", True), ("dark blue", "orange", False)):
+    for a, b, fine in (("orange", "blue", True), ("blue", "orange", False)):
         asked = f"Which distance, in metres, separates the object in the {a} rectangle [12, 96, 76, 160] from the "
         asked += f"object in the {b} rectangle [212, 300, 276, 411]?"
         found = {p.reason for p in check(Text(asked, original.text.context), original)}

@@ -14,10 +14,12 @@ _ARTICLES = re.compile(
     rf"\b(?:the|an)\b(?![.):])|\ba\b(?=[ \t]+(?!{match_any_of(read_words('after_letter', 'letters'))}\b)\w)"
 )
 _NOT_TEXT = re.compile(r"[\s,;:!?\"'()\[\]{}<>*_/|-]+")
+_NUMBERED = re.compile(r"(?:point|region) ([0-9]{1,2})")
 _MEASURE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s?[a-z°%]{1,12}")
 _ZEROS = re.compile(r"(?<![0-9.])([0-9]+)(?:\.0+|(\.[0-9]*[1-9])0+)(?![0-9]|\.[0-9])")
 _WRITTEN_UNIT = re.compile(r"(?<=[0-9])\s?([a-z]{1,11}|[米度])(?![a-z0-9])")
-_REJECTED = re.compile(r"(?:\bnot|n't|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
+_REJECTED = re.compile(r"(?:\bnot|n[' ]t|\brather than|\binstead of|\bneither|\bnor|\bthan|不是)\s*$")
+_MARK = re.compile(rf"({match_any_of(read_words('colors', 'marks'))}) ({match_any_of(read_words('shapes', 'marks'))})")
 _MARKERS = re.compile(r"(?:^|(?<=[\s,;]))(?:\(([A-Za-z])\)|([A-Z])[.:)](?=\s))\s*")
 
 
@@ -87,13 +89,14 @@ class OptionTexts:
         self._bare = {letter: text for letter, text in bared.items() if text and shared.count(text) == 1}
         # A longer text first, so that "left" is not found in "front left".
         self._order = sorted(self._bare, key=lambda letter: len(self._bare[letter]), reverse=True)
-        # "2.95" stands for the option "2.95 m", where no other one has this number.
-        numbers = [match.group(1) for text in bared.values() if (match := _MEASURE.fullmatch(text))]
+        # "2.95" stands for the option "2.95 m", and "3" for "point 3", where no other one has this number.
         self._numbers = {
             match.group(1): letter
-            for letter, text in bared.items()
-            if (match := _MEASURE.fullmatch(text)) and numbers.count(match.group(1)) == 1
+            for pattern in (_MEASURE, _NUMBERED)
+            for letter, match in _match_alone(pattern, bared).items()
         }
+        of_color, self._words = _shorten_marks(self._bare) if len(self._bare) == len(bared) else ({}, {})
+        self._names = {self._bare[letter]: letter for letter in self._order} | of_color
         self.hold_letters = any(re.search(r"\b[A-Z]\b", text) for text in self._plain.values())
 
     def find_equal(self, text: str) -> str:
@@ -101,8 +104,7 @@ class OptionTexts:
         wanted = normalize_text(text)
         if not wanted or (len(wanted) == 1 and wanted.isalpha()):
             return ""
-        equal = next((letter for letter, own in self._bare.items() if own == wanted), "")
-        return equal or self._numbers.get(wanted, "")
+        return next((names[wanted] for names in (self._names, self._words, self._numbers) if wanted in names), "")
 
     def is_text(self, letter: str, text: str) -> bool:
         """Whether a text is that of one option, with or without its unit where it is a measure."""
@@ -149,19 +151,45 @@ class OptionTexts:
             return set()
         rest = f" {normalize_text(text)} "
         rest = re.sub(r"(?<![0-9])\.|\.(?![0-9])", " ", rest)
-        found = set()
-        for letter in self._order:
-            own = self._bare[letter]
-            place = rest.find(own)
-            while place >= 0:
+        found, rest = _find_texts(self._names, rest)
+        return found or _find_texts(self._words, rest)[0]
+
+
+def _match_alone(pattern: re.Pattern[str], texts: Mapping[str, str]) -> dict[str, re.Match[str]]:
+    """Matches by letter of the texts that match in full and share their first group with no other."""
+    found = {letter: match for letter, text in texts.items() if (match := pattern.fullmatch(text))}
+    said = [match.group(1) for match in found.values()]
+    return {letter: match for letter, match in found.items() if said.count(match.group(1)) == 1}
+
+
+def _shorten_marks(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Shorter names of drawn marks with their letters: "blue one" for "blue square", and the words "blue" and "square".
+
+    Nothing where options are no marks; a word that two options share names neither.
+    """
+    marks = {letter: match.groups() for letter, text in options.items() if (match := _MARK.fullmatch(text))}
+    if len(marks) < len(options):
+        return {}, {}
+    said = [word for words in marks.values() for word in words]
+    alone = {word: letter for letter, words in marks.items() for word in words if said.count(word) == 1}
+    others = [word for word in (*read_words("others", "marks"), *read_words("shapes", "marks")) if word not in said]
+    return {f"{c} {other}": letter for letter, (c, _) in marks.items() if c in alone for other in others}, alone
+
+
+def _find_texts(texts: Mapping[str, str], rest: str) -> tuple[set[str], str]:
+    """Letters of texts (text to letter) that a reply holds and does not reject, and the reply without these texts."""
+    found = set()
+    for own, letter in texts.items():
+        place = rest.find(own)
+        while place >= 0:
+            end = place + len(own)
+            if not _is_part_of_word(rest, place, end):
+                if not _REJECTED.search(rest[:place].rstrip()[-20:] + " "):
+                    found.add(letter)
+                rest = rest[:place] + "\x00" * len(own) + rest[end:]
                 end = place + len(own)
-                if not _is_part_of_word(rest, place, end):
-                    if not _REJECTED.search(rest[:place].rstrip()[-20:] + " "):
-                        found.add(letter)
-                    rest = rest[:place] + "\x00" * len(own) + rest[end:]
-                    end = place + len(own)
-                place = rest.find(own, end)
-        return found
+            place = rest.find(own, end)
+    return found, rest
 
 
 def _is_part_of_word(text: str, start: int, end: int) -> bool:

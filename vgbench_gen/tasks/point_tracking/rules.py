@@ -8,11 +8,11 @@ from vgbench_gen.core.types import FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.point_tracking.solver import correlate_patches
 from vgbench_gen.tasks.solving import Image, ImageRule, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import list_marked_points, read_point
+from vgbench_gen.tasks.solving.seen import list_marks, read_point
 
 
 def _measure_from_query(seen: VisibleQuestion) -> FloatArray:
-    distance: FloatArray = np.linalg.norm(np.array(list_marked_points(seen)) - read_point(seen.question), axis=1)
+    distance: FloatArray = np.linalg.norm(np.array(list_marks(seen)) - read_point(seen.question), axis=1)
     return distance
 
 
@@ -29,7 +29,7 @@ def _score_near_not_same(seen: VisibleQuestion) -> FloatArray:
 
 def _score_central(seen: VisibleQuestion) -> FloatArray:
     middle = (np.array(seen.images[-1].size) - 1) / 2
-    distance: FloatArray = np.linalg.norm(np.array(list_marked_points(seen)) - middle, axis=1)
+    distance: FloatArray = np.linalg.norm(np.array(list_marks(seen)) - middle, axis=1)
     return -distance
 
 
@@ -38,16 +38,14 @@ def _score_similar_patch(seen: VisibleQuestion) -> FloatArray:
     first, second, query = *seen.images, read_point(seen.question)
     unmoved = np.eye(2, 3)
     unit_px = max(*first.size, *second.size) / 640
-    return np.array(
-        [correlate_patches(first, second, query, mark, unmoved, unit_px) for mark in list_marked_points(seen)]
-    )
+    return np.array([correlate_patches(first, second, query, mark, unmoved, unit_px) for mark in list_marks(seen)])
 
 
 def _score_similar_colour(seen: VisibleQuestion) -> FloatArray:
     """Least difference in the mean colour inside the marker."""
     first, second = seen.images
     wanted = _read_inside_marker(first, read_point(seen.question))
-    return -np.array([np.linalg.norm(_read_inside_marker(second, mark) - wanted) for mark in list_marked_points(seen)])
+    return -np.array([np.linalg.norm(_read_inside_marker(second, mark) - wanted) for mark in list_marks(seen)])
 
 
 def _read_inside_marker(image: Image, uv: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image, Solver, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import list_marked_points, read_point
+from vgbench_gen.tasks.solving.seen import list_marks, read_point
 
 SIDE = 400
 _MATCHES_MIN = 12
@@ -28,7 +28,7 @@ def score_by_transfer(seen: VisibleQuestion) -> FloatArray:
     if len(seen.images) != 2:
         raise Unread(f"{len(seen.images)} images")
     first, second = seen.images
-    query, marks = read_point(seen.question), list_marked_points(seen)
+    query, marks = read_point(seen.question), list_marks(seen)
     a, b = _clean_matches(first, second, query, marks)
     unit_px = max(*first.size, *second.size) / SIDE
     scores = np.zeros(len(marks))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArra
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _poses, mirroring
 from vgbench_gen.tasks._noise import perturb_motions
@@ -35,11 +36,10 @@ from vgbench_gen.tasks.point_tracking.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
+from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.numbers import format_point
 from vgbench_gen.text.render import fill_word
 
-QUERY_COLORS = ("orange", "sky_blue", "yellow", "reddish_purple")
-TARGET_COLOR = "orange"
 # The decoy at the query's pixel is never right and its coordinates are printed: striking it out leaves one of three,
 # 25.8 % at these odds.
 SAME_PIXEL_ODDS = 0.1
@@ -72,7 +72,7 @@ class PointTracking(PairMarginsTask):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 4
+    version = 5
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"
@@ -352,54 +352,48 @@ class PointTracking(PairMarginsTask):
         return [[query], marks]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """Numbers in image 2 are shuffled on their own, so that no number goes with a letter."""
-        shown, numbers = self._number_places(options.options, rng)
-        texts = tuple(fill_word("option.point", n=str(n)) for n in numbers)
-        return Presentation(self._make_pictures(fact, shown), self._make_slots(fact, shown), texts)
+        """Colours and shapes in image 2 are drawn, so that none goes with a letter."""
+        marks = self._draw_marks(fact, options.options, rng)
+        return Presentation(*self._show(fact, marks), tuple(map(name_mark, marks)))
 
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
-        """Two numbered points; the true claim names the target's number, the false one the other's."""
+        """Two marks; the true claim names the target's, the false one the other."""
         sets = self._list_sets(fact, 2)
         drawn = track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
         if drawn is None:
             return None
         truth = fact.truth_candidate
         decoy = next(fact.candidates[k] for k in sets[drawn].tolist() if k != fact.truth)
-        shown, numbers = self._number_places((truth, decoy), rng)
+        marks = self._draw_marks(fact, (truth, decoy), rng)
+        separations = (0.0, self.margin_ratio(truth, decoy, fact))
         true, false = (
-            Claim({"number": str(n)}, member.value, separation, member.key)
-            for member, n, separation in zip(
-                (truth, decoy), numbers, (0.0, self.margin_ratio(truth, decoy, fact)), strict=True
-            )
+            Claim({"mark": name_mark(mark)}, member.value, separation, member.key)
+            for member, mark, separation in zip((truth, decoy), marks, separations, strict=True)
         )
-        return ClaimPair(self._make_pictures(fact, shown), self._make_slots(fact, shown), true, false, 0.0)
+        return ClaimPair(*self._show(fact, marks), true, false, 0.0)
 
-    @staticmethod
-    def _number_places(
-        members: tuple[Candidate, ...], rng: np.random.Generator
-    ) -> tuple[list[tuple[int, FloatArray]], list[int]]:
-        """([(number, pixel)] in the order of numbers, the number of each member)."""
-        numbers = [int(n) + 1 for n in rng.permutation(len(members))]
-        places = [member.value for member in members]
-        return sorted(zip(numbers, places, strict=True), key=lambda shown: shown[0]), numbers
+    def _draw_marks(
+        self, fact: Fact, members: Sequence[Candidate], rng: np.random.Generator
+    ) -> list[Mapping[str, Any]]:
+        """A mark around each member's pixel of image 2; none has the colour or the shape of the query's."""
+        colors = rng.permutation([color for color in COLORS if color != self._choose_color(fact)]).tolist()
+        looks = zip(members, colors, rng.permutation(SHAPES).tolist(), strict=False)
+        return [
+            {"op": "point", "uv": [int(x) for x in member.value], "color": color, "shape": shape}
+            for member, color, shape in looks
+        ]
 
-    def _make_pictures(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> tuple[Picture, ...]:
-        query = list(fact.truth_candidate.show["query"])
-        first = ({"op": "point", "uv": query, "color": self._choose_color(fact), "label": ""},)
-        second = tuple(
-            {"op": "point", "uv": [int(x) for x in uv], "color": TARGET_COLOR, "label": str(n)} for n, uv in shown
-        )
-        return Picture(fact.pictures[fact.frame_ids[0]], first), Picture(fact.pictures[fact.frame_ids[1]], second)
-
-    def _make_slots(self, fact: Fact, shown: list[tuple[int, FloatArray]]) -> dict[str, str]:
-        places = fill_word("list.separator").join(
-            fill_word("list.point", n=str(n), point=format_point(uv)) for n, uv in shown
-        )
+    def _show(self, fact: Fact, marks: Sequence[Mapping[str, Any]]) -> tuple[tuple[Picture, ...], dict[str, str]]:
+        """Pictures and slots. Marks are drawn and listed in the order of their colours, which tells nothing."""
+        color, query = self._choose_color(fact), list(fact.truth_candidate.show["query"])
+        listed = sorted(marks, key=lambda mark: str(mark["color"]))
+        drawn = ({"op": "point", "uv": query, "color": color, "shape": CROSSHAIR},), tuple(listed)
+        pictures = (Picture(fact.pictures[id_], ops) for id_, ops in zip(fact.frame_ids, drawn, strict=True))
         first, second = (fact.cameras[frame_id] for frame_id in fact.frame_ids)
-        return {
-            "color": fill_word(f"color.{self._choose_color(fact)}"),
-            "point": format_point(fact.truth_candidate.show["query"]),
-            "points": places,
+        return tuple(pictures), {
+            "color": fill_word(f"color.{color}"),
+            "point": format_point(query),
+            "points": list_marks(listed, [format_point(mark["uv"]) for mark in listed]),
             **make_camera_slots(first, intrinsics=False),
             **make_camera_slots(second, "_2", intrinsics=False),
         }
@@ -407,4 +401,5 @@ class PointTracking(PairMarginsTask):
     @staticmethod
     def _choose_color(fact: Fact) -> str:
         # By place, so that every format and seed of this fact shows the same first picture.
-        return QUERY_COLORS[sum(fact.truth_candidate.show["query"]) % len(QUERY_COLORS)]
+        u, v = fact.truth_candidate.show["query"]
+        return tuple(COLORS)[int(u + v) % len(COLORS)]

@@ -9,16 +9,12 @@ import numpy as np
 
 from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.tasks.solving import Image, ImageRule, Score, Unread, VisibleQuestion
-from vgbench_gen.tasks.solving.seen import read_number, read_numbered_rects
+from vgbench_gen.tasks.solving.seen import list_marks
 
 
 def _score_rects(measure: Callable[[FloatArray, Image], float], sign: float) -> Score:
     def rule(seen: VisibleQuestion) -> FloatArray:
-        listed = read_numbered_rects(seen.context)
-        wanted = [read_number(option) for option in seen.options]
-        if not set(wanted) <= set(listed):
-            raise Unread(f"options {wanted} of {sorted(listed)}")
-        return sign * np.array([measure(listed[n], seen.images[0]) for n in wanted])
+        return sign * np.array([measure(rect, seen.images[0]) for rect in list_marks(seen)])
 
     return rule
 

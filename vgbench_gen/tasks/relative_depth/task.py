@@ -20,6 +20,7 @@ from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.tasks import _balance, mirroring
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import is_nearest
@@ -35,15 +36,15 @@ from vgbench_gen.tasks._regions import (
 from vgbench_gen.tasks.base import Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_slots, number_texts
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.relative_depth.rules import make_depth_rules
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import ImageRule, NoSolver
 from vgbench_gen.text import numbers
+from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.render import fill_word
 
-LABEL_COLOR = "yellow"  # one colour for all four: a colour must not single one out
 DECOYS = 3
 SETS_KEPT = 4  # drawn for a fact, some perhaps more than once; options are redrawn from them
 _LEAST_WEIGHT = 1e-12
@@ -75,7 +76,7 @@ class RelativeDepth(Task):
     """See the module."""
 
     name = "relative_depth"
-    version = 2
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     asks = ("deepest", "nearest")
     unit = "m"
@@ -288,20 +289,19 @@ class RelativeDepth(Task):
         return [[make_region_mark(option, option is fact.truth_candidate) for option in fact.candidates]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """Regions carry numbers that say nothing about letters; the options name the numbers."""
-        order = rng.permutation(len(options.options))
-        rects = [read_evidence_rect(options.options[i].show) for i in order]
-        ops = tuple(
-            {"op": "region", "rect": rect, "color": LABEL_COLOR, "label": str(n + 1)} for n, rect in enumerate(rects)
-        )
-        place = {int(i): n + 1 for n, i in enumerate(order)}
+        """Regions are outlined in colours that are drawn, so that none goes with a letter; the options name them."""
+        ops = [
+            {"op": "region", "rect": read_evidence_rect(option.show), "color": color}
+            for option, color in zip(options.options, rng.permutation(list(COLORS)).tolist(), strict=False)
+        ]
+        listed = sorted(ops, key=lambda op: str(op["color"]))
         frame_id = fact.frame_ids[0]
         slots = {
             "extreme": fill_word(f"extreme.{fact.ask}"),
-            "regions": number_texts([numbers.format_rect(rect) for rect in rects], "region"),
+            "regions": list_marks(listed, [numbers.format_rect(op["rect"]) for op in listed]),
         } | make_camera_slots(fact.cameras[frame_id], intrinsics=False)
-        texts = tuple(fill_word("option.region", n=str(place[i])) for i in range(len(rects)))
-        return Presentation((mirroring.make_picture(fact, frame_id, *ops),), slots, texts)
+        texts = tuple(map(name_mark, ops))
+        return Presentation((mirroring.make_picture(fact, frame_id, *listed),), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """The mirrored image: other places, the same depths and sets."""

@@ -10,9 +10,9 @@ import numpy as np
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry.poses import find_nearest_rotation
 from vgbench_gen.tasks.solving.images import Image
+from vgbench_gen.text.marks import compile_mark_names
 from vgbench_gen.text.numbers import parse_numbers
 
-_INT = r"(\d+)"
 _FOCAL = re.compile(r"fx = (\d+)(?:,| and) fy = (\d+)")
 # One camera states its principal point in one of these ways, after its focal lengths.
 _CENTRE = re.compile(
@@ -20,9 +20,7 @@ _CENTRE = re.compile(
 )
 _MATRIX = re.compile(r"\[\[[^\]]*\],\s*\[[^\]]*\],\s*\[[^\]]*\]\]")
 _SHIFT = re.compile(r"t = \[([^\]]*)\]")
-_POINT = re.compile(rf"\({_INT}, {_INT}\)")
-_NUMBERED_POINT = re.compile(rf"\bpoint {_INT} \({_INT}, {_INT}\)")
-_NUMBERED_RECT = re.compile(rf"\bregion {_INT} \[{_INT}, {_INT}, {_INT}, {_INT}\]")
+_POINT = re.compile(r"\((\d+), (\d+)\)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,18 +95,14 @@ def read_point(text: str) -> FloatArray:
     return np.array([float(x) for x in found.groups()])
 
 
-def read_numbered_points(text: str) -> dict[int, FloatArray]:
-    """Number -> pixel (2,) of "point n (u, v)"."""
-    return {int(n): np.array([float(u), float(v)]) for n, u, v in _NUMBERED_POINT.findall(text)}
-
-
-def read_numbered_rects(text: str) -> dict[int, FloatArray]:
-    """Number -> rectangle (4,) of "region n [x1, y1, x2, y2]"."""
-    return {int(n): np.array([float(x) for x in rest]) for n, *rest in _NUMBERED_RECT.findall(text)}
+def read_marks(text: str) -> dict[str, FloatArray]:
+    """Name -> pixel (2,) or rectangle (4,) of marks such as "the orange circle (u, v)"."""
+    places = re.findall(rf"({compile_mark_names()}) [(\[](\d+(?:, \d+)+)[)\]]", text)
+    return {name: parse_numbers(place) for name, place in places}
 
 
 def read_number(option: str) -> int:
-    """The n of an option such as "point n", "region n" or "image n".
+    """The n of an option such as "image n".
 
     Raises:
         Unread: it holds no single number.
@@ -131,19 +125,18 @@ def list_candidate_images(seen: VisibleQuestion) -> list[Image]:
     return [seen.images[place] for place in places]
 
 
-def list_marked_points(seen: VisibleQuestion) -> list[FloatArray]:
-    """The marked pixel of image 2 that each option names; of a judgment, the claimed one and then the other.
+def list_marks(seen: VisibleQuestion) -> list[FloatArray]:
+    """The pixel or rectangle of the mark that each option names; of a judgment, the claimed one and then the other.
 
     Raises:
-        Unread: an option, or the claim, names no point of the list.
+        Unread: an option, or the claim, names no mark of the list.
     """
-    listed = read_numbered_points(seen.context)
+    listed = read_marks(seen.context)
     if seen.form == "judgment":
-        claimed = [int(n) for n in re.findall(r"\bpoint (\d+)\b", seen.question)]
+        claimed = re.findall(compile_mark_names(), seen.question)
         if len(claimed) != 1 or claimed[0] not in listed or len(listed) != 2:
             raise Unread(f"claim about {claimed} of {sorted(listed)}")
-        return [listed[claimed[0]], *(uv for n, uv in listed.items() if n != claimed[0])]
-    wanted = [read_number(option) for option in seen.options]
-    if not set(wanted) <= set(listed):
-        raise Unread(f"options {wanted} of {sorted(listed)}")
-    return [listed[n] for n in wanted]
+        return [listed[claimed[0]], *(place for name, place in listed.items() if name != claimed[0])]
+    if not set(seen.options) <= set(listed):
+        raise Unread(f"options {seen.options} of {sorted(listed)}")
+    return [listed[name] for name in seen.options]
