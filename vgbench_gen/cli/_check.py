@@ -29,7 +29,7 @@ def check_dataset(dataset: Path, scenes: list[Path], workers: int) -> bool:
     verified = verify_dataset(dataset, scenes, workers)
     holds = not verified.problems
     print("\n".join(["", "built and verified" if holds else "built, but not verified", *verified.format_lines(), ""]))
-    report = audit_into(dataset / "audit", dataset, workers=workers)
+    report = audit_into(dataset / "audit", dataset, verified=verified.problems, workers=workers)
     print("\n".join(format_brief_lines(report, f"{dataset}/audit/index.html")))
     return holds and not report.fell
 

@@ -14,7 +14,7 @@ from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
     from vgbench_gen.core.gates import Gates
-    from vgbench_gen.quality.verify import Problem
+    from vgbench_gen.quality.verify import Problem, RowsJob, VerifyJob
 
 _LISTED = 40  # problems printed in full; all of them are counted, and all stand in --json
 
@@ -75,15 +75,33 @@ def verify_dataset(dataset: Path, scenes: list[Path], workers: int) -> VerifyRep
         DatasetError: the dataset cannot be read.
         ConfigError: no scenes stand there.
     """
-    from vgbench_gen.store.dataset import load
+    from tqdm import tqdm
 
-    gates = _read_gates(dataset)
-    problems = _verify_by_evidence(dataset, gates)
-    from_scenes = None
-    if scenes:
-        found, from_scenes = _verify_by_scenes(dataset, scenes, gates, count_workers(workers))
-        problems += found
-    return VerifyReport(len(load(dataset)), from_scenes, problems)
+    from vgbench_gen.pipeline.build import find_scenes
+    from vgbench_gen.pipeline.executors import Engine, run
+    from vgbench_gen.pipeline.subset import is_choice
+    from vgbench_gen.quality.verify import group_by_scene, plan_rows, verify_job, verify_set
+    from vgbench_gen.store.dataset import load
+    from vgbench_gen.store.provenance import read_manifest
+
+    items, gates, folder = load(dataset), _read_gates(dataset), _find_manifest(dataset)
+    problems = verify_set(items, folder is not None and is_choice(read_manifest(folder)))
+    by_rows = plan_rows(str(dataset), len(items), gates)
+    by_scene, missing = group_by_scene(items, find_scenes(scenes), gates) if scenes else ([], [])
+    jobs: list[VerifyJob | RowsJob] = [
+        *by_scene,
+        *by_rows,
+    ]  # a scene takes longest, so no worker should begin one when the others are done
+    results = {}
+    with tqdm(total=len(jobs), desc="verify", unit="step", disable=None) as bar:
+        for index, found in run(verify_job, jobs, Engine("local", count_workers(workers))):
+            results[index] = found
+            bar.update()
+    order = [*range(len(by_scene), len(jobs)), *range(len(by_scene))]  # told by row first, as they stand in the dataset
+    listed = [problem for index in order for problem in results[index]]
+    from_rows = sum(len(results[index]) for index in order[: len(by_rows)])
+    problems += [*listed[:from_rows], *missing, *listed[from_rows:]]
+    return VerifyReport(len(items), sum(len(job.items) for job in by_scene) if scenes else None, problems)
 
 
 def _read_gates(dataset: Path) -> Gates:
@@ -92,43 +110,12 @@ def _read_gates(dataset: Path) -> Gates:
     from vgbench_gen.store.provenance import read_manifest, read_recipe
     from vgbench_gen.tasks.base import read_gates
 
-    folder = next((f for f in (dataset, dataset.parent) if (f / "manifest.json").is_file()), None)
+    folder = _find_manifest(dataset)
     if folder is None:
         return Gates()
     return read_gates(read_recipe(read_manifest(folder), folder)["gates"], str(folder / "manifest.json"))
 
 
-def _verify_by_evidence(dataset: Path, gates: Gates) -> list[Problem]:
-    from tqdm import tqdm
-
-    from vgbench_gen.pipeline.subset import is_choice
-    from vgbench_gen.quality.verify import verify_item, verify_set
-    from vgbench_gen.store.dataset import load
-    from vgbench_gen.store.provenance import read_manifest
-
-    items = load(dataset)
-    folder = next((f for f in (dataset, dataset.parent) if (f / "manifest.json").is_file()), None)
-    problems = verify_set(items, folder is not None and is_choice(read_manifest(folder)))
-    for item in tqdm(items, desc="evidence", unit="item", disable=None):
-        images = [items.image_bytes(item, k) for k in range(len(item.images))]
-        problems += verify_item(item, images, gates)
-    return problems
-
-
-def _verify_by_scenes(dataset: Path, roots: list[Path], gates: Gates, workers: int) -> tuple[list[Problem], int]:
-    from tqdm import tqdm
-
-    from vgbench_gen.pipeline.build import find_scenes
-    from vgbench_gen.pipeline.executors import Engine, run
-    from vgbench_gen.quality.verify import group_by_scene, verify_scene
-    from vgbench_gen.store.dataset import load
-
-    jobs, problems = group_by_scene(load(dataset), find_scenes(roots), gates)
-    results = {}
-    with tqdm(total=len(jobs), desc="raw scenes", unit="scene", disable=None) as bar:
-        for index, found in run(verify_scene, jobs, Engine("local", workers)):
-            results[index] = found
-            bar.update()
-    for index in range(len(jobs)):
-        problems += results[index]
-    return problems, sum(len(job.items) for job in jobs)
+def _find_manifest(dataset: Path) -> Path | None:
+    """The folder of the dataset's manifest; None where there is none."""
+    return next((f for f in (dataset, dataset.parent) if (f / "manifest.json").is_file()), None)

@@ -29,7 +29,7 @@ from vgbench_gen.quality.family import is_tested, judge_family
 from vgbench_gen.quality.findings import CONCLUSIVE, Finding
 from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.quality.uniqueness import audit_partners, audit_scene_shares, find_near_duplicates
-from vgbench_gen.quality.verify import verify_set
+from vgbench_gen.quality.verify import Problem, verify_set
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
 
@@ -98,6 +98,7 @@ def audit(
     pool: int = POOL,
     solvers: bool = True,
     solver_items: int = 0,
+    verified: Sequence[Problem] | None = None,
     workers: int | Engine = 1,
     progress: Progress = lambda part, done, total: None,
 ) -> AuditReport:
@@ -110,6 +111,7 @@ def audit(
         pool: most questions of a task and form in the audit pool.
         solvers: whether the solvers that see are asked.
         solver_items: most questions per task and form that they are asked; 0 for as many as they ask by themselves.
+        verified: the problems of rows that were verified by their evidence just now; None verifies them here.
         workers: processes, 0 for all cores; or an `Engine`. The figures do not depend on it.
         progress: called with (part, steps done, steps in all).
 
@@ -118,7 +120,7 @@ def audit(
         DatasetError: the dataset cannot be read.
     """
     engine = workers if isinstance(workers, Engine) else Engine(workers=workers)
-    work = _Audit(_check_families(only, solvers), engine, progress)
+    work = _Audit(_check_families(only, solvers), engine, progress, verified)
     if isinstance(dataset, str | PathLike):
         work.open(Path(dataset), pool)
     else:
@@ -146,8 +148,10 @@ def _check_families(only: Sequence[str], solvers: bool) -> frozenset[str]:
 class _Audit:
     """One run: what is open, what is to do, what came."""
 
-    def __init__(self, families: frozenset[str], engine: Engine, progress: Progress) -> None:
-        self.families, self.engine, self.progress = families, engine, progress
+    def __init__(
+        self, families: frozenset[str], engine: Engine, progress: Progress, verified: Sequence[Problem] | None
+    ) -> None:
+        self.families, self.engine, self.progress, self.verified = families, engine, progress, verified
         self.audits = {steps.FAMILIES[name] for name in families}
         self.report = AuditReport()
         self.release: list[Question] = []
@@ -248,7 +252,9 @@ class _Audit:
                 drawn = frozenset(question.id for question in ranked[:_DRAWN])
                 for start in range(0, len(self.items), _CHUNK):
                     stop = min(start + _CHUNK, len(self.items))
-                    self._plan("items", steps.check_rows, steps.ItemJob(path, start, stop, gates, str(media), drawn))
+                    known = self.verified is not None
+                    job = steps.ItemJob(path, start, stop, gates, str(media), drawn, known)
+                    self._plan("items", steps.check_rows, job)
             else:
                 self.report.notes.append("The rows have no evidence: their checks and poses are left out.")
         if self.families & set(steps.SOLVERS):
@@ -312,7 +318,8 @@ class _Audit:
                     f"{checks.unseen} rows hold no images and were not checked (`vgbench hydrate` rebuilds them)."
                 )
             if steps.ITEMS in self.families:
-                problems = [*checks.problems, *verify_set(self.items, self.chosen)]
+                before = self.verified if self.verified is not None else verify_set(self.items, self.chosen)
+                problems = [*checks.problems, *before]
                 self._add("set", steps.summarise_problems(problems, checks.checked))
         if steps.NEAR in self.families and checks.sights:
             self._add("set", find_near_duplicates(checks.sights, self.recipe.gates if self.recipe else Gates()))

@@ -7,7 +7,6 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +21,7 @@ from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.uniqueness import ItemAppearance, describe_appearance
 from vgbench_gen.quality.verify import Problem, verify_item
 from vgbench_gen.store import pictures
-from vgbench_gen.store.dataset import Dataset, load
+from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks.row_evidence import RowEvidence, read_side
@@ -201,6 +200,8 @@ class ItemJob:
     """The folder of base images, "" where there is none."""
     drawn: frozenset[str]
     """Ids of rows whose pictures are drawn again from it."""
+    verified: bool = False
+    """Whether the rows were verified by their evidence already, so that they are only compared here."""
 
 
 @dataclass(slots=True)
@@ -234,15 +235,17 @@ def check_rows(job: ItemJob) -> ItemChecks:
     Raises:
         DatasetError: the dataset cannot be read.
     """
-    items, found = _open_dataset(job.path), ItemChecks()
-    for item in items[job.start : job.stop]:
+    items, found = load(job.path), ItemChecks()
+    for row in range(job.start, job.stop):
+        item = items[row]
         try:
-            images = [items.image_bytes(item, k) for k in range(len(item.images))]
+            images = [items.image_bytes(row, k) for k in range(len(item.images))]
         except DatasetError:
             found.unseen += 1
             continue
         found.checked[item.task] += 1
-        found.problems += verify_item(item, images, job.gates)
+        if not job.verified:
+            found.problems += verify_item(item, images, job.gates)
         if item.id in job.drawn:
             found.problems += _find_pixel_problems(item, images, MediaStore(Path(job.media)))
         try:
@@ -280,11 +283,6 @@ def _decode_small_grey(encoded: bytes) -> FloatArray:
 
     grey = cv2.imdecode(np.frombuffer(encoded, np.uint8), cv2.IMREAD_REDUCED_GRAYSCALE_4)
     return np.zeros((0, 0)) if grey is None else grey.astype(np.float64)
-
-
-@cache
-def _open_dataset(path: str) -> Dataset:
-    return load(path)
 
 
 def summarise_problems(problems: Iterable[Problem], checked: Counter[str]) -> list[Finding]:

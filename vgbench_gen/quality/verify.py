@@ -24,12 +24,14 @@ from vgbench_gen.quality.noise import find_noise_problems
 from vgbench_gen.scenes.base import SceneRef
 from vgbench_gen.scenes.opening import open_scene
 from vgbench_gen.scenes.view import SceneView
+from vgbench_gen.store.dataset import load
 from vgbench_gen.tasks.base import Task, tasks
 from vgbench_gen.tasks.records import read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence, read_side, rebuild_fact
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import fill_word
 
+_CHUNK = 200  # rows per job: two row groups as they are written
 _CAMERA_TOLERANCE_PX = 1e-6  # a stored camera must be the scan's own
 _POSE_TOLERANCE = 1e-9
 # What reading a damaged row back can raise.
@@ -63,6 +65,38 @@ class VerifyJob:
     """The items."""
     gates: Gates
     """The gates of the build that the items come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsJob:
+    """A stretch of rows to verify by their own evidence; it crosses process borders."""
+
+    path: str
+    """The dataset."""
+    start: int
+    """Place of the first row."""
+    stop: int
+    """Place after the last row."""
+    gates: Gates
+    """The gates of the build that the rows come from."""
+
+
+def plan_rows(path: str, count: int, gates: Gates) -> list[RowsJob]:
+    """Jobs for all rows of a dataset with `count` of them; each is a few row groups, which are read whole."""
+    return [RowsJob(path, start, min(start + _CHUNK, count), gates) for start in range(0, count, _CHUNK)]
+
+
+def verify_rows(job: RowsJob) -> list[Problem]:
+    """Problems of a stretch of rows by their own evidence.
+
+    Raises:
+        DatasetError: the dataset cannot be read, or an image is missing.
+    """
+    items, problems = load(job.path), []
+    for row in range(job.start, job.stop):
+        item = items[row]
+        problems += verify_item(item, [items.image_bytes(row, k) for k in range(len(item.images))], job.gates)
+    return problems
 
 
 def verify_item(item: Item, images: Sequence[bytes], gates: Gates) -> list[Problem]:
@@ -172,6 +206,11 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
             return problems
     except (VGBenchError, OSError) as error:
         return [Problem(item.id, item.task, "scene_unreadable", str(error)) for item in job.items]
+
+
+def verify_job(job: VerifyJob | RowsJob) -> list[Problem]:
+    """Verify rows by their evidence, or the items of a scan by raw data."""
+    return verify_rows(job) if isinstance(job, RowsJob) else verify_scene(job)
 
 
 def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Problem]:

@@ -120,14 +120,16 @@ class Dataset(Sequence[Item]):
         """
         return self[self._find_row(item_id)]
 
-    def image_bytes(self, item: Item | str, k: int) -> bytes:
-        """The encoded k-th image of an item (or of the item with this id), as embedded in the parquet file.
+    def image_bytes(self, item: Item | str | int, k: int) -> bytes:
+        """The encoded k-th image of an item (or of the item with this id, or in this row), as embedded in the file.
+
+        By row it is found without reading the ids of the whole dataset.
 
         Raises:
             DatasetError: no such item; or its images are not embedded.
             IndexError: it has fewer images.
         """
-        row = self._find_row(item if isinstance(item, str) else item.id)
+        row = item if isinstance(item, int) else self._find_row(item if isinstance(item, str) else item.id)
         group = self._group_of(row)
         if self._images[0] != group:
             path, index = self._groups[group]
