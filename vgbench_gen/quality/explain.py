@@ -46,8 +46,8 @@ def encode_png(image: ColorArray) -> bytes:
 
 
 def _tile(image: ColorArray, overlay: Sequence[Mark], title: str, width: int) -> ColorArray:
-    scale = width / image.shape[1]
-    size = (width, max(1, round(image.shape[0] * scale)))
+    scale = min(width / image.shape[1], 1.0)  # never larger than it was taken
+    size = (round(image.shape[1] * scale), max(1, round(image.shape[0] * scale)))
     canvas = np.ascontiguousarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
     for mark in overlay:
         color = _RIGHT if mark.right else _WRONG
@@ -67,7 +67,7 @@ def _tile(image: ColorArray, overlay: Sequence[Mark], title: str, width: int) ->
             at = [points[0][0], points[1][1] + 28] if mark.kind == "rect" else points[0]
             _write(canvas, mark.label, at, color)
     _write(canvas, title, np.array([6, 22]), (255, 255, 255))
-    return canvas
+    return np.pad(canvas, ((0, 0), (0, width - size[0]), (0, 0)))
 
 
 def _write(canvas: ColorArray, text: str, at: Any, color: tuple[int, int, int]) -> None:

@@ -418,7 +418,7 @@
     const scale = (wanted) => {
       const width = image.naturalWidth || 640;
       const height = image.naturalHeight || 480;
-      const fit = Math.min(pane.clientWidth / width, pane.clientHeight / height);
+      const fit = Math.min(pane.clientWidth / width, pane.clientHeight / height, 1);
       frame.style.width = `${Math.round(width * (wanted === "fit" ? fit : Number(wanted)))}px`;
       for (const button of document.querySelectorAll("[data-zoom]")) button.setAttribute("aria-pressed", String(button.dataset.zoom === wanted));
     };
