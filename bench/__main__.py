@@ -13,6 +13,7 @@ from pathlib import Path
 from bench import (
     backend_load,
     build_time,
+    check_time,
     compose_time,
     distractors_time,
     eval_overhead,
@@ -36,6 +37,8 @@ PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "compose": compose_time.rows,
     "distractors": distractors_time.rows,
     "backend": backend_load.rows,
+    "check": check_time.rows,
+    "samples": check_time.sample_rows,
     "eval": eval_overhead.rows,
     "vote": vote_time.rows,
 }

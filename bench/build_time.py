@@ -26,7 +26,11 @@ def rows(session: Session) -> list[Row]:
         f"{session.recipe_name}, with images {size / 1e3 / max(items, 1):.0f} kB each; codecs {pure_s:.1f} s: "
         f"{frames} keyframes in {decoded_s:.1f} s, {shown} pictures in {coded_s:.1f} s"
     )
-    return [Row("build, 1 worker / pure codec time", built.seconds / pure_s, "x", beside, at_most=1.5)]
+    rate = f"{items} items of {len(session.recipe.task_names) or 'all'} tasks in {built.cpu_s:.1f} s"
+    return [
+        Row("build, 1 worker / pure codec time", built.seconds / pure_s, "x", beside, at_most=1.5),
+        Row("items with images per second of processor time", items / built.cpu_s, "/s", rate),
+    ]
 
 
 def worker_rows(session: Session) -> list[Row]:

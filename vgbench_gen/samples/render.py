@@ -55,7 +55,8 @@ class RoomWorld:
         self._outside = outside
         self._seed, self._key = seed, key
         self._gain = (exposure * tint).astype(np.float32)
-        self._tracer = Tracer(mesh.vertices_m, mesh.faces)
+        self.tracer = Tracer(mesh.vertices_m, mesh.faces)
+        """Casts rays over the mesh."""
         self._face_instance = mesh.face_instance.astype(np.int32)
         corners = mesh.vertices_m[mesh.faces]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -93,8 +94,8 @@ class RoomWorld:
 
     def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """See `World`."""
-        rays = _make_pixel_rays(camera, world_from_camera)
-        t, face, _ = self._tracer.cast(rays)
+        rays = make_pixel_rays(camera, world_from_camera)
+        t, face, _ = self.tracer.cast(rays)
         hit = face >= 0
         return np.where(hit, t, 0).astype(np.float32), self._find_instances(face), self._measure_cosine(rays, face)
 
@@ -107,8 +108,8 @@ class RoomWorld:
         step = max(1, _BAND_PX // camera.width)
         for low in range(0, camera.height, step):
             rows = slice(low, min(low + step, camera.height))
-            rays = _make_pixel_rays(camera, world_from_camera, rows)
-            t[rows], face[rows], weights = self._tracer.cast(rays)
+            rays = make_pixel_rays(camera, world_from_camera, rows)
+            t[rows], face[rows], weights = self.tracer.cast(rays)
             shaded = self._shade(
                 camera, rays.reshape(-1, 6), t[rows].ravel(), face[rows].ravel(), weights.reshape(-1, 2)
             )
@@ -119,7 +120,7 @@ class RoomWorld:
             mean: Float32 = np.zeros((len(v[few]), 3), np.float32)
             for du, dv in _SUBSAMPLES:
                 more = _make_rays_at(camera, world_from_camera, u[few] + du, v[few] + dv)
-                mean += np.minimum(self._shade(camera, more, *self._tracer.cast(more)), 6)
+                mean += np.minimum(self._shade(camera, more, *self.tracer.cast(more)), 6)
             color[v[few], u[few]] = mean / len(_SUBSAMPLES)
         depth = np.where(face >= 0, t, 0).astype(np.float32)
         return RenderedView(self._develop(camera, world_from_camera, color), depth, self._find_instances(face))
@@ -147,7 +148,7 @@ class RoomWorld:
 
     def clearance_m(self, points: FloatArray) -> FloatArray:
         """(N,) distance of points (N, 3) from the nearest surface."""
-        return self._tracer.distance_m(points)
+        return self.tracer.distance_m(points)
 
     def _find_instances(self, face: IntArray) -> np.ndarray:
         return np.where(face >= 0, self._face_instance[face], 0).astype(np.int32)
@@ -258,7 +259,7 @@ def _make_tone_curve() -> ColorArray:
     return np.clip(255 * np.clip(y, 0, 1) ** (1 / 2.2) + 0.5, 0, 255).astype(np.uint8)
 
 
-def _make_pixel_rays(camera: Camera, world_from_camera: FloatArray, rows: slice = slice(None)) -> Float32:
+def make_pixel_rays(camera: Camera, world_from_camera: FloatArray, rows: slice = slice(None)) -> Float32:
     """(H, W, 6) centre and direction of the pixels of some rows; the direction has z = 1 in the camera, so that its
     multiples are z-depth."""
     turn, center = world_from_camera[:3, :3], world_from_camera[:3, 3]
@@ -274,7 +275,7 @@ def _make_pixel_rays(camera: Camera, world_from_camera: FloatArray, rows: slice 
 def _make_rays_at(
     camera: Camera, world_from_camera: FloatArray, u_px: npt.NDArray[Any], v_px: npt.NDArray[Any]
 ) -> Float32:
-    """(N, 6) as `_make_pixel_rays`, of pixels (N,) and (N,)."""
+    """(N, 6) as `make_pixel_rays`, of pixels (N,) and (N,)."""
     turn, center = world_from_camera[:3, :3], world_from_camera[:3, 3]
     x, y = (u_px - camera.cx) / camera.fx, (v_px - camera.cy) / camera.fy
     rays = np.empty((len(x), 6), np.float32)
