@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
-from vgbench_gen.distractors.base import Proposal, margins_pair_by_pair
+from vgbench_gen.distractors.base import FactorPair, Proposal, margins_pair_by_pair
 
 
 @dataclass
@@ -41,6 +41,9 @@ class Line:
         truth = fact.truth_candidate
         steps = [self.ladder_step * (k - rank) for k in range(count)]
         return [truth if s == 0 else Candidate("", truth.value + s) for s in steps], rank
+
+    def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
+        return iter(())
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         return Candidate("", self.rounded(fact.truth_candidate.value + rng.normal(0, self.noise, 1)))

@@ -111,7 +111,7 @@ def other_side(fact: Fact, form: QuestionType, options: OptionSet | None = None)
         QuestionRejectedError: it may not be asked.
     """
     task = tasks[fact.task]
-    there, turned = require_other_side(fact, options, task, "enforced")
+    there, turned = require_other_side(fact, options, plan_of(fact, form), task, SETTINGS)
     return make_question(there, turned, plan_of(fact, form, task.counterpart_kind), task, SETTINGS)
 
 

@@ -53,8 +53,9 @@ def make_item(index: int = 0, images: Sequence[str] = (), **changes: Any) -> Ite
         paraphrase="",
         strategy="set_first",
         distractor_seed=7,
+        error_parts=(),
         difficulty="hard",
         licence="scannet-tos",
-        schema_version=1,
+        schema_version=2,
     )
     return dataclasses.replace(item, **changes)

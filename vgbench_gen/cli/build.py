@@ -249,12 +249,13 @@ def _open_bars(
 
 
 def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool) -> None:
-    from vgbench_gen.pipeline.summary import cell_lines, pair_lines, plan_lines, scene_lines
+    from vgbench_gen.pipeline.summary import cell_lines, fallback_lines, pair_lines, plan_lines, scene_lines
 
     if as_json:
         counts = {
             "items": report.composed.items,
             "unasked": report.composed.unasked,
+            "fallbacks": report.composed.fallbacks,
             "letters": report.composed.letters,
             "pairs": report.composed.pairs,
             "short": {short.what: {"wanted": short.wanted, "got": short.got} for short in report.composed.short},
@@ -263,7 +264,7 @@ def _print_report(report: BuildReport, recipe: Recipe, out: Path, as_json: bool)
             json.dumps({"fingerprint": report.composed.fingerprint, "total": report.composed.total, **counts}, indent=2)
         )
         return
-    lines = [*scene_lines(report), *cell_lines(report, recipe.task_names), *pair_lines(report)]
+    lines = [*scene_lines(report), *cell_lines(report, recipe.task_names), *pair_lines(report), *fallback_lines(report)]
     for line in [*lines, *plan_lines(report, recipe)]:
         print(line)
     print(f"{report.composed.total} questions in {out}/items, fingerprint {report.composed.fingerprint}")

@@ -28,15 +28,20 @@ def register(app: typer.Typer) -> None:
         "distractors",
         distractors,
         "Vary",
-        "vgbench distractors build/vgbench --strategy set-first --seed 7 --out build/vgbench-7",
+        "vgbench distractors build/vgbench --seed 7 --out build/vgbench-7",
     )
 
 
 def distractors(
     dataset: DatasetFolder,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="set-first, sampled, perturbed or llm.")
-    ] = "set-first",
+        str,
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="default (each task's own), set-first, factorial, sampled, perturbed, llm.",
+        ),
+    ] = "default",
     seed: Annotated[
         int, typer.Option("--seed", metavar="N", min=0, max=MAX_SEED, help="Of the draws; the build's own is 0.")
     ] = 1,

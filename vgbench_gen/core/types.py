@@ -274,6 +274,9 @@ class Item:
     """The strategy that made the options."""
     distractor_seed: int
     """The seed of the options."""
+    error_parts: tuple[str, ...]
+    """Per option the parts of the answer that it gets wrong, as in "depth+yaw", "" for the right one; empty where the
+    options are no combinations of parts."""
     difficulty: str
     """The tercile of the smallest margin over the required one."""
     licence: str

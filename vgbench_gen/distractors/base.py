@@ -24,6 +24,7 @@ from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntAr
 Margins = Literal["enforced", "recorded"]
 _PROBLEMS = ("", "printed_alike", "margin", "ceiling")
 _ROUNDING = 1e-9  # far above what the order of additions changes in a ratio near 1, far below what is printed
+DEFAULT = "default"  # in place of a strategy's name: each task's own, and set first where that has no set
 MAX_PROPOSALS = 64  # a strategy that fails this often has no set to offer; more tries only cost time
 
 
@@ -54,6 +55,14 @@ class AnswerSpace(Protocol):
 
         Raises:
             TooFewOptionsError: the truth would stand out in every such set.
+        """
+
+    def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
+        """Two parts of the answer with another value of each, drawn such that the set were as likely had any other of
+        its values been the true ones; nothing where the answer has no such parts.
+
+        Raises:
+            TooFewOptionsError: the answer has parts, but this draw gives no set.
         """
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
@@ -89,6 +98,16 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FactorPair:
+    """Two parts of an answer with two values each, of which one is the true one."""
+
+    parts: tuple[str, str]
+    """Names of both parts, such as "depth" and "yaw"."""
+    others: tuple[Candidate, Candidate, Candidate]
+    """The truth with the other value of the second part, of the first part, and of both."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class OptionSet:
     """Options in random order with the place of the truth."""
 
@@ -100,6 +119,8 @@ class OptionSet:
     """The name of the strategy that chose them."""
     separations: tuple[float, ...]
     """The distance of each option from the truth over the required margin; 0 for the truth itself."""
+    fallback: str = ""
+    """Why the task's own strategy has no set and this one was taken instead; "" where it is the one that was wanted."""
 
 
 class Strategy(abc.ABC):

@@ -66,6 +66,8 @@ class Entry:
     """How many options it has."""
     content: str = ""
     """Digest of all that a reader sees, and of the answer. Questions that share it are one; "" is shared by none."""
+    error_parts: tuple[str, ...] = ()
+    """See `Item.error_parts`."""
     script: str = "Official script"
     """Whose script `official` stands for (`ScoringRules.script`)."""
 
@@ -101,6 +103,7 @@ def make_entry(item: Item, dataset: str = "") -> Entry:
         origin_id=str(read_origin_index(item)),
         options=options,
         content=digest_content(item),
+        error_parts=item.error_parts,
         script=rules.script,
     )
 

@@ -147,6 +147,7 @@ def make_item(
         template_id="",
         paraphrase="",
         strategy="",
+        error_parts=(),
         distractor_seed=0,
         difficulty=difficulty,
         licence=licence,

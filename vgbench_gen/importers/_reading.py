@@ -134,7 +134,7 @@ class SourceReader:
 # What only our own questions have.
 _NOT_OURS: Mapping[str, Any] = {
     "twin_id": "", "ask": "", "tolerance": 0.0, "distractors": (), "template_id": "", "paraphrase": "", "strategy": "",
-    "distractor_seed": 0, "difficulty": "",
+    "distractor_seed": 0, "error_parts": (), "difficulty": "",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.pipeline import audit_steps as steps
 from vgbench_gen.pipeline.audit_pool import POOL, Cell, fill_pool
 from vgbench_gen.pipeline.executors import Engine, run
+from vgbench_gen.pipeline.question import list_strategies
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
 from vgbench_gen.quality.family import is_tested, judge_family
@@ -32,6 +33,7 @@ from vgbench_gen.quality.uniqueness import audit_partners, audit_scene_shares, f
 from vgbench_gen.quality.verify import Problem, verify_set
 from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.provenance import MANIFEST, read_manifest
+from vgbench_gen.tasks.base import tasks
 
 Where = steps.Where
 Progress = Callable[[str, int, int], None]
@@ -195,11 +197,16 @@ class _Audit:
 
     def _fill_pool(self, folder: Path, recipe: Recipe, ways: Mapping[Cell, set[str]], most: int) -> None:
         """Ask facts of the build, but in cells whose options were chosen by other strategies than the recipe's."""
-        strategy = recipe.strategy
-        alone = {cell for cell, found in ways.items() if cell[1] == "multi-choice" and found != {strategy}}
+        alone = {
+            cell
+            for cell, found in ways.items()
+            if cell[1] == "multi-choice" and not found.issubset(list_strategies(recipe.strategy, tasks[cell[0]]))
+        }
         if alone:
             names = ", ".join(sorted(task for task, _ in alone))
-            self.report.notes.append(f"Options by other strategies than {strategy} are judged without a pool: {names}.")
+            self.report.notes.append(
+                f"Options by other strategies than {recipe.strategy} are judged without a pool: {names}."
+            )
 
         def tell(done: int, total: int) -> None:
             self.progress("pool", done, total)

@@ -10,7 +10,7 @@ from typing import Any
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
-from vgbench_gen.distractors.base import strategies
+from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import ComposeReport, compose, list_fact_shards
 from vgbench_gen.pipeline.executors import Engine, engines, run
 from vgbench_gen.pipeline.measure import (
@@ -119,7 +119,8 @@ def check_names(recipe: Recipe) -> None:
         tasks[name]
     for source in [*recipe.sources, *(source for named in recipe.only_from.values() for source in named)]:
         loaders[source]
-    strategies[recipe.strategy]
+    if recipe.strategy != DEFAULT:
+        strategies[recipe.strategy]
     if recipe.headline and recipe.strategy == "llm":
         raise ConfigError(
             'strategy: found "llm" in a headline recipe; expected another: options of a language model give the '
@@ -228,6 +229,7 @@ def make_manifest(recipe: Recipe, report: BuildReport) -> dict[str, Any]:
         },
         "items": report.composed.items,
         "unasked": report.composed.unasked,
+        "fallbacks": report.composed.fallbacks,
         "letters": report.composed.letters,
         "difficulty": report.composed.difficulty,
         "pairs": report.composed.pairs,

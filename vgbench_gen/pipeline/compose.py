@@ -61,6 +61,8 @@ class ComposeReport:
     """Rows per "task/form/source"."""
     unasked: dict[str, int] = field(default_factory=dict)
     """Facts that are not asked, per "task/form/source/reason"."""
+    fallbacks: dict[str, int] = field(default_factory=dict)
+    """Option sets of another strategy than the task's own, per "task/source/why that has none"."""
     letters: dict[str, list[int]] = field(default_factory=dict)
     """How often each letter is the answer, per "task/source"."""
     difficulty: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -151,6 +153,9 @@ def _report_on(
     """What a plan gives, and which totals it leaves short."""
     report = ComposeReport(letters=letter_counts(plan.chosen), difficulty=difficulty_counts(plan.chosen))
     report.pairs = pair_counts(plan.chosen)
+    sets = [(entry, entry.options.fallback) for entry in plan.chosen if entry.options is not None]
+    fallbacks = Counter(f"{entry.task}/{entry.source}/{reason}" for entry, reason in sets if reason)
+    report.fallbacks = dict(sorted(fallbacks.items()))
     unpaired = Counter(f"{entry.cell}/{entry.unpaired_reason}" for entry in plan.unpaired)
     report.unpaired = dict(sorted(unpaired.items()))
     report.short = find_shortfalls(plan, recipe)

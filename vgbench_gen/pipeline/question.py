@@ -15,7 +15,7 @@ import numpy as np
 from vgbench_gen.core.errors import TooFewOptionsError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, QuestionType
-from vgbench_gen.distractors.base import Margins, OptionSet, set_problem, strategies
+from vgbench_gen.distractors.base import DEFAULT, Margins, OptionSet, set_problem, strategies
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe, WordSettings
 from vgbench_gen.quality.noise import measure_kept_share
@@ -45,7 +45,7 @@ class QuestionSettings:
     seed: int
     """The seed of the recipe."""
     strategy: str
-    """The strategy that chooses options."""
+    """The strategy that chooses options, or `DEFAULT` for each task's own."""
     distractor_seed: int
     """The seed of the wrong options; truths and words do not depend on it."""
     words: WordSettings = field(default_factory=WordSettings)
@@ -268,9 +268,33 @@ def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettin
     Raises:
         QuestionRejectedError: there is no set that could be asked.
     """
-    rng = rng_for(settings.seed, "options", group_id, settings.strategy, str(settings.distractor_seed))
+    fallback = ""
+    *preferred, last = list_strategies(settings.strategy, task)
+    for name in preferred:
+        try:
+            return _draw_by(name, fact, group_id, task, settings)
+        except QuestionRejectedError as error:
+            fallback = error.reason
+    return replace(_draw_by(last, fact, group_id, task, settings), fallback=fallback)
+
+
+def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
+    """The strategies by which a task's options are drawn, each where the one before has no set.
+
+    Args:
+        strategy: the one that is wanted, or `DEFAULT`.
+        task: that asks.
+    """
+    return tuple(dict.fromkeys((task.strategy, "set_first"))) if strategy == DEFAULT else (strategy,)
+
+
+def _draw_by(
+    strategy: str, fact: Fact, group_id: str, task: Task, settings: QuestionSettings, side: str = ""
+) -> OptionSet:
+    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()))
+    rng = rng_for(settings.seed, "options", *names)
     try:
-        return strategies[settings.strategy].options(fact, task, rng, len(LETTERS), settings.margins)
+        return strategies[strategy].options(fact, task, rng, len(LETTERS), settings.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
 
@@ -293,7 +317,9 @@ def ask_as_planned(fact: Fact, plan: QuestionPlan, task: Task) -> tuple[Fact, Op
     """
     options = None if plan.options is None or plan.letter is None else plan.options.unpack(fact)
     if plan.side:
-        other = turn_to_other_side(fact, options, task)
+        other = turn_to_other_side(fact, None if plan.other_options else options, task)
+        if other is not None and plan.other_options:
+            other = other[0], plan.other_options.unpack(other[0])
         if other is None:
             raise VGBenchError(f"{plan.group_id}: {task.name} has no other side of this fact; please report it.")
         fact, options = other
@@ -313,23 +339,27 @@ def turn_to_other_side(fact: Fact, options: OptionSet | None, task: Task) -> tup
         0.0 if place == options.truth else _separate(candidate, other, task)
         for place, candidate in enumerate(other.candidates)
     )
-    return other, OptionSet(other.candidates, options.truth, options.strategy, separations)
+    return other, replace(options, options=other.candidates, separations=separations)
 
 
 def require_other_side(
-    fact: Fact, options: OptionSet | None, task: Task, margins: Margins
+    fact: Fact, options: OptionSet | None, plan: QuestionPlan, task: Task, settings: QuestionSettings
 ) -> tuple[Fact, OptionSet | None]:
-    """As `turn_to_other_side`, under the rules that hold for the first side.
+    """As `turn_to_other_side`, under the rules that hold for the first side; options are drawn there where the first
+    ones would be no set of their strategy (`Task.partner_draws`).
 
     Raises:
         QuestionRejectedError: there is no such side, or its values may not be asked.
     """
-    other = turn_to_other_side(fact, options, task)
+    draws = options is not None and options.strategy in task.partner_draws
+    other = turn_to_other_side(fact, None if draws else options, task)
     if other is None:
         raise QuestionRejectedError("no_partner")
     there, turned = other
+    if draws and options is not None:
+        turned = _draw_by(options.strategy, there, plan.group_id, task, settings, task.counterpart_kind)
     if turned is not None:
-        problem = set_problem(turned.options, len(LETTERS), there, task, margins)
+        problem = set_problem(turned.options, len(LETTERS), there, task, settings.margins)
         if problem:
             raise QuestionRejectedError(problem)
     if not task.valid(there.truth_candidate, there):
@@ -361,4 +391,4 @@ def put_truth_at(options: OptionSet, letter: int) -> OptionSet:
 def _reorder(options: OptionSet, order: Sequence[int]) -> OptionSet:
     members = tuple(options.options[k] for k in order)
     separations = tuple(options.separations[k] for k in order)
-    return OptionSet(members, order.index(options.truth), options.strategy, separations)
+    return replace(options, options=members, truth=order.index(options.truth), separations=separations)

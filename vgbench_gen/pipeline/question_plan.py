@@ -26,18 +26,20 @@ class PackedOptions:
     """Name of the strategy that chose the set."""
     separations: tuple[float, ...]
     """Per option its distance from the truth over the required margin."""
+    fallback: str = ""
+    """As in `OptionSet`."""
 
     @classmethod
     def pack(cls, options: OptionSet, fact: Fact) -> PackedOptions:
         """The set, with places in the pool of this fact instead of its candidates."""
         places: Mapping[int, int] = {id(candidate): k for k, candidate in enumerate(fact.candidates)}
         members = tuple(places.get(id(option), option) for option in options.options)
-        return cls(members, options.truth, options.strategy, options.separations)
+        return cls(members, options.truth, options.strategy, options.separations, options.fallback)
 
     def unpack(self, fact: Fact) -> OptionSet:
         """The set with the candidates of this fact."""
         members = tuple(fact.candidates[m] if isinstance(m, int) else m for m in self.members)
-        return OptionSet(members, self.truth, self.strategy, self.separations)
+        return OptionSet(members, self.truth, self.strategy, self.separations, self.fallback)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +81,9 @@ class QuestionPlan:
     """Why the fact cannot be asked from its other side as well, or "" as far as is known."""
     options: PackedOptions | None = None
     """The options that were drawn for a multi-choice question."""
+    other_options: PackedOptions | None = None
+    """Those that were drawn for its other side, where the first ones do not read as a set of their strategy from
+    there (`Task.partner_draws`); places are those in the pool of the task's counterpart."""
     option_digests: tuple[str, ...] = ()
     """Digests of the options as printed, in any order, one for each side that can be asked. A set that stood under two
     truths would tell by comparison, so no two facts may share one."""

@@ -15,6 +15,7 @@ from vgbench_gen.core.config import Config, load_toml
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import QuestionType
+from vgbench_gen.distractors.base import DEFAULT
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.tasks.base import tasks as registered_tasks
 from vgbench_gen.text.bank import MAX_PER_CELL, Status
@@ -116,8 +117,8 @@ class Recipe(Config):
     """The most facts of one task from one scene."""
     tasks: tuple[str, ...] = ()
     """The names of the tasks; when empty those of `items`, or all."""
-    strategy: str = "set_first"
-    """The strategy that chooses wrong options."""
+    strategy: str = DEFAULT
+    """The strategy that chooses wrong options; "default" for each task's own."""
     distractor_seed: int = Field(default=0, ge=0)
     """Another number redraws the options and, where these can be asked as well, nothing else."""
     margins: Literal["enforced", "recorded"] = "enforced"
@@ -166,7 +167,7 @@ class Recipe(Config):
                 raise ValueError(f"items.{task} to be one of tasks = {list(self.tasks)}")
         if self.strategy == "llm":
             raise ValueError(
-                'strategy without a model, such as "set_first"; options from a language model never enter a headline '
+                'strategy without a model, such as "default"; options from a language model never enter a headline '
                 "set, and a finished dataset gets them by `vgbench distractors --strategy llm`"
             )
         if self.items and self.items_per_task:

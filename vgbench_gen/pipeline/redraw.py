@@ -21,12 +21,13 @@ from typing import Any
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.types import LETTERS
-from vgbench_gen.distractors.base import strategies
+from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
 from vgbench_gen.pipeline.executors import Engine, begin_work, run
 from vgbench_gen.pipeline.known import learn_from_shards
 from vgbench_gen.pipeline.measure import list_tasks
+from vgbench_gen.pipeline.question import list_strategies
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, reletter_rows
 from vgbench_gen.pipeline.redraw_sets import (
@@ -148,7 +149,8 @@ def _start_workers(paths: Sequence[Path], settings: RedrawSettings, engine: Engi
 
 def _check_settings(settings: RedrawSettings, origin: Path, propose: Propose | None) -> None:
     for name in settings.shares:
-        strategies[name]
+        if name != DEFAULT:
+            strategies[name]
     for name in settings.tasks:
         tasks[name]
     total = sum(settings.shares.values())
@@ -208,7 +210,7 @@ def _write(
         rows = [{**row, "index": place} for place, row in enumerate(rows)] if left_out else rows
         write_item_rows(work / "items", rows, media)
     progress("digest", 0, len(rows))
-    report = _report_on(asked, reasons, rows, proposals)
+    report = _report_on(asked, reasons, new_rows, rows, proposals)
     report.passed = len(before) - sum(report.new.values()) - sum(report.kept.values())
     progress("digest", len(rows), len(rows))
     return report
@@ -216,21 +218,30 @@ def _write(
 
 def _learn_for_ladders(asked: Sequence[Redraw], recipe: Recipe, work: Path) -> dict[str, Any]:
     """What the facts teach the tasks whose options are computed around the truth."""
-    names = {question.task for question in asked if question.strategy == "set_first" and tasks[question.task].learns}
+    names = {
+        question.task
+        for question in asked
+        if "set_first" in list_strategies(question.strategy, tasks[question.task]) and tasks[question.task].learns
+    }
     if not names:
         return {}
     return learn_from_shards(list_fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(names))}))
 
 
 def _report_on(
-    asked: Sequence[Redraw], reasons: Mapping[str, str], rows: Sequence[Row], proposals: ProposedOptions
+    asked: Sequence[Redraw],
+    reasons: Mapping[str, str],
+    new_rows: Mapping[int, Row],
+    rows: Sequence[Row],
+    proposals: ProposedOptions,
 ) -> RedrawReport:
     """Count what came of the questions that were asked anew, and what the rows are now."""
     report = RedrawReport(total=len(rows), fingerprint=rows_fingerprint(rows), words=dict(proposals.report))
     new: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for question in asked:
-        reason, name = reasons.get(question.group_id), f"{question.task}/{question.strategy}"
+        reason = reasons.get(question.group_id)
+        name = f"{question.task}/{question.strategy if reason else new_rows[question.places[0]]['strategy']}"
         (kept if reason else new)[f"{name}/{reason}" if reason else name] += len(question.places)
     report.new, report.kept = dict(sorted(new.items())), dict(sorted(kept.items()))
     if report.words:

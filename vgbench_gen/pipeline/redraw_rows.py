@@ -32,7 +32,7 @@ from vgbench_gen.pipeline.question_plan import PackedOptions, QuestionPlan, grou
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_words import refill_template
 from vgbench_gen.pipeline.rows import row_with_options
-from vgbench_gen.pipeline.trials import read_facts
+from vgbench_gen.pipeline.trials import pack_drawn, read_facts
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
 from vgbench_gen.store.pictures import Picture
@@ -62,7 +62,7 @@ class Redraw:
     scene_id: str
     """The scene."""
     strategy: str
-    """The strategy that chooses the new options."""
+    """The strategy that chooses the new options, or `DEFAULT` for the task's own."""
     shard: Path
     """The file that has the fact."""
     places: tuple[int, ...] = ()
@@ -189,12 +189,13 @@ def _redraw(
     for item, letter in zip(items, entry.letters, strict=True):
         plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
         if plan.side:
-            require_other_side(fact, options, task, recipe.margins)
+            drawn = require_other_side(fact, options, plan, task, settings)
+            plan = replace(plan, other_options=pack_drawn(drawn[1], drawn[0], task))
         there, turned = ask_as_planned(fact, plan, task)
         words = _keep_words(item, task, recipe)
         made = make_question(there, turned, plan, task, settings, fill_words=words)
         difficulty = "stress" if recipe.margins == "recorded" else item.difficulty
-        row = row_with_options(item, made, entry.strategy, job.seed, difficulty, _KeptPictures(item, cache))
+        row = row_with_options(item, made, options.strategy, job.seed, difficulty, _KeptPictures(item, cache))
         rows.append(make_item_row(row))
         digests.append(digest_options(turned, task))
     return replace(entry, rows=tuple(rows), option_digests=tuple(digests))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
-from vgbench_gen.distractors.base import Margins
+from vgbench_gen.distractors.base import DEFAULT, Margins
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.known import KnownFacts
 from vgbench_gen.pipeline.measure import shard_path
@@ -28,6 +28,7 @@ REPLIES = "replies.sqlite"  # in the folder of the new dataset: what models answ
 ATTEMPTS = 6  # draws for one fact; what fails so often hardly has another set
 CHUNK = 96  # most questions per job, so that one rich scene does not keep a single worker busy at the end
 FEW = 400  # draws that this process does itself: workers take longer to start
+_ONE_AT_A_TIME = (DEFAULT, "set_first", "factorial")
 _FINAL = ("fact_changed", "no_fact", REWORDED)
 Progress = Callable[[str, int, int], None]
 """Called with (stage, done, in all)."""
@@ -38,7 +39,7 @@ class RedrawSettings:
     """What to choose anew, and how."""
 
     shares: Mapping[str, float]
-    """Strategy -> share of the questions of each task and source."""
+    """Strategy, or `DEFAULT` for each task's own -> share of the questions of each task and source."""
     seed: int = 0
     """The seed of the draws."""
     tasks: tuple[str, ...] = ()
@@ -120,9 +121,10 @@ class Redrawer:
                     found[name] = outcome
                     continue
                 reasons[name] = reason
-                # Other strategies than a ladder have tried all they have; a model's values get one rank (see there).
+                # Strategies that propose one set at a time may have another one; the others have tried all they have.
+                # A model's values get one rank (see there).
                 tried_all = question.strategy == "llm" or (
-                    reason == "too_few_options" and question.strategy != "set_first"
+                    reason == "too_few_options" and question.strategy not in _ONE_AT_A_TIME
                 )
                 if reason not in _FINAL and not tried_all:
                     again.append(question)

@@ -11,6 +11,7 @@ import numpy as np
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import Distractor, Fact, Item
 from vgbench_gen.distractors.base import OptionSet
+from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.pipeline.question import AnswerableText, MadeQuestion, QuestionSettings
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.store.schema import SCHEMA_VERSION
@@ -56,7 +57,7 @@ def _row(
 ) -> Item:
     plan, fact, task, words = made.plan, made.fact, made.task, text.wording
     form, truth = plan.question_type, fact.truth_candidate
-    strategy, seed = (settings.strategy, settings.distractor_seed) if form == "multi-choice" else ("", 0)
+    strategy, seed = (made.options.strategy, settings.distractor_seed) if made.options is not None else ("", 0)
     identity = _identity(made, text, strategy, seed)
     polarity = "" if text.claim is None else "true" if text is made.texts[0] else "false"
     images = tuple(pictures.name(picture) for picture in made.pictures)
@@ -96,6 +97,7 @@ def _row(
         paraphrase=words.paraphrase,
         strategy=strategy,
         distractor_seed=seed,
+        error_parts=() if made.options is None else list_wrong_parts(made.options),
         difficulty=plan.difficulty,
         licence=fact.licence,
         schema_version=SCHEMA_VERSION,
@@ -156,6 +158,7 @@ def row_with_options(
         .write(),
         strategy=strategy,
         distractor_seed=seed,
+        error_parts=list_wrong_parts(options),
         difficulty=difficulty,
     )
 

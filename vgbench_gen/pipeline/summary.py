@@ -99,6 +99,19 @@ def plan_lines(report: BuildReport, recipe: Recipe) -> list[str]:
     return lines
 
 
+def fallback_lines(report: BuildReport) -> list[str]:
+    """How many option sets are not by their task's own strategy, per task, and the commonest reasons."""
+    per_task: dict[str, Counter[str]] = defaultdict(Counter)
+    for cell, count in report.composed.fallbacks.items():
+        task, _, reason = cell.split("/")
+        per_task[task][reason] += count
+    return [
+        f"note    {task}: {reasons.total()} sets of options by set_first, as {tasks[task].strategy} has none for them: "
+        f"{_name_commonest(reasons)}"
+        for task, reasons in sorted(per_task.items())
+    ]
+
+
 def pair_lines(report: BuildReport) -> list[str]:
     """How many items stand in consistency pairs, and of which tasks; nothing where none does."""
     per_task: Counter[str] = Counter()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.types import Fact, QuestionType
+from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.pipeline.known import KnownFacts, teach_tasks
 from vgbench_gen.pipeline.plan import Forms, Plan, choose
 from vgbench_gen.pipeline.question import (
@@ -75,20 +76,29 @@ def try_question(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionS
         sides = [make_question(fact, options, plan, task, settings)]
     except QuestionRejectedError as error:
         return replace(plan, rejection_reason=error.reason)
-    unpaired_reason = ""
+    unpaired_reason, other_options = "", None
     if plan.counterpart_kind:
         try:
-            there, turned = require_other_side(fact, options, task, settings.margins)
+            there, turned = require_other_side(fact, options, plan, task, settings)
             sides.append(make_question(there, turned, replace(plan, side=plan.counterpart_kind), task, settings))
+            other_options = pack_drawn(turned, there, task)
         except QuestionRejectedError as error:
             unpaired_reason = error.reason
     return replace(
         plan,
         unpaired_reason=unpaired_reason,
         options=PackedOptions.pack(options, fact) if options is not None else None,
+        other_options=other_options,
         option_digests=tuple(digest_options(made.options, task) for made in sides) if options is not None else (),
         noise_kept=tuple(made.noise_kept for made in sides if made.noise_kept is not None),
     )
+
+
+def pack_drawn(options: OptionSet | None, there: Fact, task: Task) -> PackedOptions | None:
+    """What a plan keeps of the options of the other side of a fact: those that were drawn there; turned ones are turned
+    again (`ask_as_planned`)."""
+    drawn = options is not None and options.strategy in task.partner_draws
+    return PackedOptions.pack(options, there) if options is not None and drawn else None
 
 
 def feasible_plan(

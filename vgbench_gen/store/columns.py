@@ -10,7 +10,7 @@ from typing import Literal
 
 from vgbench_gen.core.noise import NoiseGates
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Type = Literal["string", "int64", "float64", "json", "strings", "int64s", "float64s", "images", "structs"]
 
@@ -125,6 +125,9 @@ ITEM_COLUMNS = (
     Column("paraphrase", "string", "model that reworded it; empty where none did", "compose"),
     Column("strategy", "string", "distractor strategy of the option set", "compose"),
     Column("distractor_seed", "int64", "seed of the option set", "compose"),
+    Column("error_parts", "strings",
+           "per option the parts of the answer that it gets wrong, as in `depth+yaw`; empty text for the right one, and "
+           "an empty list where options are no combinations of parts", "compose"),
     Column("difficulty", "string", "tercile of the smallest margin over the required one", "compose"),
     Column("licence", "string", "licence id of the scans"),
     Column("schema_version", "int64", "version of this table", "compose"),

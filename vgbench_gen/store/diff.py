@@ -14,7 +14,7 @@ _PLACE = ("index", "index_origin")
 # The first that fits names a change.
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "other answer": ("answer_value", "answer_shape", "unit", "tolerance"),
-    "other options": ("options", "distractors", "strategy", "distractor_seed"),
+    "other options": ("options", "distractors", "strategy", "distractor_seed", "error_parts"),
     "other pictures": ("images", "frame_ids"),
     "reworded": ("question", "context", "template_id", "paraphrase"),
 }

@@ -6,7 +6,7 @@ from vgbench_gen.core.gates import TaskGates
 
 
 class BoxMargins(TaskGates):
-    """How far apart the boxes of one set of options must be. The options are one box scaled about the camera.
+    """How far apart the boxes of one set of options must be.
     `docs/validity.md#object-location` gives the reason of each number."""
 
     section = "box"
@@ -19,6 +19,28 @@ class BoxMargins(TaskGates):
     """Smallest scale from one option to the next larger one; below it nearly all boxes overlap too much."""
     ladder_ratio_max: float = 1.30
     """Largest scale from one option to the next larger one; three such steps stay within `depth_ratio_max`."""
+    depth_step_max: float = 1.8
+    """Largest ratio of the two depths of a factorial set."""
+    footprint_gap_min: float = 0.4
+    """Smallest difference of the footprints of two boxes at one depth, as `_box_factors.measure_footprint_gaps` has it:
+    one is 1.5 times as elongated as the other one, or both are as much and turned far enough."""
+    corner_shift_min: float = 0.05
+    """Smallest mean distance in the image from the corners of a box to those of another one at its depth, over the
+    diagonal of the rectangle that both fill."""
+    thickness_ratio: float = 1.8
+    """Ratio of the lengths along the view of two boxes that differ in it."""
+    elongation_max: float = 2.8
+    """Largest ratio of the ground sides of boxes that differ in length along the view."""
+    side_ratio_max: float = 1.8
+    """Largest ratio of the footprints' scales, and of the heights, of boxes that fill one rectangle at one depth."""
+    view_rise_min: float = 0.2
+    """Smallest sine of the angle by which an object is seen from above, where its sides along the view are asked."""
+    view_rise_max: float = 0.87
+    """Largest sine of that angle."""
+    view_along_min: float = 0.8
+    """Smallest cosine, on the ground, between the view and the side that goes along it."""
+    fit_spread_max: float = 0.06
+    """Largest difference in overlap with the drawn rectangle between the printed boxes of one set."""
     depth_typical_m: float = 2.17
     """Typical depth of an object before the image is looked at, metres; depths are spread log-normally about it, and
     hardly change with how large the object appears (slope -0.07). Options are balanced for a reader who knows this

@@ -46,6 +46,8 @@ class BoxEvidence(ObjectEvidence):
     """Corners of its box in the world of the scan, metres, in the same order."""
     needed_ratio: float
     """Ratio of depths from which two such boxes, seen under the same rays, overlap little enough to be told apart."""
+    upright: int | None = None
+    """Which axis of the box stands upright: 0, 1 or 2; left out where the scan does not say or none does."""
 
     def mirrored(self) -> Self:
         """The object in the mirrored image."""

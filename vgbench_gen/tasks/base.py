@@ -19,7 +19,7 @@ from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.registry import Registry
 from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, compatibility, draw_truth, margins_pair_by_pair
+from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth, margins_pair_by_pair
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
 from vgbench_gen.tasks._proposals import Proposals
@@ -63,8 +63,12 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Whether it can only ask about scenes with annotated objects."""
     learns: ClassVar[Literal["", "truths", "pools"]] = ""
     """What of the facts `learn` is given; "" for nothing."""
+    strategy: ClassVar[str] = "set_first"
+    """The strategy that chooses its options unless another one is named; where that has no set, "set_first" does."""
     counterpart_kind: ClassVar[str] = ""
     """From which other side its questions can be asked (see `counterpart`); "" where there is none."""
+    partner_draws: ClassVar[tuple[str, ...]] = ()
+    """Strategies whose sets are none of the kind when they are read from the other side; a partner draws its own."""
     pool_size: ClassVar[int] = 12
     """Candidates that are kept with a fact."""
     fact_evidence: ClassVar[type[FactEvidence]]
@@ -226,6 +230,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
         """None, as options come from the pool unless a task says otherwise."""
         return None
+
+    def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
+        """Nothing, as an answer has no parts that can be combined unless a task says so."""
+        return iter(())
 
     def learn(self, facts: Iterable[Fact]) -> Any:
         """What all facts of a build tell a reader of the text alone about answers, as the task's own kind of value that

@@ -1,33 +1,38 @@
 """Where a framed object is: the eight corners of its box in the camera frame, metres.
 
-The image fixes the answer. Options are the whole box scaled about the camera (`docs/validity.md#object-location`), so
-that all of them project onto the same rectangle; depths and ranks are drawn such that none is the likelier truth for
-whoever knows how deep, how large and how low objects usually stand (`_ladder`, `_known`).
+The image fixes the answer. Options combine two depths, two orientations or two shapes (`_box_factors`), and all project
+onto the same rectangle (`docs/validity.md#object-location`). Where an object allows no such set, they are the whole box
+scaled about the camera; depths and ranks are then drawn such that none is the likelier truth for whoever knows how
+deep, how large and how low objects usually stand (`_ladder`, `_known`).
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.rng import hash_stably
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, Proposal
+from vgbench_gen.core.types import Camera, Candidate, Fact, FloatArray, OrientedBox, QuestionType, Rejected
+from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal
 from vgbench_gen.geometry import boxes, mirror
 from vgbench_gen.geometry.poses import transform
+from vgbench_gen.geometry.projection import project
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_clue import BoxClue, box_clue
+from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, find_upright, make_family
 from vgbench_gen.tasks._box_margins import BoxMargins
+from vgbench_gen.tasks._box_pairs import compare_boxes, find_up
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import draw_pose_errors
@@ -40,7 +45,7 @@ from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
-from vgbench_gen.tasks.records import make_camera_slots
+from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
@@ -80,12 +85,17 @@ class ObjectLocation(Task):
     }
     needs_objects = True
     learns = "truths"
+    strategy = "factorial"
     counterpart_kind = "mirror"
     fact_evidence = FactEvidence
     candidate_evidence = BoxEvidence
     checks = (check_box,)
     solvers = NoSolver("Classical vision has no metric box from one image without learning; cues are reported.")
     paper_column = "Obj-Pos."
+
+    def __init__(self, gates: Gates | None = None) -> None:
+        super().__init__(gates)
+        self._families: WeakKeyDictionary[Candidate, BoxFamily] = WeakKeyDictionary()  # by the true box
 
     @property
     def limits(self) -> BoxMargins:
@@ -196,27 +206,23 @@ class ObjectLocation(Task):
         return fill_word("option.box", box=numbers.format_corners(value, DECIMALS))
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
-        """(1 - IoU) / (1 - the largest IoU allowed), so >= 1 exactly where the printed boxes overlap little enough."""
+        """>= 1 where the printed boxes overlap little enough or, at one depth, have footprints that differ enough."""
         try:
-            iou = boxes.iou_3d(boxes.fit_to_corners(a.value), boxes.fit_to_corners(b.value))
+            return float(self.pair_margins((a, b), fact)[0][0, 1])
         except GeometryError:
             return 0.0
-        return (1 - iou) / (1 - self.limits.iou_max)
 
     def ceiling_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Log-ratio of the depths of the centres over the ceiling."""
         near, far = sorted((float(a.value[:, 2].mean()), float(b.value[:, 2].mean())))
-        return float(np.log(far / near) / np.log(self.limits.depth_ratio_max)) if near > 0 else float("inf")
+        return math.log(far / near) / math.log(self.limits.depth_ratio_max) if near > 0 else math.inf
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
-        """See `margin_ratio` and `ceiling_ratio`; an overlap is the same both ways round."""
-        found = [boxes.fit_to_corners(candidate.value) for candidate in candidates]
-        iou = np.eye(len(found))
-        for i, j in itertools.combinations(range(len(found)), 2):
-            iou[i, j] = iou[j, i] = boxes.iou_3d(found[i], found[j])
-        logs = np.log([float(candidate.value[:, 2].mean()) for candidate in candidates])
-        ratios = np.abs(logs[:, None] - logs) / np.log(self.limits.depth_ratio_max)
-        return (1 - iou) / (1 - self.limits.iou_max), ratios
+        """See `_box_pairs.compare_boxes`; the same both ways round."""
+        measured, up = BoxEvidence.given(fact.truth_candidate), None
+        if measured is not None and measured.upright is not None:
+            up = find_up(boxes.fit_to_corners(measured.corners_m, "camera").rotation[:, measured.upright])
+        return compare_boxes([candidate.value for candidate in candidates], up, self.limits)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A cuboid in front of the camera at a depth that could have been asked."""
@@ -253,6 +259,35 @@ class ObjectLocation(Task):
             for k in range(count)
         ]
         return rungs, rank
+
+    def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
+        """Two of depth, yaw, order of the ground sides and length along the view (`_box_factors.draw_box_sets`).
+
+        Raises:
+            TooFewOptionsError: what was drawn gives no set, or its printed boxes fill the rectangle unequally well.
+        """
+        truth = fact.truth_candidate
+        measured, camera = BoxEvidence.of(truth), read_camera_record(fact.cameras[fact.frame_ids[0]])
+        if measured.upright is None:
+            raise TooFewOptionsError("no_gravity", f"{fact.key}: nothing says which side stands upright")
+        reach_m = self.gates.depth.near_m, self.gates.object.depth_max_m
+        if truth not in self._families:
+            box = boxes.fit_to_corners(measured.corners_m, "camera")
+            self._families[truth] = make_family(box, measured.upright, camera, self.limits)
+        for found in draw_box_sets(self._families[truth], self.limits, reach_m, rng):
+            others = [Candidate("", self.rounded(boxes.corners(other))) for other in found.others]
+            fits = [self._measure_fit(one, camera, fact) for one in (truth, *others)]
+            if min(fits) < DRAWN_IOU_MIN or max(fits) - min(fits) > self.limits.fit_spread_max:
+                raise TooFewOptionsError("fit_unlike", f"{fact.key}: boxes fill the rectangle by {np.round(fits, 2)}")
+            yield FactorPair(found.parts, (others[0], others[1], others[2]))
+
+    def _measure_fit(self, candidate: Candidate, camera: Camera, fact: Fact) -> float:
+        """Overlap (IoU) of the drawn rectangle with that of the printed box."""
+        uv_px, _ = project(camera, candidate.value)
+        (x1, y1), (x2, y2) = uv_px.min(axis=0).tolist(), uv_px.max(axis=0).tolist()
+        found = boxes.clip_rect((x1, y1, x2, y2), camera.width, camera.height)
+        d1, e1, d2, e2 = read_evidence_rect(fact.truth_candidate.show)
+        return boxes.rect_iou(found, (d1, e1, d2, e2))
 
     def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
         clue = self._clue(fact)
@@ -387,6 +422,7 @@ class ObjectLocation(Task):
                 **dict(found.evidence()),
                 world_corners_m=boxes.corners(found.world_box),
                 needed_ratio=round(needed, 6),
+                upright=find_upright(found.world_box, view.up_world),
             ).write(),
         )
         ratios = dict(found.margins) | {"ladder": round((self.ratio_max - 1) / (needed - 1), 4)}

@@ -1,0 +1,92 @@
+"""How far printed boxes are apart: by their overlap, or by their footprints where they stand at one depth."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from vgbench_gen.core.types import FloatArray, OrientedBox
+from vgbench_gen.geometry import boxes
+from vgbench_gen.tasks._box_margins import BoxMargins
+
+SAME_DEPTH = 1.05  # ratio of depths up to which two boxes stand at one depth; printing moves a centre by less
+
+
+def compare_boxes(
+    values: Sequence[FloatArray], up: FloatArray | None, gates: BoxMargins
+) -> tuple[FloatArray, FloatArray]:
+    """(n, n) how far boxes are apart over the required margin, and their ratios of depth over the ceiling.
+
+    Apart is (1 - IoU) / (1 - the largest IoU allowed). Boxes at one depth overlap much, however unlike they are; there
+    the difference of footprints over the required one counts, where it is the larger ratio.
+
+    Args:
+        values: n arrays (8, 3) of corners in the camera frame, metres, as printed.
+        up: (3,) unit vector against gravity in that frame; None where it is not known, and footprints do not count.
+        gates: the margins.
+
+    Raises:
+        GeometryError: a value is no box.
+    """
+    found = [boxes.fit_to_corners(value, "camera") for value in values]
+    logs = np.log([float(value[:, 2].mean()) for value in values])
+    depths = np.abs(logs[:, None] - logs)
+    margins = np.zeros(depths.shape)
+    if up is not None:
+        gaps = measure_footprint_gaps(found, up) / gates.footprint_gap_min
+        margins = np.where(depths < math.log(SAME_DEPTH), gaps, 0.0)
+    for i, j in itertools.combinations(range(len(found)), 2):
+        if margins[i, j] < 1:
+            apart = (1 - _measure_overlap(values[i].tobytes(), values[j].tobytes())) / (1 - gates.iou_max)
+            margins[i, j] = margins[j, i] = max(margins[i, j], apart)
+    return margins, depths / math.log(gates.depth_ratio_max)
+
+
+@lru_cache(maxsize=256)  # whoever chooses options asks for one pair several times
+def _measure_overlap(a: bytes, b: bytes) -> float:
+    first, second = (boxes.fit_to_corners(np.frombuffer(value).reshape(8, 3)) for value in (a, b))
+    return boxes.iou_3d(first, second)
+
+
+def measure_footprint_gaps(found: Sequence[OrientedBox], up: FloatArray) -> FloatArray:
+    """(n, n) how much the footprints of boxes differ in shape and orientation.
+
+    A footprint whose longer side is `rho` times the shorter one and points to the angle `phi` is the point
+    log(rho) (cos 2 phi, sin 2 phi) of a plane, and a gap is the distance of two points: log(a / b) for two footprints
+    that are elongated in one direction, log(a b) for two that are crosswise, and little for two that are nearly square,
+    whichever of their sides is the longer one.
+
+    Args:
+        found: n boxes of one frame.
+        up: (3,) unit vector against gravity in that frame.
+    """
+    ground = _find_ground_axes(up)
+    placed = np.array([_place_footprint(box, up, ground) for box in found])
+    return np.asarray(np.linalg.norm(placed[:, None] - placed, axis=2))
+
+
+def _find_ground_axes(up: FloatArray) -> FloatArray:
+    """(2, 3) two unit vectors that are level and at right angles."""
+    first = np.eye(3)[int(np.argmin(np.abs(up)))]
+    first = first - (first @ up) * up
+    first /= math.sqrt(first @ first)
+    (a, b, c), (x, y, z) = up.tolist(), first.tolist()
+    return np.array([first, [b * z - c * y, c * x - a * z, a * y - b * x]])
+
+
+def _place_footprint(box: OrientedBox, up: FloatArray, ground: FloatArray) -> tuple[float, float]:
+    sides = box.size_m.tolist()
+    upright = int(np.argmax(np.abs(up @ box.rotation)))
+    shorter, longer = sorted((k for k in range(3) if k != upright), key=lambda k: sides[k])
+    x, y = (ground @ box.rotation[:, longer]).tolist()
+    elongation, angle = math.log(sides[longer] / sides[shorter]), 2 * math.atan2(y, x)
+    return elongation * math.cos(angle), elongation * math.sin(angle)
+
+
+def find_up(axis: FloatArray) -> FloatArray:
+    """The upright axis (3,) of a box in the camera frame, turned against gravity: cameras do not hang upside down."""
+    return np.asarray(axis if axis[1] < 0 else -axis)
