@@ -16,7 +16,7 @@ from vgbench_gen.tasks.base import tasks
 
 def test_the_shipped_default() -> None:
     recipe = load_recipe("default")
-    assert recipe.strategy == "set_first"
+    assert recipe.strategy == "default"
     assert recipe.margins == "enforced"
     assert recipe.tasks == ()
 

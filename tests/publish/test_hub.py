@@ -210,7 +210,7 @@ def test_what_is_pulled_is_checked(small: Path, hub: Hub, tmp_path: Path) -> Non
     repo.add("main", files | {"manifest.json": changed})
     with pytest.raises(DatasetError, match="schema version 99"):
         pull(REPO, tmp_path / "other")
-    manifest["published"] |= {"schema_version": 1}
+    manifest["published"] |= {"schema_version": 2}
     manifest["published"]["sets"]["vgbench"]["files"] = ["data/../../../.bashrc"]
     repo.add("main", files | {"manifest.json": type(blob)(json.dumps(manifest).encode(), False)})
     with pytest.raises(DatasetError, match="names below data"):

@@ -176,5 +176,5 @@ def test_the_schema_does_not_import_datasets() -> None:
 def test_notes_of_a_shard(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     write_shard(path, [], REJECTS, {"config": "ab12", "versions": {"depth": 2}})
-    expected = {"config": "ab12", "versions": {"depth": 2}, "kind": "rejects", "schema_version": 1}
+    expected = {"config": "ab12", "versions": {"depth": 2}, "kind": "rejects", "schema_version": 2}
     assert read_metadata(path) == expected

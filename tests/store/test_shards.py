@@ -208,7 +208,7 @@ def test_cleaning_spares_the_living_and_strangers(tmp_path: Path) -> None:
 def test_errors_name_file_finding_expectation_and_remedy(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     write_shard(path, [Rejected("t", "d", "s", f"k{k}", "r" * 50) for k in range(500)], REJECTS)
-    with pytest.raises(DatasetError, match=r"x\.parquet: found rejects, schema version 1; expected facts.*Build it"):
+    with pytest.raises(DatasetError, match=r"x\.parquet: found rejects, schema version 2; expected facts.*Build it"):
         read_shard(path, FACTS)
     with pytest.raises(DatasetError, match="no file"):
         read_shard(tmp_path / "y.parquet", FACTS)

@@ -203,9 +203,11 @@ def test_footprints_differ_by_ratio_and_by_angle_and_not_by_what_cannot_be_seen(
 
     def gap(a: tuple[float, float, float], b: tuple[float, float, float]) -> float:
         found = [
-            OrientedBox(np.array([0, 0, 2.0]), np.array([x, 0.5, z]), Rotation.from_euler("y", t, degrees=True).as_matrix())
+            OrientedBox(
+                np.array([0, 0, 2]), np.array([x, 0.5, z]), Rotation.from_euler("y", t, degrees=True).as_matrix()
+            )
             for x, z, t in (a, b)
-        ]  # fmt: skip
+        ]
         return float(measure_footprint_gaps(found, up)[0, 1])
 
     assert gap((1, 0.5, 0), (1, 0.25, 0)) == pytest.approx(np.log(2))

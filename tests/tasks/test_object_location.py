@@ -10,20 +10,24 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from tests.tasks.object_scenes import board_view, cuboid, depth_of, room_view, thing
 from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, OrientedBox, Rejected
-from vgbench_gen.distractors.base import set_problem, strategies
+from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
+from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.geometry import boxes
 from vgbench_gen.geometry.poses import quaternion_to_matrix
 from vgbench_gen.pipeline.measure import confirm_draft, measure_task
+from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, draw_options
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._box_margins import BoxMargins
+from vgbench_gen.tasks._object_evidence import BoxEvidence, get_camera
 from vgbench_gen.tasks._object_routes import order_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.object_location import ObjectLocation
@@ -260,6 +264,85 @@ def test_the_truth_has_every_rank_of_its_ladder_alike(lower: float) -> None:
         counts = np.bincount(ranks[part].astype(int), minlength=4)
         assert counts.max() / counts.sum() < 0.25 * 1.4
         assert counts.min() / counts.sum() > 0.25 / 1.4
+
+
+def turned_crate(yaw_deg: float, size: tuple[float, float, float] = (0.7, 0.5, 0.45)) -> SceneObject:
+    """A crate on the ground in front of the camera, y downwards, turned about the vertical."""
+    turn = Rotation.from_euler("y", yaw_deg, degrees=True).as_matrix()
+    return SceneObject("crate", "crate", OrientedBox(np.array([0.1, 0.9, 2.2]), np.array(size), turn))
+
+
+def asked(item: SceneObject) -> Fact:
+    """A fact about it, as measuring makes one, whatever the depth image shows."""
+    view = board(item)
+    box = boxes.transform_box(item.box, view.frames[0].camera_from_world, "camera")
+    corners = boxes.corners(box)
+    uv = cv2.projectPoints(corners, np.zeros(3), np.zeros(3), view.frames[0].camera.K, None)[0][:, 0]
+    size = np.array([view.frames[0].camera.width, view.frames[0].camera.height])
+    rect = [int(x) for x in np.round([*np.clip(uv.min(axis=0), 1, size - 2), *np.clip(uv.max(axis=0), 1, size - 2)])]
+    evidence = BoxEvidence(
+        instance_id="crate", label="crate", corners_m=corners, visible=1.0, world_corners_m=boxes.corners(item.box),
+        needed_ratio=1.2, upright=1,
+    )  # fmt: skip
+    truth = Candidate("object:crate", TASK.rounded(corners), show={"rect": rect}, evidence=evidence.write())
+    return shown(TASK.new_fact(view, (truth,), frame_ids=("0",), key="0/object:crate"), view)
+
+
+def test_factorial_options_differ_in_two_parts_and_fill_the_drawn_rectangle() -> None:
+    sets, refused = Counter[str](), Counter[str]()
+    for k in range(120):
+        fact = asked(turned_crate(float(k)))
+        try:
+            options = strategies["factorial"].options(fact, TASK, rng_for(k, "o"))
+        except TooFewOptionsError as error:
+            refused[error.reason] += 1
+            continue
+        parts = list_wrong_parts(options)
+        both = max(parts, key=len)
+        sets[both] += 1
+        assert sorted(parts) == sorted(["", *both.split("+"), both])
+        assert options.options[options.truth] is fact.truth_candidate
+        rect, camera = fact.truth_candidate.show["rect"], get_camera(fact)
+        for option, wrong in zip(options.options, parts, strict=True):
+            uv = cv2.projectPoints(option.value, np.zeros(3), np.zeros(3), camera.K, None)[0][:, 0]
+            found = boxes.clip_rect((*uv.min(axis=0), *uv.max(axis=0)), camera.width, camera.height)
+            assert boxes.rect_iou(found, tuple(rect)) >= 0.9
+            elsewhere = abs(np.log(option.value[:, 2].mean() / fact.truth_candidate.value[:, 2].mean())) > np.log(1.15)
+            assert elsewhere == ("depth" in wrong)
+            if elsewhere:
+                assert iou(option, fact.truth_candidate) <= 0.15
+        assert not set_problem(options.options, 4, fact, TASK)
+    assert sets["depth+yaw"] > 15
+    assert sets["depth+thickness"] > 15
+    assert refused.total() < 60
+
+
+def test_objects_without_a_factorial_set_are_asked_set_first_and_say_why() -> None:
+    square = asked(turned_crate(45.0, (0.5, 0.5, 0.5)))
+    for fact, reason in (
+        (square, "near_square"),
+        (replace_upright(square), "no_gravity"),
+    ):
+        with pytest.raises(TooFewOptionsError, match=reason):
+            strategies["factorial"].options(fact, TASK, rng_for(0, "o"))
+        found = [_draw(fact, seed) for seed in range(20)]
+        drawn = [options for options in found if options is not None]
+        assert {(options.strategy, options.fallback) for options in drawn} == {("set_first", reason)}
+    long = [_draw(asked(turned_crate(10.0)), seed) for seed in range(20)]
+    assert {(o.strategy, o.fallback) for o in long if o is not None and not o.fallback} == {("factorial", "")}
+
+
+def replace_upright(fact: Fact) -> Fact:
+    """The fact of a scan that does not say where up is."""
+    evidence = {key: value for key, value in fact.truth_candidate.evidence.items() if key != "upright"}
+    return replace(fact, candidates=(replace(fact.truth_candidate, evidence=evidence),))
+
+
+def _draw(fact: Fact, seed: int) -> OptionSet | None:
+    try:
+        return draw_options(fact, "g", TASK, QuestionSettings(0, "default", seed))
+    except QuestionRejectedError:
+        return None  # a ladder asks some facts only now and then
 
 
 def test_options_print_and_parse() -> None:

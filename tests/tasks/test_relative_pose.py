@@ -22,10 +22,12 @@ from tests.tasks.two_view_scenes import (
 )
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Camera, FloatArray
-from vgbench_gen.distractors.base import set_problem
-from vgbench_gen.distractors.set_first import SetFirst
+from vgbench_gen.core.types import Camera, Fact, FloatArray
+from vgbench_gen.distractors.base import OptionSet, set_problem, strategies
+from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.geometry import poses
+from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, require_other_side
+from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _poses, _registration
@@ -37,6 +39,10 @@ from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
 
 TASK = RelativePose()
+
+
+def options_of(fact: Fact, seed: int = 0, strategy: str = "factorial") -> OptionSet:
+    return strategies[strategy].options(fact, TASK, rng_for(seed, fact.key))
 
 
 def turned(value: FloatArray, degrees: float) -> FloatArray:
@@ -92,8 +98,15 @@ def test_drafts_repeat_and_every_option_keeps_the_rules() -> None:
     assert all(np.isfinite([r.value, r.limit]).all() for r in rejects)
     for fact in facts:
         assert fact.frame_ids == ()
-        options = SetFirst().options(fact, TASK, rng_for(3, fact.key)).options
-        assert set_problem(options, 4, fact, TASK) == ""
+        options = options_of(fact)
+        assert set_problem(options.options, 4, fact, TASK) == ""
+        assert min(s for s in options.separations if s) >= 1  # also where one part alone differs
+        right = fact.truth_candidate.value
+        parts = list_wrong_parts(options)
+        assert sorted(parts) == ["", "rotation", "rotation+translation", "translation"]
+        for option, wrong in zip(options.options, parts, strict=True):
+            assert np.array_equal(option.value[:, :3], right[:, :3]) == ("rotation" not in wrong)
+            assert np.array_equal(option.value[:, 3], right[:, 3]) == ("translation" not in wrong)
         angles = [float(Rotation.from_matrix(c.value[:, :3]).magnitude()) for c in fact.candidates]
         assert max(angles) / min(angles) <= 1.3 / 0.7 * 1.05
         assert max(angles) <= np.radians(60.5)
@@ -279,7 +292,7 @@ def test_true_and_false_claims_are_off_and_rounded_by_one_law() -> None:
 def test_choice_shows_the_truth_and_prints_the_options() -> None:
     view = room_view()
     fact = with_pictures(drawn(TASK, view)[0][0], view)
-    options = SetFirst().options(fact, TASK, rng_for(0, "options"))
+    options = options_of(fact)
     shown = TASK.choice(fact, options, rng_for(0, "choice"))
     assert [p.base for p in shown.pictures] == [fact.pictures[i] for i in fact.truth_candidate.frame_ids]
     assert len(set(shown.options)) == 4
@@ -292,16 +305,67 @@ def test_choice_shows_the_truth_and_prints_the_options() -> None:
 def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     view = room_view()
     monkeypatch.setattr(_registration, "estimate_essential_rotation", lambda *_: None)  # slow, and after the draw
-    ranks: Counter[int] = Counter()
+    larger, seen = Counter[str](), 0
     for seed in range(36):
         for fact in drawn(TASK, view, seed, limit=3)[0]:
-            options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
-            sizes = [float(np.trace(option.value[:, :3])) for option in options.options]
-            order = sorted(range(4), key=lambda k: (sizes[k], k))
-            ranks[order.index(options.truth)] += 1
-    total = sum(ranks.values())
-    assert total > 100
-    assert max(abs(ranks[k] / total - 0.25) for k in range(4)) < 0.12  # three standard deviations at 100 draws
+            options = options_of(fact, seed)
+            right = fact.truth_candidate.value
+            both = next(o for o, w in zip(options.options, list_wrong_parts(options), strict=True) if "+" in w)
+            larger["turn"] += float(np.trace(right[:, :3])) < float(np.trace(both.value[:, :3]))
+            larger["shift"] += float(np.linalg.norm(right[:, 3])) > float(np.linalg.norm(both.value[:, 3]))
+            seen += 1
+    assert seen > 80
+    assert all(abs(larger[part] / seen - 0.5) < 0.17 for part in ("turn", "shift"))  # three standard deviations
+
+
+def test_both_motions_of_a_set_are_as_likely_the_true_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = room_view()
+    monkeypatch.setattr(_registration, "estimate_essential_rotation", lambda *_: None)
+    fact = drawn(TASK, view, 0)[0][0]
+    truths: dict[frozenset[int], Counter[int]] = {}
+    for seed in range(1500):
+        rng = rng_for(seed, "truth")
+        asked = TASK._draw_truth(fact, rng, np.ones(len(fact.candidates), dtype=np.bool_))
+        assert asked is not None
+        found = next(
+            other
+            for pair in TASK.factor_pairs(asked, rng)
+            if not set_problem((asked.truth_candidate, *pair.others), 4, asked, TASK)
+            for other, candidate in enumerate(asked.candidates)
+            if candidate is pair.others[2]
+        )
+        truths.setdefault(frozenset((asked.truth, found)), Counter())[asked.truth] += 1
+    assert len(truths) > 1
+    p_values = [stats.chisquare([counts[k] for k in sorted(pair)]).pvalue for pair, counts in truths.items()]
+    assert stats.combine_pvalues(np.maximum(p_values, 1e-12)).pvalue > 0.001
+    shares = [counts.total() for counts in truths.values()]
+    assert stats.chisquare(shares).pvalue > 0.001  # and sets come out alike
+
+
+def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -> None:
+    view = room_view()
+    fact = with_pictures(drawn(TASK, view)[0][0], view)
+    settings = QuestionSettings(0, "default", 0)
+    options = options_of(fact)
+    asked = replace(fact, candidates=options.options, truth=options.truth)
+    back = TASK.counterpart(asked)
+    assert back is not None
+    assert [TASK.valid(option, back) for option in back.candidates].count(True) == 2  # what was measured
+    plan = QuestionPlan(fact.task, "ca1m", "val", "s", "g", "multi-choice", counterpart_kind="inverse")
+    tried = 0
+    for one in drawn(TASK, view)[0]:
+        shown = with_pictures(one, view)
+        try:
+            there, turned = require_other_side(shown, options_of(shown), plan, TASK, settings)
+        except QuestionRejectedError:
+            continue
+        assert turned is not None
+        tried += 1
+        assert turned.strategy == "factorial"
+        assert set_problem(turned.options, 4, there, TASK) == ""
+        assert turned.options[turned.truth] is there.truth_candidate
+        assert there.truth_candidate.frame_ids == shown.truth_candidate.frame_ids[::-1]
+    assert tried
 
 
 def test_margins_come_from_the_gates() -> None:

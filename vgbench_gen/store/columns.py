@@ -126,8 +126,8 @@ ITEM_COLUMNS = (
     Column("strategy", "string", "distractor strategy of the option set", "compose"),
     Column("distractor_seed", "int64", "seed of the option set", "compose"),
     Column("error_parts", "strings",
-           "per option the parts of the answer that it gets wrong, as in `depth+yaw`; empty text for the right one, and "
-           "an empty list where options are no combinations of parts", "compose"),
+           "per option the parts of the answer that it gets wrong, as in `depth+yaw`, empty text for the right one; no "
+           "entries where options are no combinations of parts", "compose"),
     Column("difficulty", "string", "tercile of the smallest margin over the required one", "compose"),
     Column("licence", "string", "licence id of the scans"),
     Column("schema_version", "int64", "version of this table", "compose"),

@@ -36,7 +36,7 @@ from vgbench_gen.tasks._box_pairs import compare_boxes, find_up
 from vgbench_gen.tasks._known import Known, learn, spread_of
 from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._noise import draw_pose_errors
-from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box
+from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera
 from vgbench_gen.tasks._object_labels import is_thing
 from vgbench_gen.tasks._object_routes import measure_second_corners, order_corners, project_full_rect, solve_into_camera
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
@@ -45,7 +45,7 @@ from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, Task, add_margins, reject, tasks
 from vgbench_gen.tasks.evidence import FactEvidence
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation, WorldBox
-from vgbench_gen.tasks.records import make_camera_slots, read_camera_record
+from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import read_evidence_rect
 from vgbench_gen.tasks.solving import NoSolver
@@ -68,7 +68,7 @@ class ObjectLocation(Task):
     """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
 
     name = "object_location"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     category, subcategory = "Object Localization", "3D Localization"
@@ -267,7 +267,7 @@ class ObjectLocation(Task):
             TooFewOptionsError: what was drawn gives no set, or its printed boxes fill the rectangle unequally well.
         """
         truth = fact.truth_candidate
-        measured, camera = BoxEvidence.of(truth), read_camera_record(fact.cameras[fact.frame_ids[0]])
+        measured, camera = BoxEvidence.of(truth), get_camera(fact)
         if measured.upright is None:
             raise TooFewOptionsError("no_gravity", f"{fact.key}: nothing says which side stands upright")
         reach_m = self.gates.depth.near_m, self.gates.object.depth_max_m

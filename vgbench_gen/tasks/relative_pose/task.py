@@ -1,7 +1,8 @@
 """Rotation and translation between two views: `X2 = R X1 + t`, metres (VGBench, SpatialScore section D.2).
 
-Options are the motions of other frame pairs of the same scene with about the same angle and length, so that neither
-size nor form tells the truth. Gates and margins: `docs/validity.md#relative-pose`.
+The other motion comes from another frame pair of the same scene with about the same angle and length, so that neither
+size nor form tells the truth; options combine both rotations with both translations, or are four such motions. Gates
+and margins: `docs/validity.md#relative-pose`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import OptionSet, Proposal, compatibility
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility, set_problem
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
@@ -34,6 +35,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
 
+PARTS = ("rotation", "translation")
 CLAIM_ROTATION_DEG = 5.0  # a judgment's tolerance; half of it is spent on noise in true claims
 CLAIM_TRANSLATION_M = 0.10
 SECOND_TRANSLATION_MIN_M = 0.05  # two routes never agree better than the reference poses themselves
@@ -46,11 +48,13 @@ class RelativePose(PairMarginsTask):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     input_modality = "multi-images"
     counterpart_kind = "inverse"
+    strategy = "factorial"
+    partner_draws = ("factorial",)  # turned around, two rotations and two translations are two and four
     fact_evidence = InliersEvidence
     candidate_evidence = MotionEvidence
     checks = (check_motions,)
@@ -132,8 +136,8 @@ class RelativePose(PairMarginsTask):
         made: dict[tuple[int, int], Candidate],
         rng: np.random.Generator,
     ) -> Fact | Problem:
-        if len(pool) < 4:
-            return "few_alike", float(len(pool)), 4.0
+        if len(pool) < 2:
+            return "few_alike", float(len(pool)), 2.0
         eligible = np.array([not table.is_taken(i, j, used) for i, j in pool])
         if not eligible.any():
             return "pair_alike", float(len(used)), float("nan")
@@ -141,9 +145,9 @@ class RelativePose(PairMarginsTask):
             if (i, j) not in made:
                 made[i, j] = self._make_candidate(table, i, j)
         fact = self.new_fact(view, tuple(made[pair] for pair in pool))
-        drawn = self.with_drawn_truth(fact, rng, eligible)
+        drawn = self._draw_truth(fact, rng, eligible)
         if drawn is None:
-            return "no_option_set", float(len(pool)), 4.0
+            return "no_option_set", float(len(pool)), 2.0
         i, j = pool[drawn.truth]
         gates, turn = self.limits, table.relative[i, j, :3, :3]
         found = _registration.estimate_essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
@@ -155,6 +159,24 @@ class RelativePose(PairMarginsTask):
         margins = table.margins(i, j, self.gates, planes=True)
         checked = replace(drawn, evidence=InliersEvidence(essential_inliers=found[1] if found else 0).write())
         return add_margins(checked, drawn.truth_candidate.key, margins.ratios)
+
+    def _draw_truth(self, fact: Fact, rng: np.random.Generator, eligible: BoolArray) -> Fact | None:
+        """The fact with its truth drawn in proportion to the motions that each can be combined with, so that both
+        motions of a set are as likely the true one; by sets of four where none can be combined."""
+        weights = np.zeros(len(fact.candidates))
+        for i, j in np.argwhere(np.triu(self._find_unlike(fact))).tolist():
+            if not set_problem((fact.candidates[i], *_combine(fact.candidates[i], fact.candidates[j])), 4, fact, self):
+                weights[[i, j]] += 1
+        weights[~eligible] = 0
+        if not weights.any():
+            return self.with_drawn_truth(fact, rng, eligible)
+        truth = int(rng.choice(len(weights), p=weights / weights.sum()))
+        return replace(fact, truth=truth, second_value=fact.candidates[truth].value)
+
+    def _find_unlike(self, fact: Fact) -> BoolArray:
+        """(n, n) which motions of the pool differ enough in rotation and in direction of translation alike."""
+        turns, directions = self._compare_parts(np.stack([candidate.value for candidate in fact.candidates]))
+        return np.asarray((turns >= 1) & (directions >= 1))
 
     def _make_candidate(self, table: PairTable, i: int, j: int) -> Candidate:
         pair = table.pair(i, j)
@@ -200,13 +222,25 @@ class RelativePose(PairMarginsTask):
         """Clear in rotation or in direction of translation, and visible in the image of the first of a pair, all over
         their margins. There is no ceiling."""
         gates, values = self.limits, np.stack([candidate.value for candidate in candidates])
+        turns, directions = self._compare_parts(values)
+        shifts = [_measure_shifts_d(candidate, values) for candidate in candidates]
+        apart = np.minimum(np.maximum(turns, directions), np.stack(shifts) / gates.reprojection_gap_min_d)
+        return apart, np.zeros_like(apart)
+
+    def _compare_parts(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n, n) angles between the rotations and between the translations of motions (n, 3, 4), over their margins."""
+        gates = self.limits
         turns = _poses.compare_all(_poses.measure_rotation_between_deg, values) / gates.rotation_gap_min_deg
         long = np.linalg.norm(values[:, :, 3], axis=-1) >= gates.direction_norm_min_m
         directions = _poses.compare_all(_poses.measure_direction_between_deg, values) / gates.direction_gap_min_deg
         directions[~(long[:, None] & long)] = 0.0
-        shifts = [_measure_shifts_d(candidate, values) for candidate in candidates]
-        apart = np.minimum(np.maximum(turns, directions), np.stack(shifts) / gates.reprojection_gap_min_d)
-        return apart, np.zeros_like(apart)
+        return turns, directions
+
+    def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
+        """Rotation and translation of another motion of the pool, each combined with the other part of the truth."""
+        unlike = self._find_unlike(fact)[fact.truth]
+        for place in rng.permutation(np.flatnonzero(unlike)).tolist():
+            yield FactorPair(PARTS, _combine(fact.truth_candidate, fact.candidates[place]))
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""
@@ -332,8 +366,8 @@ class RelativePose(PairMarginsTask):
         return replace(fact, candidates=known, second_value=np.concatenate([R.T, -(R.T @ t)[:, None]], axis=1))
 
     def _exchange_frames(self, candidate: Candidate, fact: Fact) -> Candidate | None:
-        if len(candidate.frame_ids) != 2:
-            return None  # a motion that was named, not measured: it has no cameras to exchange
+        if not MotionEvidence.of(candidate).poses():  # it was named or combined, and no frames are behind it
+            return replace(candidate, value=np.full((3, 4), np.nan))
         stored, (first, second) = MotionEvidence.of(candidate), candidate.frame_ids
         camera = stored.camera_1
         if camera is None and first in fact.cameras:
@@ -352,6 +386,21 @@ class RelativePose(PairMarginsTask):
     def _make_slots(self, fact: Fact) -> dict[str, str]:
         first, second = (fact.cameras[frame_id] for frame_id in fact.truth_candidate.frame_ids)
         return make_camera_slots(first) | make_camera_slots(second, "_2")
+
+
+def _combine(first: Candidate, second: Candidate) -> tuple[Candidate, Candidate, Candidate]:
+    """The first motion with the translation of the second, with its rotation, and the second motion.
+
+    A combined motion is compared with others by the points and the camera of the motion that gave its rotation, so that
+    a set is the same whichever of both motions is the true one.
+    """
+    mixed = []
+    for turn, shift in ((first, second), (second, first)):
+        value = np.concatenate([turn.value[:, :3], shift.value[:, 3:]], axis=1)
+        stored = MotionEvidence.of(turn)
+        seen = MotionEvidence(points_m=stored.points_m, camera_2=stored.camera_2)
+        mixed.append(Candidate("", value, evidence=seen.write()))
+    return mixed[0], mixed[1], second
 
 
 def measure_claim_errors(values: FloatArray, claimed: FloatArray) -> FloatArray:
