@@ -28,7 +28,7 @@ NUMBERS = ("camera_parameters", "homography_to_matrix", "metric_depth", "object_
 
 
 def settings(seed: int = 1, **shares: float) -> RedrawSettings:
-    return RedrawSettings(shares or {"set_first": 1.0}, seed)
+    return RedrawSettings(shares or {"default": 1.0}, seed)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_only_options_and_what_shows_them_change(reference: Reference, other: tu
     assert sum(report.new.values()) > 30
     allowed = {
         "id", "options", "answer", "distractors", "evidence", "distractor_seed", "strategy", "question", "context",
-        "images", "frame_ids",
+        "images", "frame_ids", "error_parts",
     }  # fmt: skip
     changed = 0
     for old, new in zip(before, after, strict=True):
@@ -195,7 +195,7 @@ def test_words_of_ones_own_stay_and_a_changed_fact_is_told(reference: Reference,
     assert rows[mine].paraphrase == "me"
     assert rows[mine].answer in LETTERS
     assert rows[mine].distractor_seed == 1
-    assert report.kept["relative_depth/set_first/fact_changed"] == 1
+    assert report.kept["relative_depth/default/fact_changed"] == 1
     assert rows[gone].distractor_seed == 0
 
 
@@ -214,7 +214,7 @@ def test_rows_reworded_by_themselves_keep_their_wording(
     write_manifest(folder, {**read_manifest(reference[0]), "fingerprint": dataset_fingerprint(items)})
     report = redraw(folder, settings(), tmp_path / "new", build=reference[0])
     stay = {k for k in asked if items[k].group_id == items[lost].group_id}  # both sides of a pair
-    assert report.kept["relative_depth/set_first/words_name_options"] == len(stay)
+    assert report.kept["relative_depth/default/words_name_options"] == len(stay)
     rows, moved = list(load(tmp_path / "new")), 0
     assert len({row.id for row in rows}) == len(rows)
     for k, (old, row, twin) in enumerate(zip(items, rows, plain, strict=True)):

@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_where_it_was(reference: tuple[Path, dict[str, str]
     assert not [p for i in new for p in verify_item(i, [items.image_bytes(i, k) for k in range(len(i.images))], gates)]
     manifest = read_manifest(out)
     assert not manifest["redrawn"]["headline"]
-    assert manifest["recipe"]["strategy"] == "set_first"  # nobody can ask more of the facts by this strategy
+    assert manifest["recipe"]["strategy"] == "default"  # nobody can ask more of the facts by this strategy
 
 
 @pytest.mark.parametrize("text", ["no", "[[1, 2]]", '{"answer": 3}'])
