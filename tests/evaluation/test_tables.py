@@ -111,6 +111,31 @@ def test_content_is_all_that_is_seen_and_the_answer() -> None:
     assert len({digest_content(item), *(digest_content(replace(item, **change)) for change in changes)}) == 8
 
 
+def test_wrong_letters_say_which_part_of_the_answer_failed() -> None:
+    parts = ("", "depth", "yaw", "depth+yaw")
+    shapes = ("size_order", "depth", "", "depth+size_order")
+    entries = [entry(x, task="object_location", error_parts=parts) for x in "abcd"]
+    entries += [entry("e", task="object_location", error_parts=shapes, truth="C"), entry("f", task="object_location")]
+    entries.append(entry("g", error_parts=("rotation", "", "translation", "rotation+translation"), truth="B"))
+    said = dict(zip("abcdefg", ("A", "B", "B", "D", "A", "D", "AB"), strict=True))
+    rows = [row(x, float(x == "a"), extracted=letter) for x, letter in said.items()]
+    table = by_key(compare_models(board(entries, m=rows)), "wrong-parts")
+    task = "object location"
+    cells = {one.name: cell(table, "m", one.name) for one in table.columns}
+    found = {name: (f"{one.value:.2f}", one.n) for name, one in cells.items()}
+    # Four wrong letters: depth twice, both once, the order of sides once. f tells no parts, g gave no letter.
+    assert found == {
+        f"{task}: depth": ("0.50", 4), f"{task}: size order": ("0.25", 4), f"{task}: yaw": ("0.00", 4),
+        f"{task}: depth+size order": ("0.00", 4), f"{task}: depth+yaw": ("0.25", 4),
+        "relative pose: rotation": ("nan", 0), "relative pose: translation": ("nan", 0),
+        "relative pose: rotation+translation": ("nan", 0),
+    }  # fmt: skip
+    assert next(one.total for one in table.columns if one.name == f"{task}: yaw") == 5
+    guess = cell(table, reference_scores.CHANCE, f"{task}: yaw").value
+    assert guess == pytest.approx(4 / 5 / 3)
+    assert compare_models(board([entry("a")], m=[row("a")])).wrong_parts is None
+
+
 def test_models_stand_in_groups_of_size() -> None:
     names = ("InternVL3-78B", "gpt-4o", "Kimi-VL-A3B", "InternVL3-8B", "Qwen2.5-VL-3B")
     made = Board((entry("a"),))

@@ -31,6 +31,7 @@ from vgbench_gen.evaluation.pooled import (
     get_part,
 )
 from vgbench_gen.evaluation.sizes import read_sizes
+from vgbench_gen.evaluation.wrong_parts import make_wrong_parts
 from vgbench_gen.quality.intervals import adjust_by_holm
 
 LEVEL = 0.05
@@ -111,11 +112,14 @@ class Comparison:
     """Scores by task, form, difficulty and source."""
     pairs: tuple[ModelPair, ...]
     """Every pair of models."""
+    wrong_parts: Table | None = None
+    """Which part of an answer wrong letters get wrong; None where no question tells."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """All of them, in order."""
-        return (self.summary, *self.papers, *((self.open_ended,) if self.open_ended else ()), *self.parts, self.replies)
+        some = [table for table in (self.open_ended, self.wrong_parts) if table]
+        return (self.summary, *self.papers, *some, *self.parts, self.replies)
 
 
 def compare_models(board: Board, seed: int = 0) -> Comparison:
@@ -139,6 +143,7 @@ def compare_models(board: Board, seed: int = 0) -> Comparison:
         open_ended=maker.open_ended(),
         parts=tuple(maker.table(layout, "score") for layout in make_breakdowns(board)),
         pairs=maker.pairs(),
+        wrong_parts=make_wrong_parts(maker),
     )
 
 
