@@ -3,13 +3,16 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
-from tests.store.examples import make_item
+from tests.store.examples import make_item, textured
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import QuestionType
 from vgbench_gen.quality.questions import read_question
 from vgbench_gen.quality.solvers.jobs import look
+from vgbench_gen.store.pictures import encode_jpeg
 from vgbench_gen.tasks.solving import Image, Unread, seen
 from vgbench_gen.text.render import fill_word, load_phrasings, render
 
@@ -111,3 +114,16 @@ def test_options_must_name_what_is_shown() -> None:
     assert [place.tolist() for place in seen.list_marks(listed)] == [[3, 4]]
     with pytest.raises(Unread):
         seen.list_marks(replace(listed, options=("the pink square",)))
+
+
+def test_an_image_keeps_grey_pixels_without_its_colours() -> None:
+    pixels = textured(96, 72)
+    image = Image(encode_jpeg(pixels))
+    assert image.size == (96, 72)
+    assert "gray" not in vars(image)  # the size stands in the header
+    grey = image.gray
+    assert "color" not in vars(image)
+    assert np.array_equal(grey, cv2.cvtColor(image.color, cv2.COLOR_RGB2GRAY))
+    assert image.gray is grey
+    with pytest.raises(DatasetError):
+        Image(b"no image").size  # noqa: B018

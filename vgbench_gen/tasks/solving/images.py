@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from vgbench_gen.core.types import BoolArray, ColorArray, FloatArray, IntArray
-from vgbench_gen.store.pictures import decode
+from vgbench_gen.store.pictures import decode, read_image_size
 
 RATIO_MAX = 0.85  # nearest over second nearest descriptor; geometry weeds out what this lets through
 _FEATURES_MAX = 1200
@@ -52,8 +52,11 @@ class Image:
 
     @cached_property
     def gray(self) -> ColorArray:
-        """(H, W) uint8 as delivered."""
-        return np.asarray(cv2.cvtColor(self.color, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+        """(H, W) uint8 as delivered.
+
+        Does not keep the colours, which are three times as many bytes: a job of solvers holds a hundred images.
+        """
+        return np.asarray(cv2.cvtColor(decode(self._data, self._name), cv2.COLOR_RGB2GRAY), dtype=np.uint8)
 
     @cached_property
     def small(self) -> ColorArray:
@@ -68,11 +71,10 @@ class Image:
             return self.color[::4, ::4]  # which says what is wrong with the bytes
         return np.asarray(image[..., ::-1], dtype=np.uint8)
 
-    @property
+    @cached_property
     def size(self) -> tuple[int, int]:
-        """(width, height) in pixels."""
-        height, width = self.color.shape[:2]
-        return width, height
+        """(width, height) in pixels, from the header alone."""
+        return read_image_size(self._data, self._name)
 
     @property
     def diagonal_px(self) -> float:
