@@ -80,6 +80,9 @@ def test_twins_share_a_text_with_placeholders_where_they_differ() -> None:
     assert text.context == TWINS[0].context
     assert values[1] == {"v1": "[[0.0, 1.0],\n [1.0, 0.5]]", "v2": "(4, 3)"}
     assert [fill_text(text, mine) for mine in values] == TWINS
+    marked = [Text(f"Is it at the {mark}?", "the blue circle (1, 2)") for mark in ("blue circle", "pink square")]
+    named = [{"v1": "the blue circle"}, {"v1": "the pink square"}]
+    assert merge_texts(marked) == (Text("Is it at {{ v1 }}?", marked[0].context), tuple(named))
     assert merge_texts([TWINS[0]]) == (TWINS[0], ({},))
     assert merge_texts([TWINS[0], Text("Is it not?", TWINS[0].context)]) is None
     assert merge_texts([Text("Is (1.5) it?", "x"), Text("Is (2.5) it?", "x")]) == (

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from vgbench_gen.text.marks import compile_mark_names
 from vgbench_gen.text.paraphrase.checks import Text
 from vgbench_gen.text.paraphrase.rules import SLOT
 
-# A number, or numbers in brackets over any number of lines, taken whole.
-_RUN = re.compile(r"(?<![\w.])[\[(]*[+-]?[0-9](?:[0-9.,\s+-]|[\[(](?=[\[(]*[+-]?[0-9])|[\])])*(?!\w)")
+# A number, or numbers in brackets over any number of lines, taken whole; or the name of a drawn mark.
+_RUN = re.compile(
+    r"(?<![\w.])[\[(]*[+-]?[0-9](?:[0-9.,\s+-]|[\[(](?=[\[(]*[+-]?[0-9])|[\])])*(?!\w)" + rf"|{compile_mark_names()}"
+)
 _PAIRS = {")": "(", "]": "["}
 
 
 def merge_texts(texts: Sequence[Text]) -> tuple[Text, tuple[Mapping[str, str], ...]] | None:
-    """(one text with a placeholder wherever the texts' numbers differ, their values per text).
+    """(one text with a placeholder wherever the texts' numbers or marks differ, their values per text).
 
-    None where they differ in more than numbers, so that they cannot share a wording.
+    None where they differ in more than these, so that they cannot share a wording.
     """
     values: list[dict[str, str]] = [{} for _ in texts]
     parts = []
@@ -46,7 +49,7 @@ def fill_text(text: Text, values: Mapping[str, str]) -> Text:
 
 
 def _cut(text: str) -> tuple[list[str], list[str]]:
-    """(what stands between the numbers, the numbers)."""
+    """(what stands between numbers and names of marks, these)."""
     between, runs, at = [], [], 0
     for match in _RUN.finditer(text):
         start, run = match.start(), _trim_run(match.group())
