@@ -181,8 +181,8 @@ def _moved(box: OrientedBox, dst_from_src: FloatArray) -> OrientedBox:
 def _furniture(rng: np.random.Generator) -> list[tuple[str, list[float], list[float], float]]:
     return [
         ("table", [3.0, 3.0, 0.36], [1.4, 0.8, 0.72], 0.15),
-        ("monitor", [2.6, 3.15, 0.72 + 0.2], [0.5, 0.12, 0.4], 0.3),
-        ("box", [3.35, 2.9, 0.72 + 0.11], [0.3, 0.22, 0.22], float(rng.uniform(-0.5, 0.5))),
+        ("lamp", [2.6, 3.15, 0.72 + 0.2], [0.5, 0.12, 0.4], 0.3),
+        ("basket", [3.35, 2.9, 0.72 + 0.11], [0.3, 0.22, 0.22], float(rng.uniform(-0.5, 0.5))),
         ("cabinet", [4.6, 4.5, 0.6], [0.8, 0.5, 1.2], 0.0),
         ("stool", [1.75, 2.6, 0.24], [0.4, 0.4, 0.48], 0.4),
         ("crate", [4.35, 2.95, 0.2], [0.5, 0.4, 0.4], -0.3),

@@ -177,7 +177,7 @@ def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Roo
         if entry is None or entry.options is None:
             continue
         texts: Counter[tuple[str, ...]] = Counter()
-        told = set()
+        told, shown = set(), set()
         for letter in range(len(LETTERS)):
             options = put_truth_at(entry.options, letter)
             (row,) = question_rows(make_question(entry.fact, options, entry.plan, task, SETTINGS), SETTINGS, cache)
@@ -186,13 +186,15 @@ def test_renamed_letters_rename_the_answer_and_nothing_else(name: str, room: Roo
             assert not problems, [str(problem) for problem in problems]
             texts[tuple(sorted(row.options))] += 1
             told.add(row.options[letter])
+            shown.add((row.question, row.context, row.images))
             right = row.evidence["options"][letter]
             assert right["key"] == row.evidence["truth"]["key"]
             assert tuple(np.ravel(right["value"])) == row.answer_value
         assert len(texts) == 1
-        # Options that are images, regions or points are named by their place or number; all others by their content.
-        if not all(text.startswith(("image", "region", "point")) for text in row.options):
+        # Options that are images are named by their place; all others by their content.
+        if not all(text.startswith("image") for text in row.options):
             assert len(told) == 1
+            assert len(shown) == 1
     assert tasks[name].counterpart_kind == "" or both_sides(fact)[1] is not None
 
 

@@ -18,6 +18,7 @@ from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import DepthGates
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray
 from vgbench_gen.geometry import cameras, poses, projection, visibility
+from vgbench_gen.scenes._print import measure_print_share
 from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.scenes.opening import decode_depth
@@ -140,6 +141,11 @@ class ViewFrame:
     def corner_count(self) -> int:
         """FAST corners on `grey`, a cheap measure of how much there is to match."""
         return len(cv2.FastFeatureDetector.create(threshold=12).detect(self.grey))
+
+    @cached_property
+    def print_share(self) -> float:
+        """Share of the image that looks like print."""
+        return measure_print_share(self.grey)
 
     def textured(self) -> BoolArray:
         """(h, w) where the smaller eigenvalue of the structure tensor on `grey` is above its median.

@@ -22,6 +22,7 @@ from vgbench_gen.core.types import LETTERS, BoolArray, Candidate, Fact, FloatArr
 from vgbench_gen.distractors.base import FactorPair, OptionSet, compatibility, draw_truth, margins_pair_by_pair
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._noise import NoiseTest
+from vgbench_gen.tasks._printed import list_printed_frames
 from vgbench_gen.tasks._proposals import Proposals
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence
 from vgbench_gen.tasks.presentation import ClaimPair, Mark, Presentation, WorldBox
@@ -168,6 +169,10 @@ class Task(NoiseTest, Proposals, abc.ABC):
         evidence: FactEvidence | None = None,
     ) -> Fact:
         """A fact of this task and scene whose truth is, for the time being, its first candidate."""
+        kept = evidence or FactEvidence()
+        if self.counterpart_kind == "mirror":
+            shown = [*frame_ids, *(frame_id for candidate in candidates for frame_id in candidate.frame_ids)]
+            kept = kept.with_fields(printed=list_printed_frames(view, shown) or None)
         return Fact(
             task=self.name,
             task_version=self.version,
@@ -181,7 +186,7 @@ class Task(NoiseTest, Proposals, abc.ABC):
             truth=0,
             second_value=candidates[0].value,
             margin=1.0,
-            evidence={} if evidence is None else evidence.write(),
+            evidence=kept.write() if evidence or kept.printed else {},
             licence=view.licence,
         )
 
@@ -327,6 +332,11 @@ class Task(NoiseTest, Proposals, abc.ABC):
         `FactEvidence.mirrored`: pictures flip their bases, and cameras, poses and pixels are those of flipped images.
         """
         return None
+
+    def shows_print(self, fact: Fact) -> bool:
+        """Whether an image of the fact, or of one of its candidates, shows print, which is never mirrored."""
+        shown = {*fact.frame_ids, *(frame_id for candidate in fact.candidates for frame_id in candidate.frame_ids)}
+        return not shown.isdisjoint(self.fact_evidence.of(fact).printed or ())
 
     def tolerance(self, question_type: QuestionType) -> float:
         """The relative tolerance that an open-ended row records, 0 for choices; a judgment records that of its claim.

@@ -168,6 +168,8 @@ class FactEvidence(PosesEvidence):
     """Gate -> value over limit, at least 1, of every gate that the fact passed."""
     mirrored: bool | None = None
     """True where images, cameras, poses and pixels are those of images mirrored left to right."""
+    printed: list[str] | None = None
+    """Frames that show print, so that they are never shown mirrored."""
 
     def turned(self) -> Self:
         """The record of the mirrored fact: poses are mirrored, and `mirrored` tells what the images are now."""

@@ -36,6 +36,7 @@ class HomographyToImage(HomographyTask):
     """See the module."""
 
     name = "homography_to_image"
+    version = 2
     category_origin: ClassVar[Mapping[str, str]] = {"multi-choice": "homography_matrix_to_image_vqa"}
     counterpart_kind = "mirror"
     solvers = make_homography_solvers(pair_images)

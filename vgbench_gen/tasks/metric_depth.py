@@ -65,7 +65,7 @@ class MetricDepth(ScalarTask):
     """See the module."""
 
     name = "metric_depth"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     unit = "m"
     category, subcategory = "Depth and Distance", "Absolute"

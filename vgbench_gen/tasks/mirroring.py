@@ -21,7 +21,8 @@ from vgbench_gen.tasks.records import make_camera_record, read_camera_record
 
 
 def mirror_fact(task: Task, fact: Fact, candidate: Callable[[Candidate], Candidate], second: FloatArray) -> Fact | None:
-    """The fact about the mirrored images, or None where its truth is no valid answer or the two routes part.
+    """The fact about the mirrored images, or None where they would show mirrored print, its truth is no valid answer or
+    the two routes part.
 
     Args:
         task: of the fact; only it can judge the answer.
@@ -29,6 +30,8 @@ def mirror_fact(task: Task, fact: Fact, candidate: Callable[[Candidate], Candida
         candidate: what becomes of each candidate; one for which it raises `GeometryError` becomes invalid.
         second: the mirrored second value.
     """
+    if task.shows_print(fact):
+        return None
     mirrored = replace(
         fact,
         candidates=tuple(_mirror_or_invalidate(candidate, member) for member in fact.candidates),

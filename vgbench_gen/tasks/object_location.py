@@ -68,7 +68,7 @@ class ObjectLocation(Task):
     """See the module. Values are (8, 3) arrays, corner order as in `geometry.boxes`."""
 
     name = "object_location"
-    version = 4
+    version = 5
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     category, subcategory = "Object Localization", "3D Localization"

@@ -63,7 +63,7 @@ class CameraParameters(ScalarTask):
     """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
 
     name = "camera_parameters"
-    version = 2
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     asks = tuple(ASK_AXIS)
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"

@@ -375,13 +375,12 @@ class PointTracking(PairMarginsTask):
     def _draw_marks(
         self, fact: Fact, members: Sequence[Candidate], rng: np.random.Generator
     ) -> list[Mapping[str, Any]]:
-        """A mark around each member's pixel of image 2; none has the colour or the shape of the query's."""
+        """A mark around each member's pixel of image 2, whatever their order; none looks like the query's."""
         colors = rng.permutation([color for color in COLORS if color != self._choose_color(fact)]).tolist()
-        looks = zip(members, colors, rng.permutation(SHAPES).tolist(), strict=False)
-        return [
-            {"op": "point", "uv": [int(x) for x in member.value], "color": color, "shape": shape}
-            for member, color, shape in looks
-        ]
+        places = [[int(x) for x in member.value] for member in members]
+        looks = list(zip(sorted(places), colors, rng.permutation(SHAPES).tolist(), strict=False))
+        marks = [{"op": "point", "uv": uv, "color": color, "shape": shape} for uv, color, shape in looks]
+        return [next(mark for mark in marks if mark["uv"] == uv) for uv in places]
 
     def _show(self, fact: Fact, marks: Sequence[Mapping[str, Any]]) -> tuple[tuple[Picture, ...], dict[str, str]]:
         """Pictures and slots. Marks are drawn and listed in the order of their colours, which tells nothing."""

@@ -76,7 +76,7 @@ class RelativeDepth(Task):
     """See the module."""
 
     name = "relative_depth"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     asks = ("deepest", "nearest")
     unit = "m"
@@ -289,11 +289,11 @@ class RelativeDepth(Task):
         return [[make_region_mark(option, option is fact.truth_candidate) for option in fact.candidates]]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """Regions are outlined in colours that are drawn, so that none goes with a letter; the options name them."""
-        ops = [
-            {"op": "region", "rect": read_evidence_rect(option.show), "color": color}
-            for option, color in zip(options.options, rng.permutation(list(COLORS)).tolist(), strict=False)
-        ]
+        """Regions are outlined in drawn colours, whatever the order of the options, which name them."""
+        rects = [read_evidence_rect(option.show) for option in options.options]
+        looks = zip(sorted(rects), rng.permutation(list(COLORS)).tolist(), strict=False)
+        marks = [{"op": "region", "rect": rect, "color": color} for rect, color in looks]
+        ops = [next(mark for mark in marks if mark["rect"] == rect) for rect in rects]
         listed = sorted(ops, key=lambda op: str(op["color"]))
         frame_id = fact.frame_ids[0]
         slots = {
