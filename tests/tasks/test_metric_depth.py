@@ -14,6 +14,7 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility, strategies
 from vgbench_gen.geometry import projection
+from vgbench_gen.geometry.summed_depth import SummedDepth
 from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
@@ -48,7 +49,7 @@ def shown(fact: Fact) -> Fact:
 
 def test_every_candidate_is_the_mean_depth_of_the_analytic_room(facts: list[Fact]) -> None:
     view, scene = small_view(), small_room()
-    assert len(facts) >= 8
+    assert len(facts) >= 6
     rendered: dict[str, Any] = {}
     checked = 0
     for fact in facts:
@@ -163,7 +164,7 @@ def test_a_region_without_cloud_has_no_second_route(facts: list[Fact]) -> None:
 
 
 def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
-    noisy = SceneView(small_room(noise_m=0.02), Gates())
+    noisy = SceneView(small_room(noise_m=0.004), Gates())
     quiet = small_view()
     offs = []
     for fact in facts_of(noisy):
@@ -173,7 +174,7 @@ def test_noise_of_the_sensor_moves_a_mean_by_little() -> None:
         if exact is not None:
             offs.append(fact.truth_candidate.value[0] - exact.mean_m)
     assert len(offs) > 4
-    assert max(map(abs, offs)) < 0.012
+    assert max(map(abs, offs)) < 0.006  # of which half a centimetre is print
 
 
 def test_gates_refuse_what_they_name() -> None:
@@ -210,7 +211,8 @@ def test_cheap_statistics_are_the_exact_ones() -> None:
     fake = object.__new__(type(frame))
     fake.__dict__.update(frame.__dict__ | {"depth_m": depth})
     rects = propose_rects(fake, view, np.random.default_rng(0))
-    known, mean, std = _regions._compute_integral_stats(fake, rects)
+    sums = SummedDepth(fake.depth_camera, fake.depth_m)
+    known, mean, std = sums.measure_means(_regions._find_depth_rects(fake, rects))
     for k in range(0, len(rects), 20):
         patch = fake.depth_patch(rects[k].tolist()).astype(np.float64)
         values = patch[patch > 0]
@@ -255,10 +257,16 @@ def test_every_flat_proposal_survives_the_cheap_gates() -> None:
     fake.__dict__.update(frame.__dict__ | {"depth_m": depth})
     rng = np.random.default_rng(4)
     rects = propose_rects(fake, view, np.random.default_rng(4))
-    known, mean, std = _regions._compute_integral_stats(fake, rects)
+    cells, sums = _regions._find_depth_rects(fake, rects), SummedDepth(fake.depth_camera, fake.depth_m)
+    known, mean, std = sums.measure_means(cells)
     found, dropped = find_regions(fake, view, rng)
     assert dropped["valid"] == (known < 0.9).sum()
     passing = (known >= 0.9) & (mean >= view.near_m) & (mean <= view.far_m) & (std <= 0.12 * mean)
+    planes = sums.fit_planes(cells)
+    flat = (planes.residual_m <= 0.004 + 0.0005 * planes.depth_m**2) & (planes.spread_deg <= 20)
+    assert view.depth_kind == "laser"
+    assert dropped["one_surface"] == (passing & ~flat).sum() > 50
+    passing &= flat
     allowed = {tuple(rect) for rect in rects[passing].tolist()}
     assert {region.rect_px for region in found} <= allowed
     considered = dropped["overlapping"] + dropped["cross_view"] + len(found)

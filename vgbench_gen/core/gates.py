@@ -94,6 +94,16 @@ class RegionGates(Config):
     mean_to_median_max: float = 0.03
     """The largest difference between mean and median depth as a share of the median, so that "mean depth" is a fair
     word."""
+    plane_residual_m: float = 0.004
+    """The largest root mean square of the depth about the plane that fits the rectangle best, in metres; this and the
+    next one add up. A rectangle over an edge between two surfaces exceeds it."""
+    plane_residual_per_m: float = 0.002
+    """What is added to that for depth of a sensor, in metres, times the square of the depth, as noise grows."""
+    plane_residual_laser_per_m: float = 0.0005
+    """The same for depth that was rendered from a laser scan."""
+    normal_spread_max_deg: float = 20.0
+    """The largest angle between the planes of the rectangle's quarters and that of the whole, in degrees; beyond it the
+    rectangle lies over a fold or on something curved."""
 
 
 class ObjectGates(Config):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -13,22 +14,22 @@ from pydantic import Strict
 
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray
+from vgbench_gen.core.types import BoolArray, Candidate, DepthArray, Fact, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
+from vgbench_gen.geometry.summed_depth import SummedDepth
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import mirroring
+from vgbench_gen.tasks._region_votes import are_seen_alike
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 from vgbench_gen.tasks.presentation import Mark
 
-PROPOSALS = 600  # per frame; about a tenth pass, which fills a pool several times over
+PROPOSALS = 2000  # per frame; about a tenth pass, which fills a pool several times over
 STORED_M = 1e-4  # between a stored mean and that of the stored parts
 PRINTED_M = 0.005 + 1e-6  # two decimals
 _SIDE_MAX = 0.24  # of the shorter image side: larger regions are rarely flat
 _LOOSE_SPREAD = 0.12  # std / mean: no region above it has a 5-95 % spread within the gate
-_GRID = 5  # grid points per side for looking at a region from other frames
-_VOTERS = 16  # other frames that are asked about a region; more only cost time in long scans
 _REGIONS_MAX = 24
 _LEVELS: FloatArray = np.array([0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95])
 
@@ -58,8 +59,8 @@ class Region:
     """(7,) depth at 5, 10, 25, 50, 75, 90 and 95 %, metres."""
     valid: float
     """Share of the region's pixels whose depth is known, 0 to 1."""
-    blocks: tuple[tuple[float, int], ...]
-    """(mean depth in metres, number of known pixels) of each of 4 x 4 parts, row by row."""
+    depth_m: DepthArray
+    """(h, w) depth of the region's pixels in the depth image, metres; 0 where unknown."""
     point_m: FloatArray
     """(3,) world point of the centre at the median depth."""
 
@@ -71,7 +72,7 @@ class Region:
     def evidence(self) -> RegionEvidence:
         """The record that a question keeps of the region."""
         return RegionEvidence(
-            mean_m=self.mean_m, quantiles_m=self.quantiles_m, valid=self.valid, blocks=list(self.blocks)
+            mean_m=self.mean_m, quantiles_m=self.quantiles_m, valid=self.valid, blocks=_measure_blocks(self.depth_m)
         )
 
 
@@ -91,16 +92,17 @@ def propose_rects(frame: ViewFrame, view: SceneView, rng: np.random.Generator, c
 
 
 def measure_flat_means_m(frame: ViewFrame, view: SceneView, rects: IntArray) -> FloatArray:
-    """(N,) mean depth of rectangles that pass what gates can be applied in bulk, NaN of the others."""
-    known, mean, std = _compute_integral_stats(frame, rects)
-    passing = (known >= view.gates.region.valid_min) & (mean >= view.near_m) & (mean <= view.far_m)
-    return np.where(passing & (std <= _LOOSE_SPREAD * mean), mean, np.nan)
+    """(N,) mean depth of rectangles that pass the gates of depth in bulk, NaN of the others; whether they lie on one
+    surface is not asked."""
+    cells, sums = _find_depth_rects(frame, rects), SummedDepth(frame.depth_camera, frame.depth_m)
+    passing, mean_m, _ = _gate_depths(sums, cells, view)
+    return np.where(passing, mean_m, np.nan)
 
 
-def gate_region(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
-    """The region of a rectangle, or None where any gate fails."""
-    region = measure(frame, view, rect)
-    return region if region is not None and _is_seen_alike(frame, view, region) else None
+def lie_on_one_surface(frame: ViewFrame, view: SceneView, rects: IntArray) -> BoolArray:
+    """(N,) whether each rectangle of the delivered image lies on one surface, as the gates say."""
+    cells, sums = _find_depth_rects(frame, rects), SummedDepth(frame.depth_camera, frame.depth_m)
+    return _gate_surfaces(sums, cells, view)
 
 
 _FOUND: WeakKeyDictionary[ViewFrame, tuple[list[Region], dict[str, int]]] = WeakKeyDictionary()
@@ -118,19 +120,13 @@ def find_regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) ->
 
     Depth strata are filled in turn, so that near and far regions are as frequent as the image allows.
     """
-    gates = view.gates.region
     rects = propose_rects(frame, view, rng)
-    dropped = dict.fromkeys(("valid", "depth_range", "flatness", "overlapping", "cross_view"), 0)
-    known, mean, std = _compute_integral_stats(frame, rects)
-    passing = np.ones(len(rects), dtype=bool)
-    for name, keep in (
-        ("valid", known >= gates.valid_min),
-        ("depth_range", (mean >= view.near_m) & (mean <= view.far_m)),
-        ("flatness", std <= _LOOSE_SPREAD * mean),
-    ):
-        dropped[name] += int((passing & ~keep).sum())
-        passing &= keep
-    rects, mean = rects[passing], mean[passing]
+    cells, sums = _find_depth_rects(frame, rects), SummedDepth(frame.depth_camera, frame.depth_m)
+    passing, mean, dropped = _gate_depths(sums, cells, view)
+    left = np.flatnonzero(passing)
+    left = left[_gate_surfaces(sums, cells[left], view)]
+    dropped |= {"one_surface": int(passing.sum()) - len(left), "overlapping": 0, "cross_view": 0}
+    rects, mean = rects[left], mean[left]
     if not len(rects):
         return [], dropped
     strata = np.floor(np.log(mean / view.near_m) / np.log(1.25)).astype(int)
@@ -140,26 +136,44 @@ def find_regions(frame: ViewFrame, view: SceneView, rng: np.random.Generator) ->
         members = np.flatnonzero(strata == stratum)
         turn[members] = np.arange(len(members))
     chosen: list[Region] = []
-    free = np.ones(len(rects), dtype=bool)
-    for i in np.lexsort((rng.random(len(rects)), turn)):
-        if len(chosen) >= _REGIONS_MAX:
-            break
-        if not free[i]:
-            dropped["overlapping"] += 1
-            continue
-        region = measure(frame, view, rects[i])
-        if region is None:
-            dropped["flatness"] += 1
-        elif not _is_seen_alike(frame, view, region):
-            dropped["cross_view"] += 1
-        else:
+    order = np.lexsort((rng.random(len(rects)), turn))
+    while len(chosen) < _REGIONS_MAX and len(order):
+        # Other frames are asked about many rectangles at once; what they refuse leaves its place to later ones.
+        picked, order = _pick_apart(frame, view, rects, order, _REGIONS_MAX - len(chosen), dropped)
+        alike = are_seen_alike(view, [(frame, region.rect_px) for region in picked])
+        dropped["cross_view"] += int((~alike).sum())
+        for region in itertools.compress(picked, alike):
             chosen.append(region)
-            free &= ~_find_touching(rects[i], rects)
+            near = _find_touching(np.array(region.rect_px), rects[order])
+            dropped["overlapping"] += int(near.sum())
+            order = order[~near]
     return chosen, dropped
 
 
+def _pick_apart(
+    frame: ViewFrame, view: SceneView, rects: IntArray, order: IntArray, count: int, dropped: dict[str, int]
+) -> tuple[list[Region], IntArray]:
+    """(at most `count` disjoint regions of rectangles in that order, places of the rectangles not yet looked at)."""
+    picked: list[Region] = []
+    waiting = np.ones(len(order), dtype=bool)
+    free = np.ones(len(order), dtype=bool)
+    for n, i in enumerate(order.tolist()):
+        if len(picked) == count:
+            break
+        if free[n]:
+            waiting[n] = False
+            region = measure(frame, view, rects[i])
+            if region is None:
+                dropped["flatness"] += 1
+            else:
+                picked.append(region)
+                free &= ~_find_touching(rects[i], rects[order])
+    return picked, order[waiting]
+
+
 def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
-    """Exact statistics of a rectangle by the depth image, or None where a region gate fails."""
+    """Exact statistics of a rectangle by the depth image, or None where a gate of its values fails; whether it lies on
+    one surface, and whether other frames see it alike, is asked elsewhere."""
     gates = view.gates.region
     patch = frame.depth_patch(rect.tolist())
     values = patch[patch > 0].astype(np.float64)
@@ -177,7 +191,7 @@ def measure(frame: ViewFrame, view: SceneView, rect: IntArray) -> Region | None:
     x1, y1, x2, y2 = (int(x) for x in rect)
     center = np.array([[(x1 + x2) / 2, (y1 + y2) / 2]])
     point = transform(frame.world_from_camera, projection.back_project(frame.camera, center, np.array([median])))[0]
-    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, _measure_blocks(patch), point)
+    return Region((x1, y1, x2, y2), mean, quantiles, values.size / patch.size, patch, point)
 
 
 def _compute_quantiles(values: FloatArray) -> FloatArray:
@@ -190,12 +204,12 @@ def _compute_quantiles(values: FloatArray) -> FloatArray:
     return between
 
 
-def _measure_blocks(patch: npt.NDArray[np.float32]) -> tuple[tuple[float, int], ...]:
-    """`Region.blocks`: rows and columns in four parts each, the first ones larger by one where that is needed."""
-    known = patch > 0
-    counts, sums = (_sum_parts(values) for values in (known, np.where(known, patch, 0)))
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), 0.0)
-    return tuple((mean, int(count)) for mean, count in zip(means.ravel().tolist(), counts.ravel(), strict=True))
+def _measure_blocks(patch: DepthArray) -> list[tuple[float, int]]:
+    """`RegionEvidence.blocks`: rows and columns in four parts each, the first ones larger by one where that is
+    needed."""
+    counts, sums = (_sum_parts(values) for values in (patch > 0, np.maximum(patch, 0)))
+    means = sums / np.maximum(counts, 1)
+    return [(mean, int(count)) for mean, count in zip(means.ravel().tolist(), counts.ravel(), strict=True)]
 
 
 def _sum_parts(values: npt.NDArray[Any]) -> FloatArray:
@@ -276,26 +290,37 @@ def make_region_mark(option: Candidate, right: bool) -> Mark:
     return Mark("rect", ((x1, y1), (x2, y2)), label, right)
 
 
-def _compute_integral_stats(frame: ViewFrame, rects: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(known share, mean, std) of depth in each rectangle, through summed-area tables."""
-    depth = frame.depth_m.astype(np.float64)
-    size = np.array([depth.shape[1], depth.shape[0]])
+def _find_depth_rects(frame: ViewFrame, rects: IntArray) -> IntArray:
+    """(N, 4) rectangles of the delivered image in pixels of the depth image, ends excluded."""
+    size = np.array(frame.depth_camera.size)
     low = np.ceil(frame.depth_uv(rects[:, :2].astype(np.float64) - 0.5)).astype(int)
     high = np.floor(frame.depth_uv(rects[:, 2:].astype(np.float64) + 0.5)).astype(int) + 1
-    (x1, y1), (x2, y2) = np.clip(low, 0, size).T, np.clip(high, 0, size).T
-    x2, y2 = np.maximum(x1, x2), np.maximum(y1, y2)
+    low, high = np.clip(low, 0, size), np.clip(high, 0, size)
+    return np.concatenate([low, np.maximum(low, high)], axis=1)
 
-    def box_sum(values: FloatArray) -> FloatArray:
-        table = np.zeros((values.shape[0] + 1, values.shape[1] + 1))
-        np.cumsum(values, axis=0, out=table[1:, 1:])
-        np.cumsum(table[1:, 1:], axis=1, out=table[1:, 1:])
-        total: FloatArray = table[y2, x2] - table[y1, x2] - table[y2, x1] + table[y1, x1]
-        return total
 
-    known = box_sum((depth > 0).astype(np.float64))
-    mean = box_sum(depth) / np.maximum(known, 1)
-    variance = box_sum(depth**2) / np.maximum(known, 1) - mean**2
-    return known / np.maximum((x2 - x1) * (y2 - y1), 1), mean, np.sqrt(np.maximum(variance, 0))
+def _gate_depths(sums: SummedDepth, cells: IntArray, view: SceneView) -> tuple[BoolArray, FloatArray, dict[str, int]]:
+    """((N,) which rectangles of the depth image pass the gates of its values, as far as these can be applied in bulk,
+    (N,) their mean depth in metres, how many each gate dropped)."""
+    known, mean_m, std_m = sums.measure_means(cells)
+    passing, dropped = np.ones(len(cells), dtype=bool), {}
+    for name, keep in (
+        ("valid", known >= view.gates.region.valid_min),
+        ("depth_range", (mean_m >= view.near_m) & (mean_m <= view.far_m)),
+        ("flatness", std_m <= _LOOSE_SPREAD * mean_m),
+    ):
+        dropped[name] = int((passing & ~keep).sum())
+        passing &= keep
+    return passing, mean_m, dropped
+
+
+def _gate_surfaces(sums: SummedDepth, cells: IntArray, view: SceneView) -> BoolArray:
+    """(N,) whether a plane fits each rectangle of the depth image and the planes of its quarters agree with it."""
+    gates, planes = view.gates.region, sums.fit_planes(cells)
+    per_m = gates.plane_residual_laser_per_m if view.depth_kind == "laser" else gates.plane_residual_per_m
+    allowed_m = gates.plane_residual_m + per_m * planes.depth_m**2
+    flat: BoolArray = (planes.residual_m <= allowed_m) & (planes.spread_deg <= gates.normal_spread_max_deg)
+    return flat
 
 
 def _find_touching(rect: IntArray, others: IntArray) -> BoolArray:
@@ -308,34 +333,3 @@ def _find_touching(rect: IntArray, others: IntArray) -> BoolArray:
         | (others[:, 3] + gap < rect[1])
     )
     return ~apart
-
-
-def _is_seen_alike(frame: ViewFrame, view: SceneView, region: Region) -> bool:
-    """Whether most other frames that measure the region's surface find it where this frame does.
-
-    Glass and mirrors have depths that change with the viewpoint; frames that are blocked or look away do not vote.
-    """
-    x1, y1, x2, y2 = region.rect_px
-    u, v = np.meshgrid(np.linspace(x1, x2, _GRID), np.linspace(y1, y2, _GRID))
-    points = frame.points_at(np.stack([u.ravel(), v.ravel()], axis=-1))
-    points = points[np.isfinite(points).all(axis=1)]
-    if not len(points):
-        return False
-    uv_px, z_m, inside = view.project_to_all(points)
-    facing = np.flatnonzero(inside.sum(axis=1) * 2 >= len(points)).tolist()
-    facing = [j for j in facing if view.frames[j] is not frame]
-    if len(facing) > _VOTERS:
-        facing = [facing[n] for n in np.linspace(0, len(facing) - 1, _VOTERS).round().astype(int)]
-    if not facing:
-        return True
-    z_there_m, allowed = z_m[facing], view.tolerance.of(z_m[facing])
-    measured_m = view.depths_at(facing, np.where(inside[facing][..., None], uv_px[facing], np.nan))
-    gap = z_there_m - measured_m
-    voters = (measured_m > 0) & (gap <= 2 * allowed)
-    votes = voters.sum(axis=1)
-    # Medians of rows of different length: what does not vote sorts to the end.
-    off = np.sort(np.where(voters, np.abs(gap) / allowed, np.inf), axis=1)
-    rows, last = np.arange(len(facing)), np.maximum(votes, 1)
-    agrees = (off[rows, (last - 1) // 2] + off[rows, last // 2]) / 2 <= 1
-    voting = votes * 2 >= len(points)
-    return bool((agrees & voting).sum() * 2 >= voting.sum())

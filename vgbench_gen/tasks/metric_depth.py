@@ -13,6 +13,7 @@ other regions of the image.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -31,14 +32,16 @@ from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._object_targets import PER_FRAME, TARGETS_APART_M, order_in_strata
 from vgbench_gen.tasks._proposals import make_range
+from vgbench_gen.tasks._region_votes import are_seen_alike
 from vgbench_gen.tasks._regions import (
     Region,
     RegionEvidence,
     check_regions,
     compute_blocks_mean_m,
     find_frame_regions,
-    gate_region,
+    lie_on_one_surface,
     make_region_mark,
+    measure,
     measure_cloud_medians_m,
     measure_flat_means_m,
     mirror_region,
@@ -172,23 +175,34 @@ class MetricDepth(ScalarTask):
             # Phones focus: a per cent of the focal length says nothing of the depth.
             camera = frame.camera
             alike.setdefault((*camera.size, *np.round(camera.K.ravel() / camera.width, 2)), []).append(frame)
-        proposed: list[tuple[list[ViewFrame], IntArray]] = []
+        proposed: list[tuple[list[ViewFrame], IntArray, FloatArray]] = []
         for members in alike.values():
             if len(members) < len(LETTERS):
                 continue
             rects = propose_rects(members[0], view, rng, SHARED_PROPOSALS)
-            means = np.stack([measure_flat_means_m(frame, view, rects) for frame in members], axis=1)
-            for k in np.flatnonzero(np.isfinite(means).sum(axis=1) >= len(LETTERS)):
-                # Measured exactly only where that may give a set; most rectangles lie on one wall.
-                if not self._holds_set(means[k][np.isfinite(means[k])]):
-                    continue
-                proposed.append(([members[n] for n in np.flatnonzero(np.isfinite(means[k]))], rects[k]))
+            means_m = np.stack([measure_flat_means_m(frame, view, rects) for frame in members], axis=1)
+            # Looked at closer only where that may give a set; most rectangles lie on one wall.
+            rows = self._find_set_rows(means_m)
+            rects, means_m = rects[rows], means_m[rows]
+            for n, frame in enumerate(members):
+                flat = np.flatnonzero(np.isfinite(means_m[:, n]))
+                means_m[flat[~lie_on_one_surface(frame, view, rects[flat])], n] = np.nan
+            for k in self._find_set_rows(means_m):
+                held = np.flatnonzero(np.isfinite(means_m[k]))
+                proposed.append(([members[n] for n in held], rects[k], means_m[k, held]))
         for k in rng.permutation(len(proposed)):
-            members, rect = proposed[k]
-            members = [members[n] for n in rng.permutation(len(members))[: self.pool_size]]
-            measured = ((frame, gate_region(frame, view, rect)) for frame in members)
+            members, rect, mean_m = proposed[k]
+            drawn_members = rng.permutation(len(members))[: self.pool_size]
+            free = [n for n in drawn_members if _has_room(used.get(members[n].id, []))]
+            if not self._holds_set(mean_m[free]):
+                continue
+            measured = ((members[n], measure(members[n], view, rect)) for n in free)
             # What may not be asked about is no decoy either: near surfaces, seen close together, would be decoys only.
             seen = [(frame, r) for frame, r in measured if r is not None and _is_free(r, used.get(frame.id, []))]
+            # Other frames are looked at last, which takes longest.
+            if self._holds_set(np.array([region.mean_m for _, region in seen])):
+                agreed = are_seen_alike(view, [(frame, region.rect_px) for frame, region in seen])
+                seen = list(itertools.compress(seen, agreed))
             if len(seen) < len(LETTERS):
                 continue
             drawn = self.with_drawn_truth(self._fact(view, seen, 0), rng)
@@ -196,6 +210,14 @@ class MetricDepth(ScalarTask):
                 frame, region = seen[drawn.truth]
                 used.setdefault(frame.id, []).append(region)
                 yield self._fact(view, seen, drawn.truth)
+
+    def _find_set_rows(self, means_m: FloatArray) -> list[int]:
+        """Places of the rows (R, F) that hold a set, without their NaN."""
+        known = np.isfinite(means_m)
+        low, high = (pick(np.where(known, means_m, end), axis=1) for pick, end in ((np.min, np.inf), (np.max, 0.0)))
+        enough = known.sum(axis=1) >= len(LETTERS)
+        rows = np.flatnonzero(enough & (high >= self.limits.ratio_min ** (len(LETTERS) - 1) * low)).tolist()
+        return [k for k in rows if self._holds_set(means_m[k][np.isfinite(means_m[k])])]
 
     def _holds_set(self, depths_m: FloatArray) -> bool:
         """Whether four of these depths keep the margins, by taking each next one as soon as it is far enough."""
@@ -305,7 +327,12 @@ class MetricDepth(ScalarTask):
 def _is_free(region: Region, used: list[Region]) -> bool:
     """Whether a region may be asked about beside those of its frame that are."""
     near = any(np.linalg.norm(region.point_m - other.point_m) < TARGETS_APART_M for other in used)
-    return not near and len(used) < PER_FRAME
+    return not near and _has_room(used)
+
+
+def _has_room(used: list[Region]) -> bool:
+    """Whether another region of a frame may be asked about beside those."""
+    return len(used) < PER_FRAME
 
 
 def _spread_over_depth(found: list[Region], count: int, rng: np.random.Generator) -> list[Region]:
