@@ -45,7 +45,7 @@ def rows(session: Session) -> list[Row]:
     began, cpu_s = time.perf_counter(), _cpu_s()
     report = redraw(
         out,
-        RedrawSettings({"set_first": 1.0}, seed=1),
+        RedrawSettings({"default": 1.0}, seed=1),
         session.scratch / "distractors-new",
         workers=workers,
         progress=mark,

@@ -318,30 +318,6 @@ def test_no_rank_of_size_tells_the_truth(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(abs(larger[part] / seen - 0.5) < 0.17 for part in ("turn", "shift"))  # three standard deviations
 
 
-def test_both_motions_of_a_set_are_as_likely_the_true_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    view = room_view()
-    monkeypatch.setattr(_registration, "estimate_essential_rotation", lambda *_: None)
-    fact = drawn(TASK, view, 0)[0][0]
-    truths: dict[frozenset[int], Counter[int]] = {}
-    for seed in range(1500):
-        rng = rng_for(seed, "truth")
-        asked = TASK._draw_truth(fact, rng, np.ones(len(fact.candidates), dtype=np.bool_))
-        assert asked is not None
-        found = next(
-            other
-            for pair in TASK.factor_pairs(asked, rng)
-            if not set_problem((asked.truth_candidate, *pair.others), 4, asked, TASK)
-            for other, candidate in enumerate(asked.candidates)
-            if candidate is pair.others[2]
-        )
-        truths.setdefault(frozenset((asked.truth, found)), Counter())[asked.truth] += 1
-    assert len(truths) > 1
-    p_values = [stats.chisquare([counts[k] for k in sorted(pair)]).pvalue for pair, counts in truths.items()]
-    assert stats.combine_pvalues(np.maximum(p_values, 1e-12)).pvalue > 0.001
-    shares = [counts.total() for counts in truths.values()]
-    assert stats.chisquare(shares).pvalue > 0.001  # and sets come out alike
-
-
 def test_a_factorial_set_turned_around_is_none_and_its_partner_draws_its_own() -> None:
     view = room_view()
     fact = with_pictures(drawn(TASK, view)[0][0], view)

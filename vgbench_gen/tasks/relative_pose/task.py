@@ -1,8 +1,7 @@
 """Rotation and translation between two views: `X2 = R X1 + t`, metres (VGBench, SpatialScore section D.2).
 
-The other motion comes from another frame pair of the same scene with about the same angle and length, so that neither
-size nor form tells the truth; options combine both rotations with both translations, or are four such motions. Gates
-and margins: `docs/validity.md#relative-pose`.
+Options are the motions of other frame pairs of the same scene with about the same angle and length, so that neither
+size nor form tells the truth. Gates and margins: `docs/validity.md#relative-pose`.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility, set_problem
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.distractors.base import FactorPair, OptionSet, Proposal, compatibility
 from vgbench_gen.geometry import poses
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store.pictures import Picture
@@ -48,12 +47,11 @@ class RelativePose(PairMarginsTask):
     """See the module. Values are (3, 4) [R|t], second_from_first, as printed."""
 
     name = "relative_pose"
-    version = 4
+    version = 3
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "m"
     input_modality = "multi-images"
     counterpart_kind = "inverse"
-    strategy = "factorial"
     partner_draws = ("factorial",)  # turned around, two rotations and two translations are two and four
     fact_evidence = InliersEvidence
     candidate_evidence = MotionEvidence
@@ -136,8 +134,8 @@ class RelativePose(PairMarginsTask):
         made: dict[tuple[int, int], Candidate],
         rng: np.random.Generator,
     ) -> Fact | Problem:
-        if len(pool) < 2:
-            return "few_alike", float(len(pool)), 2.0
+        if len(pool) < 4:
+            return "few_alike", float(len(pool)), 4.0
         eligible = np.array([not table.is_taken(i, j, used) for i, j in pool])
         if not eligible.any():
             return "pair_alike", float(len(used)), float("nan")
@@ -145,9 +143,9 @@ class RelativePose(PairMarginsTask):
             if (i, j) not in made:
                 made[i, j] = self._make_candidate(table, i, j)
         fact = self.new_fact(view, tuple(made[pair] for pair in pool))
-        drawn = self._draw_truth(fact, rng, eligible)
+        drawn = self.with_drawn_truth(fact, rng, eligible)
         if drawn is None:
-            return "no_option_set", float(len(pool)), 2.0
+            return "no_option_set", float(len(pool)), 4.0
         i, j = pool[drawn.truth]
         gates, turn = self.limits, table.relative[i, j, :3, :3]
         found = _registration.estimate_essential_rotation(view.frames[i], view.frames[j], gates.pnp_inliers_min)
@@ -159,24 +157,6 @@ class RelativePose(PairMarginsTask):
         margins = table.margins(i, j, self.gates, planes=True)
         checked = replace(drawn, evidence=InliersEvidence(essential_inliers=found[1] if found else 0).write())
         return add_margins(checked, drawn.truth_candidate.key, margins.ratios)
-
-    def _draw_truth(self, fact: Fact, rng: np.random.Generator, eligible: BoolArray) -> Fact | None:
-        """The fact with its truth drawn in proportion to the motions that each can be combined with, so that both
-        motions of a set are as likely the true one; by sets of four where none can be combined."""
-        weights = np.zeros(len(fact.candidates))
-        for i, j in np.argwhere(np.triu(self._find_unlike(fact))).tolist():
-            if not set_problem((fact.candidates[i], *_combine(fact.candidates[i], fact.candidates[j])), 4, fact, self):
-                weights[[i, j]] += 1
-        weights[~eligible] = 0
-        if not weights.any():
-            return self.with_drawn_truth(fact, rng, eligible)
-        truth = int(rng.choice(len(weights), p=weights / weights.sum()))
-        return replace(fact, truth=truth, second_value=fact.candidates[truth].value)
-
-    def _find_unlike(self, fact: Fact) -> BoolArray:
-        """(n, n) which motions of the pool differ enough in rotation and in direction of translation alike."""
-        turns, directions = self._compare_parts(np.stack([candidate.value for candidate in fact.candidates]))
-        return np.asarray((turns >= 1) & (directions >= 1))
 
     def _make_candidate(self, table: PairTable, i: int, j: int) -> Candidate:
         pair = table.pair(i, j)
@@ -237,10 +217,19 @@ class RelativePose(PairMarginsTask):
         return turns, directions
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
-        """Rotation and translation of another motion of the pool, each combined with the other part of the truth."""
-        unlike = self._find_unlike(fact)[fact.truth]
+        """Rotation and translation of another motion of the pool, each combined with the other part of the truth.
+
+        For comparison alone: of four such options the two that were measured fit together, and the text tells which
+        they are (`docs/validity.md#relative-pose`). The inverse of the truth, which anybody could find by computing,
+        is left out.
+        """
+        turns, directions = self._compare_parts(np.stack([candidate.value for candidate in fact.candidates]))
+        unlike = (turns[fact.truth] >= 1) & (directions[fact.truth] >= 1)
+        truth = fact.truth_candidate
         for place in rng.permutation(np.flatnonzero(unlike)).tolist():
-            yield FactorPair(PARTS, _combine(fact.truth_candidate, fact.candidates[place]))
+            other = fact.candidates[place]
+            if set(other.frame_ids) != set(truth.frame_ids):
+                yield FactorPair(PARTS, _combine(truth, other))
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """A rotation within print precision, and within the ceilings."""
