@@ -96,7 +96,7 @@ review: setup ## Check questions of OUT in a browser
 samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))
 
-demo: setup ## See it work in two minutes: a few sample scenes, 240 questions, verified and audited
+demo: setup ## See it work in a few minutes: some sample scenes, 240 questions, verified and audited
 	$(VGBENCH) samples --small --frames 24 --out "$(DEMO)-scenes" $(if $(WORKERS),--workers $(WORKERS))
 	$(VGBENCH) build vgbench-mini --scenes "$(DEMO)-scenes" --out "$(DEMO)" --check $(HOW)
 
