@@ -26,9 +26,9 @@ def corner_error_px(M: npt.ArrayLike, N: npt.ArrayLike, width: int = W, height: 
 
 def random_homography(rng: np.random.Generator) -> Array:
     """A homography of the sampler's kind."""
-    angle, scale = rng.uniform(-40, 40), rng.uniform(0.7, 1.4)
+    angle, scale, stretch, shear = rng.uniform([-40, 0.7, 0.7, -0.3], [40, 1.4, 1.4, 0.3])
     tx, ty, px, py = *rng.uniform(-80, 80, 2), *rng.uniform(-0.2, 0.2, 2)
-    return homography.make_similarity_perspective(W, H, angle, scale, tx, ty, px, py)
+    return homography.make_about_centre(W, H, angle, scale, tx, ty, stretch, shear, px, py)
 
 
 @given(SEEDS)
@@ -79,20 +79,68 @@ def test_kept_fraction_of_known_shifts() -> None:
 def test_similarity_agrees_with_opencv(angle: float, scale: float, tx: float, ty: float) -> None:
     affine = cv2.getRotationMatrix2D(((W - 1) / 2, (H - 1) / 2), -angle, scale)  # OpenCV turns the other way
     affine[:, 2] += np.array([tx, ty])
-    built = homography.make_similarity_perspective(W, H, angle, scale, tx, ty)
+    built = homography.make_about_centre(W, H, angle, scale, tx, ty)
     np.testing.assert_allclose(built, np.vstack([affine, [0, 0, 1]]), atol=1e-9)
 
 
 def test_builder_at_rest_and_clockwise() -> None:
-    np.testing.assert_array_equal(homography.make_similarity_perspective(W, H), np.eye(3))
-    turned = homography.apply(
-        homography.make_similarity_perspective(W, H, angle_deg=90), [(W - 1) / 2 + 10, (H - 1) / 2]
-    )
+    np.testing.assert_array_equal(homography.make_about_centre(W, H), np.eye(3))
+    turned = homography.apply(homography.make_about_centre(W, H, angle_deg=90), [(W - 1) / 2 + 10, (H - 1) / 2])
     np.testing.assert_allclose(turned, [(W - 1) / 2, (H - 1) / 2 + 10], atol=1e-9)
 
 
+def test_stretch_and_shear_of_a_square() -> None:
+    centre = np.array([(W - 1) / 2, (H - 1) / 2])
+    square = centre + [[-10.0, -10], [10, -10], [10, 10], [-10, 10]]
+    wide = homography.apply(homography.make_about_centre(W, H, stretch=4.0), square) - centre
+    np.testing.assert_allclose(
+        wide, [[-20, -5], [20, -5], [20, 5], [-20, 5]], atol=1e-9
+    )  # as large, four times as wide
+    slanted = homography.apply(homography.make_about_centre(W, H, shear=0.5), square) - centre
+    np.testing.assert_allclose(slanted, [[-15, -10], [5, -10], [15, 10], [-5, 10]], atol=1e-9)
+    # Rotation comes after: the slanted square turns as a whole.
+    both = homography.apply(homography.make_about_centre(W, H, angle_deg=90, shear=0.5), square) - centre
+    np.testing.assert_allclose(both, np.stack([-slanted[:, 1], slanted[:, 0]], axis=-1), atol=1e-9)
+
+
+def test_many_at_once_are_one_by_one() -> None:
+    rng = np.random.default_rng(3)
+    low, high = [-40, 0.7, -80, -80, 0.7, -0.3, -0.2, -0.2], [40, 1.4, 80, 80, 1.4, 0.3, 0.2, 0.2]
+    values = rng.uniform(low, high, (5, 4, 8))
+    many = homography.make_about_centre(W, H, *np.moveaxis(values, -1, 0))
+    single = [[homography.make_about_centre(W, H, *one) for one in row] for row in values]
+    np.testing.assert_allclose(many, single, rtol=1e-12)
+    assert homography.make_about_centre(W, H, values[:, :1, 0], values[:1, :, 1]).shape == (5, 4, 3, 3)
+    with pytest.raises(GeometryError, match="scale and stretch above 0"):
+        homography.make_about_centre(W, H, scale=[1.0, 0.0])
+    with pytest.raises(GeometryError, match="infinity"):
+        homography.make_about_centre(W, H, px=W / (W - 1))
+
+
+def test_sources_of_the_corners_by_opencv() -> None:
+    rng = np.random.default_rng(4)
+    Hs = np.stack([random_homography(rng) for _ in range(20)])
+    corners = homography.image_corners(W, H)
+    for M, found in zip(Hs, homography.find_sources(Hs, W, H), strict=True):
+        np.testing.assert_allclose(found, cv2.perspectiveTransform(corners[None], np.linalg.inv(M))[0], atol=1e-6)
+    # The right border of the target shows what lies beyond the horizon.
+    far = np.array([[1.0, 0, 0], [0, 1, 0], [1 / 600, 0, 1]])
+    assert np.isnan(homography.find_sources(far, W, H)).any(axis=1).tolist() == [False, True, True, False]
+
+
+def test_enlargement_is_that_of_the_longest_axis_of_a_small_circle() -> None:
+    rng = np.random.default_rng(5)
+    turns = np.linspace(0, 2 * np.pi, 720)
+    for _ in range(20):
+        M, uv = random_homography(rng), rng.uniform((0, 0), (W, H))
+        circle = uv + 1e-3 * np.stack([np.cos(turns), np.sin(turns)], axis=-1)
+        radii = np.linalg.norm(homography.apply(M, circle) - homography.apply(M, uv), axis=1) / 1e-3
+        assert homography.measure_enlargements(M, uv) == pytest.approx(radii.max(), rel=1e-3)
+    assert homography.measure_enlargements(homography.make_about_centre(W, H, 30, 1.3), uv) == pytest.approx(1.3)
+
+
 def test_perspective_keeps_the_centre_and_sets_the_denominator() -> None:
-    M = homography.make_similarity_perspective(W, H, px=0.2, py=-0.1)
+    M = homography.make_about_centre(W, H, px=0.2, py=-0.1)
     centre = np.array([(W - 1) / 2, (H - 1) / 2])
     np.testing.assert_allclose(homography.apply(M, centre), centre, atol=1e-9)
     w = homography.denominators(M, W, H)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.backends.server import Play, Seen, reply, serving, wait_until
@@ -34,13 +35,9 @@ def plausible(seen: Seen) -> Play:
     if "rotation vector" in text:
         turns, shifts = rng.uniform(-30, 30, (16, 3)), rng.uniform(-0.8, 0.8, (16, 3))
         values = [[*map(float, a.round(1)), *map(float, t.round(2))] for a, t in zip(turns, shifts, strict=True)]
-    elif "was warped" in text:
-        values = [
-            [float(round(a, 1)), float(round(s, 2)), float(round(x)), float(round(y)), 0, 0]
-            for a, s, x, y in zip(
-                rng.uniform(-30, 30, 16), rng.uniform(0.6, 1.35, 16), *rng.uniform(-60, 60, (2, 16)), strict=True
-            )
-        ]
+    elif "about its centre" in text:
+        ends = np.array(re.findall(r"from (-?\d+\.\d+) to (-?\d+\.\d+)", text), dtype=np.float64)
+        values = rng.uniform(ends[:, 0], ends[:, 1], (16, 2)).round(2).tolist()
     else:
         found = re.search(r"from (\d+(?:\.\d+)?) to (\d+(?:\.\d+)?)", text)
         assert found is not None

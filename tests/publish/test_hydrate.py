@@ -33,6 +33,7 @@ from vgbench_gen.store.dataset import Dataset, load
 from vgbench_gen.store.provenance import dataset_fingerprint, read_manifest, text_fingerprint
 from vgbench_gen.store.schema import Row
 from vgbench_gen.store.shards import iterate_rows, write_embedded_rows
+from vgbench_gen.tasks.base import tasks
 
 Capture = pytest.CaptureFixture[str]
 
@@ -83,7 +84,8 @@ def test_a_set_without_pixels_comes_back_bit_for_bit(home: Path, tmp_path: Path)
     assert {item.source for item in built} == {"ca1m", "wildrgbd"}
     ops = {op["op"] for item in built for p in item.evidence["pictures"] for op in p["ops"]}
     assert ops == {"crop_resize", "warp", "mirror", "point", "region"}
-    assert {camera["width"] for item in built for camera in item.evidence["cameras"].values()} == {200}
+    widths = {(tasks[i.task].cuts_crops, c["width"]) for i in built for c in i.evidence["cameras"].values()}
+    assert widths == {(False, 200), (True, 200), (True, 240)}  # crops are cut from frames as they were taken
     assert any(item.images[0] == item.evidence["pictures"][0]["base"] for item in built)  # JPEG that passes through
 
     data = b"".join(path.read_bytes() for path in published.paths)

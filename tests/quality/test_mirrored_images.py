@@ -25,6 +25,9 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies.evidence import Components
 from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.homography_to_image import HomographyToImage
+
+NAME = "0" * 32 + ".png"
 
 
 @pytest.mark.parametrize("name", MIRRORED)
@@ -110,9 +113,11 @@ def test_a_flipped_crop_has_the_camera_asked_about(room: Room) -> None:
 
 
 def test_the_mirrored_matrix_warps_the_flipped_image(room: Room) -> None:
+    task = HomographyToImage()
     for fact, other in pairs(room, "homography_to_image"):
         image = pictures.decode(room.media.get(fact.pictures[fact.frame_ids[0]]))
-        height, width = image.shape[:2]
+        x0, y0, width, height = other.evidence["crop"]
+        assert fact.evidence["crop"] == [image.shape[1] - x0 - width, y0, width, height]
         corners = np.array([[[0, 0]], [[width - 1, 0]], [[width - 1, height - 1]], [[0, height - 1]]], np.float64)
         for before, after in zip(fact.candidates, other.candidates, strict=True):
             there = cv2.perspectiveTransform(corners, before.value) * [-1, 1] + [width - 1, 0]
@@ -120,9 +125,12 @@ def test_the_mirrored_matrix_warps_the_flipped_image(room: Room) -> None:
             assert np.linalg.norm(there - told, axis=-1).mean() < 0.5
             assert after.value[2, 2] == 1
             np.testing.assert_allclose(after.show["H"], after.value.ravel())
-            warped = cv2.flip(cv2.warpPerspective(image, before.value, (width, height)), 1)
-            turned = cv2.warpPerspective(cv2.flip(image, 1), after.value, (width, height))
-            assert np.abs(warped.astype(float) - turned).mean() < 2.5
+            # The same frame flipped, cut where the other crop is and warped by the other matrix.
+            warped, turned = (
+                pictures.apply(Picture(NAME, task.make_warp(side, member.show["H"]).ops[-1:]), np.ascontiguousarray(of))
+                for side, member, of in ((fact, before, image), (other, after, image[:, ::-1]))
+            )
+            assert np.abs(cv2.flip(warped, 1).astype(float) - turned).mean() < 2.5
         # The sampler's own parameters say the same: turn, shift and tilt the other way.
         exact = tasks["homography_to_image"].rounded(
             Components(**other.truth_candidate.evidence["components"]).make_matrix(width, height)

@@ -219,6 +219,39 @@ def test_resized_jpeg_is_kept_without_loss() -> None:
     assert np.array_equal(decode(data), expected)
 
 
+@pytest.mark.parametrize("wide_side", [200, 280, 1600])
+def test_crops_are_cut_from_a_wider_image(wide_side: int) -> None:
+    """Shrunk no further than to the wide side, never enlarged, and the original bytes where nothing is shrunk."""
+    scene = as_jpeg(small_room(frames=2))
+    gates = Gates(frame=FrameGates(long_side_px=200, wide_side_px=wide_side))
+    view = SceneView(scene, gates)
+    for frame, source in zip(view.frames, stored(scene), strict=True):
+        data, suffix = frame.base_image(wide=True)
+        width = min(wide_side, 320)
+        assert frame.wide_camera.size == frame.base_camera(wide=True).size == (width, width * 3 // 4)
+        assert frame.camera.size == frame.base_camera().size == (200, 150)
+        assert suffix == ("jpg" if width == 320 else "png")
+        size = (width, width * 3 // 4)
+        expected = cv2.resize(source.stored_color, size, interpolation=cv2.INTER_AREA) if width < 320 else None
+        np.testing.assert_array_equal(decode(data), source.stored_color if expected is None else expected)
+        np.testing.assert_allclose(frame.wide_camera.K[0, 0] / frame.camera.K[0, 0], width / 200)
+    without = SceneView(scene, gates, wide=False).frames[0]
+    assert without.wide_camera.size == (200, 150)
+    assert without.base_image(wide=True) == without.base_image()
+
+
+def test_corners_lie_where_the_delivered_image_has_them() -> None:
+    frame = SceneView(small_room(frames=1), Gates(frame=FrameGates(long_side_px=160))).frames[0]
+    corners = frame.corners_uv
+    assert len(corners) > 20
+    found = cv2.FastFeatureDetector.create(threshold=12).detect(
+        cv2.cvtColor(decode(frame.base_image()[0]), cv2.COLOR_RGB2GRAY)
+    )
+    assert sorted(map(tuple, corners.round(6).tolist())) == sorted(
+        (float(point.pt[0]), float(point.pt[1])) for point in found
+    )
+
+
 def test_frames_without_original_bytes_are_kept_without_loss() -> None:
     scene = small_room(frames=3)
     view = SceneView(scene, loose())

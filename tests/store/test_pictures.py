@@ -23,11 +23,12 @@ from vgbench_gen.store import pictures
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES, StrokeSizes
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
-from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, read_image_size, render
+from vgbench_gen.store.pictures import Picture, apply, decode, encode_jpeg, read_image_size, reads_inside, render
 
 BASE = "0" * 32 + ".jpg"
 CROP = {"op": "crop_resize", "rect": [40, 30, 400, 300], "size": [600, 450]}
-WARP = {"op": "warp", "H": [0.9, 0.1, 12.0, -0.08, 1.05, 7.5, 1e-4, -5e-5, 1.0], "size": [500, 400]}
+H_WARP = [0.9, 0.1, 12.0, -0.08, 1.05, 7.5, 1e-4, -5e-5, 1.0]
+WARP = {"op": "warp", "H": H_WARP, "origin": [60, 35], "size": [400, 300]}
 MIRROR = {"op": "mirror"}
 POINT = {"op": "point", "uv": [320, 240], "color": "orange", "shape": "crosshair"}
 REGION = {"op": "region", "rect": [100, 80, 180, 150], "color": "blue"}
@@ -80,18 +81,20 @@ def test_shrinking_averages() -> None:
 
 def test_a_warp_maps_source_to_target() -> None:
     H = np.array(WARP["H"]).reshape(3, 3)
-    for uv in ([150.0, 120.0], [300.4, 250.7]):
+    for uv in ([190.0, 140.0], [300.4, 250.7]):
         result = apply(Picture(BASE, (WARP,)), blob(640, 480, uv))
         # The spot's own centre moves by less than this under the local change of scale.
-        np.testing.assert_allclose(centroid(result), homography.apply(H, np.array([uv]))[0], atol=0.06)
+        np.testing.assert_allclose(centroid(result), homography.apply(H, np.array([uv]) - [60, 35])[0], atol=0.06)
 
 
-def test_a_warp_is_bilinear_with_a_black_border() -> None:
+def test_a_warp_is_bilinear_and_draws_on_what_lies_around_its_origin() -> None:
     image = textured(640, 480)
     H = np.array(WARP["H"]).reshape(3, 3)
     result = apply(Picture(BASE, (WARP,)), image)
-    y, x = np.mgrid[:400, :500].astype(np.float64)
-    source = homography.apply(np.linalg.inv(H), np.stack([x, y], axis=-1).reshape(-1, 2)).reshape(400, 500, 2)
+    y, x = np.mgrid[:300, :400].astype(np.float64)
+    source = homography.apply(np.linalg.inv(H), np.stack([x, y], axis=-1).reshape(-1, 2)).reshape(300, 400, 2)
+    assert (source < 0).any(axis=-1).sum() > 1000  # seen all the same, left of and above the origin
+    source += [60, 35]
     oracle = np.stack(
         [
             map_coordinates(image[..., c].astype(np.float64), [source[..., 1], source[..., 0]], order=1, cval=0.0)
@@ -99,13 +102,23 @@ def test_a_warp_is_bilinear_with_a_black_border() -> None:
         ],
         axis=-1,
     )
-    u, v = source[..., 0], source[..., 1]
-    inside = (u >= 0) & (u <= 639) & (v >= 0) & (v <= 479)
-    outside = (u < -1) | (u > 640) | (v < -1) | (v > 480)
-    assert inside.sum() > 100_000
-    assert outside.sum() > 1000
-    assert np.abs(result[inside] - oracle[inside]).max() <= 2.0
-    assert result[outside].max() == 0
+    assert np.abs(result - oracle).max() <= 2.0
+
+
+def test_a_warp_that_draws_on_what_lies_outside_is_refused() -> None:
+    def shift(x: float, y: float, origin: tuple[int, int] = (0, 0)) -> dict[str, Any]:
+        return {"op": "warp", "H": [1, 0, x, 0, 1, y, 0, 0, 1], "origin": list(origin), "size": [60, 40]}
+
+    image = np.full((100, 160, 3), 255, np.uint8)
+    for inside in (shift(0, 0), shift(-100, -60), shift(0, 0, (100, 60)), shift(20, 10, (20, 10)), shift(-100, 0)):
+        assert apply(Picture(BASE, (inside,)), image).min() == 255
+        assert reads_inside(inside, (160, 100))
+    beyond = {"op": "warp", "H": [1, 0, 0, 0, 1, 0, 0.02, 0, 1], "origin": [0, 0], "size": [60, 40]}
+    outside = (shift(0.5, 0), shift(0, 0.5), shift(-100.5, 0), shift(0, -60.5), shift(0, 0, (101, 60)), beyond)
+    for op in outside:
+        assert not reads_inside(op, (160, 100))
+        with pytest.raises(DatasetError, match=r"warp .* on an image of 160x100 px"):
+            apply(Picture(BASE, (op,)), image)
 
 
 def test_operations_run_in_order() -> None:
@@ -113,7 +126,7 @@ def test_operations_run_in_order() -> None:
     both = apply(Picture(BASE, (CROP, WARP, POINT)), image)
     one = apply(Picture(BASE, (WARP,)), apply(Picture(BASE, (CROP,)), image))
     np.testing.assert_array_equal(both, apply(Picture(BASE, (POINT,)), one))
-    assert both.shape == (400, 500, 3)
+    assert both.shape == (300, 400, 3)
 
 
 def test_a_mirror_exchanges_left_and_right(media: MediaStore, tmp_path: Path) -> None:

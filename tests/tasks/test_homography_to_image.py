@@ -14,6 +14,7 @@ from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.measure import measure_task
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
+from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence
 from vgbench_gen.tasks.homography_to_image import HomographyToImage
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
@@ -38,7 +39,7 @@ def facts(view: SceneView) -> list[Fact]:
         replace(
             fact,
             pictures={fact.frame_ids[0]: NAME},
-            cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).camera)},
+            cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).wide_camera)},
         )
         for fact in kept
     ]
@@ -49,26 +50,28 @@ def test_candidates_stand_in_the_order_of_the_options(view: SceneView, facts: li
     assert len(facts) == 2 * len(view.frames)
     places = set()
     for turn, fact in enumerate(facts):
-        image = pictures.decode(view.frame(fact.frame_ids[0]).base_image()[0])
+        image = pictures.decode(view.frame(fact.frame_ids[0]).base_image(wide=True)[0])
         options = strategies["set_first"].options(fact, TASK, rng_for(turn, "o"))
         shown = TASK.choice(fact, options, rng_for(0, "c"))
         assert shown.options == ("image 2", "image 3", "image 4", "image 5")
         H = parse_numbers(shown.slots["matrix"]).reshape(3, 3)
-        # Looked up pixel by pixel, unlike the warp of the pictures.
-        v, u = np.mgrid[:360, :480].astype(np.float64)
+        first = pictures.apply(shown.pictures[0], image).astype(np.float32)
+        height, width = first.shape[:2]
+        assert (width, height) == WarpedImageEvidence.of(fact).size
+        # Looked up pixel by pixel in the crop, unlike the warp of the pictures, which draws from the frame.
+        v, u = np.mgrid[:height, :width].astype(np.float64)
         source = np.stack([u, v, np.ones_like(u)], axis=-1) @ np.linalg.inv(H).T
-        expected = cv2.remap(
-            image,
-            (source[..., 0] / source[..., 2]).astype(np.float32),
-            (source[..., 1] / source[..., 2]).astype(np.float32),
-            cv2.INTER_LINEAR,
-        )
+        x, y = (source[..., k] / source[..., 2] for k in (0, 1))
+        expected = cv2.remap(first, x.astype(np.float32), y.astype(np.float32), cv2.INTER_LINEAR)
+        seen = (x > 0) & (x < width - 1) & (y > 0) & (y < height - 1)
+        assert seen.mean() > 0.4
         differences = [
-            float(np.abs(pictures.apply(p, image).astype(float) - expected).mean()) for p in shown.pictures[1:]
+            float(np.abs(pictures.apply(p, image).astype(float) - expected)[seen].mean()) for p in shown.pictures[1:]
         ]
         assert int(np.argmin(differences)) == options.truth
         assert differences[options.truth] < 1 < min(d for i, d in enumerate(differences) if i != options.truth) / 3
-        assert pictures.find_size(shown.pictures[1], (480, 360)) == (480, 360)
+        assert {pictures.find_size(p, (480, 360)) for p in shown.pictures} == {(width, height)}
+        assert (shown.slots["width"], shown.slots["height"]) == (str(width), str(height))
         places.add(options.truth)
         for phrasing in load_phrasings(TASK.name, "multi-choice"):
             question, context = render(phrasing, shown.slots)

@@ -13,19 +13,17 @@ from tests.scene_factory import room_scene
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
-from vgbench_gen.distractors.base import compatibility, draw_truth, strategies, valid_sets
+from vgbench_gen.distractors.base import compatibility, draw_truth, strategies
 from vgbench_gen.pipeline.measure import confirm_draft, measure_task
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
+from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies import task as _homographies
-from vgbench_gen.tasks._homographies.evidence import Components
+from vgbench_gen.tasks._homographies.evidence import KINDS, PARTS, Components, Kind, WarpedImageEvidence
 from vgbench_gen.tasks._homographies.gates import HomographyGates
-from vgbench_gen.tasks._homographies.task import (
-    measure_component_moves_d,
-    sample_pool,
-    warp_correspondences,
-)
+from vgbench_gen.tasks._homographies.sampler import find_warp_problem, sample_pool
+from vgbench_gen.tasks._homographies.task import warp_correspondences
 from vgbench_gen.tasks.homography_to_matrix import HomographyToMatrix
 from vgbench_gen.tasks.records import make_camera_record
 from vgbench_gen.text.lint import lint
@@ -34,6 +32,7 @@ from vgbench_gen.text.render import load_phrasings, render
 
 TASK = HomographyToMatrix()
 NAME = "0" * 32 + ".png"
+PART_FIELDS = {"rotation": "angle_deg", "tilt_x": "px", "tilt_y": "py"}
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +48,21 @@ def facts(view: SceneView) -> list[Fact]:
         replace(
             fact,
             pictures={fact.frame_ids[0]: NAME},
-            cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).camera)},
+            cameras={fact.frame_ids[0]: make_camera_record(view.frame(fact.frame_ids[0]).wide_camera)},
         )
         for fact in kept
     ]
 
 
-def bare_fact(candidates: tuple[Candidate, ...], width: int = 640, height: int = 480) -> Fact:
-    evidence = {"size": [width, height]}
-    value = candidates[0].value
+def image_of(kind: Kind = "similarity", frame: tuple[int, int] = (1120, 840), at: int = 0) -> WarpedImageEvidence:
+    """A crop of 640x480, or of as large a share of another frame, `at` pixels right of and below the middle."""
+    width, height = round(frame[0] * 640 / 1120), round(frame[1] * 480 / 840)
+    crop = (frame[0] - width) // 2 + at, (frame[1] - height) // 2 + at, width, height
+    return WarpedImageEvidence(kind=kind, frame_size=frame, crop=crop)
+
+
+def bare_fact(candidates: tuple[Candidate, ...], image: WarpedImageEvidence | None = None) -> Fact:
+    evidence, value = (image or image_of()).write(), candidates[0].value
     return Fact("homography_to_matrix", 1, "", "d", "s", "val", "k", ("0",), candidates, 0, value, 1.0, evidence, "l")
 
 
@@ -75,75 +80,125 @@ def test_hand_worked_margins() -> None:
     assert TASK.ceiling_ratio(a, b, fact) == pytest.approx(50 / 280)
     # Scale 0.5 about pixel (0, 0) of a 301x401 image moves its corners by 0, 150, 250 and 200 px.
     half = np.diag([0.5, 0.5, 1.0])
-    assert TASK.metric(np.eye(3), half, bare_fact((a,), 301, 401)) == pytest.approx(150)
+    image = WarpedImageEvidence(kind="similarity", frame_size=(500, 600), crop=(90, 90, 301, 401))
+    assert TASK.metric(np.eye(3), half, bare_fact((a,), image)) == pytest.approx(150)
 
 
-def test_every_warp_of_a_pool_passes_the_gates() -> None:
-    width, height = 640, 480
-    gates = HomographyGates()
-    pool, _ = sample_pool(width, height, 12, gates, rng_for(0, "pool"))
-    assert len(pool) == 12
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("frame", [(1120, 840), (840, 1120), (1600, 1067)])
+def test_every_warp_of_a_pool_passes_the_gates(kind: Kind, frame: tuple[int, int]) -> None:
+    image = image_of(kind, frame, at=10)
+    width, height = image.size
+    pool, _ = sample_pool(image, HomographyGates(), rng_for(0, "pool"))
+    assert len(pool) == 9
     white = np.full((height, width), 255, np.uint8)
     for candidate in pool:
         H = candidate.value
         assert candidate.show["H"] == H.ravel().tolist()
         np.testing.assert_array_equal(parse_numbers(TASK.printed(H)).reshape(3, 3), H)
-        third = np.array([[0, 0, 1], [639, 0, 1], [639, 479, 1], [0, 479, 1]]) @ H[2]
+        corners = np.array([[0, 0, 1], [width - 1, 0, 1], [width - 1, height - 1, 1], [0, height - 1, 1]])
+        third = corners @ H[2] / ([(width - 1) / 2, (height - 1) / 2, 1] @ H[2])
         assert third.min() >= 0.6
         assert third.max() <= 1.67
-        # What comes back from the target is what was kept.
-        back = cv2.warpPerspective(
-            cv2.warpPerspective(white, H, (width, height), flags=cv2.INTER_NEAREST),
-            np.linalg.inv(H),
-            (width, height),
-            flags=cv2.INTER_NEAREST,
-        )
-        assert (back > 0).mean() >= 0.60 - 0.01
+        # Each image shows half of the other at least: what a white image covers there, and the other way.
+        for way in (H, np.linalg.inv(H)):
+            seen = cv2.warpPerspective(white, way, (width, height), flags=cv2.INTER_NEAREST)
+            assert (seen > 0).mean() >= 0.50 - 0.01
         np.testing.assert_allclose(candidate.evidence["corners_px"], cv_corners(H, width, height), atol=1e-9)
         components = Components(**candidate.evidence["components"])
-        assert len(components.list_parts()) >= 2
-        assert measure_component_moves_d(components, width, height) >= 1.0
         assert np.abs(components.make_matrix(width, height) - H).max() < 0.06
 
 
-def test_components_are_absent_or_present_in_all_pairs() -> None:
-    rng = rng_for(0, "components")
-    seen = set()
-    for _ in range(300):
-        c = _homographies.sample_components(640, 480, rng)
-        seen.add((c.angle_deg != 0, c.scale != 1, (c.tx_px, c.ty_px) != (0, 0), (c.px, c.py) != (0, 0)))
-    assert len(seen) == 11  # all sets of two, three or four out of four
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pool_is_of_one_kind_and_of_all_values_of_two_parts(kind: Kind) -> None:
+    image = image_of(kind)
+    for seed in range(12):
+        pool, _ = sample_pool(image, HomographyGates(), rng_for(seed, "kinds"))
+        Hs = np.stack([candidate.value for candidate in pool])
+        linear = Hs[:, :2, :2]
+        if kind == "projective":
+            assert (np.abs(Hs[:, 2, :2]).max(axis=1) > 1e-5).all()
+        else:
+            assert (Hs[:, 2, :2] == 0).all()
+            # Angles stay what they are under a similarity alone.
+            is_similar = np.isclose(linear[:, 0, 0], linear[:, 1, 1]) & np.isclose(linear[:, 0, 1], -linear[:, 1, 0])
+            assert is_similar.all() if kind == "similarity" else not is_similar.any()
+        components = [Components(**candidate.evidence["components"]) for candidate in pool]
+        first, second = (PART_FIELDS.get(part, part) for part in PARTS[kind])
+        values = {(getattr(c, first), getattr(c, second)) for c in components}
+        assert len(values) == 9
+        assert [len({value[part] for value in values}) for part in (0, 1)] == [3, 3]
+        others = {tuple(v for n, v in sorted(c.model_dump().items()) if n not in (first, second)) for c in components}
+        assert len(others) == 1
+        table = compatibility(pool, bare_fact(tuple(pool), image), TASK)
+        assert table.all()
 
 
-def test_sets_are_plentiful_and_no_rule_finds_the_truth() -> None:
-    """Nearest to the identity: right no more often than by chance."""
+def test_values_of_a_part_are_exchangeable() -> None:
+    """Which of three values is the middle one says nothing about its place in the pool, nor what it is with."""
+    places = []
+    for seed in range(150):
+        pool, _ = sample_pool(image_of("affine"), HomographyGates(), rng_for(seed, "places"))
+        stretches = [Components(**candidate.evidence["components"]).stretch for candidate in pool[::3]]
+        places.append(int(np.argsort(stretches)[1]))
+    counts = np.bincount(places, minlength=3)
+    assert counts.min() > 30, counts  # 50 expected; 3.5 standard deviations
+
+
+def test_the_frame_fills_what_a_warp_draws() -> None:
+    """No black is left, wherever the crop lies; as soon as the frame ends too early, the gate says so."""
+    found = set()
+    for at in (-40, 0, 40):
+        image = image_of("similarity", at=at)
+        frame = np.full((*image.frame_size[::-1], 3), 255, np.uint8)
+        for seed in range(10):
+            for candidate in sample_pool(image, HomographyGates(), rng_for(seed, str(at)))[0]:
+                op = image.make_warp_op(candidate.show["H"])
+                assert pictures.apply(Picture(NAME, (op,)), frame).min() == 255
+                # The same warp of a frame that ends a little past the crop.
+                x0, y0, width, height = image.crop
+                small = image.with_fields(frame_size=(x0 + width + 20, y0 + height + 20))
+                outer = cv2.perspectiveTransform(
+                    np.array([[[0.0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]]),
+                    np.linalg.inv(candidate.value),
+                )[0] + [x0, y0]
+                room = float(min((np.array(small.frame_size) - 1 - outer).min(), outer.min()))
+                problem, _ = find_warp_problem(candidate.value, small, HomographyGates())
+                assert (problem == "border") == (room < 1)
+                found.add(problem)
+    assert found == {"", "border"}
+
+
+def test_no_rule_finds_the_truth() -> None:
+    """Nearest to the identity, or most in common with the others: right no more often than by chance."""
     rng = rng_for(0, "rule")
-    shares, hits = [], []
-    for _ in range(120):
-        pool, _ = sample_pool(640, 480, 12, TASK.gates.section(HomographyGates), rng)
-        fact = bare_fact(tuple(pool))
-        table = compatibility(pool, fact, TASK)
-        shares.append(len(valid_sets(table, 4)) / 495)
-        truth = draw_truth(table, 4, rng)
+    hits = []
+    for turn in range(240):
+        pool, _ = sample_pool(image_of(KINDS[turn % 3]), TASK.gates.section(HomographyGates), rng)
+        fact = bare_fact(tuple(pool), image_of(KINDS[turn % 3]))
+        truth = draw_truth(compatibility(pool, fact, TASK), 4, rng)
         assert truth is not None
         options = strategies["set_first"].options(replace(fact, truth=truth), TASK, rng)
-        moved = [TASK.metric(o.value, np.eye(3), fact) for o in options.options]
-        hits.append(int(np.argmin(moved)) == options.truth)
-    assert np.mean(shares) > 0.5
-    assert 0.13 < np.mean(hits) < 0.37  # 3 standard deviations around 1/4
+        values = np.stack([option.value for option in options.options])
+        moved = [TASK.metric(value, np.eye(3), fact) for value in values]
+        central = np.abs(values[:, None] - values).sum(axis=(1, 2, 3))
+        hits.append([int(np.argmin(moved)) == options.truth, int(np.argmin(central)) == options.truth])
+    assert np.abs(np.mean(hits, axis=0) - 0.25).max() < 0.084  # 3 standard deviations
 
 
 def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:
     assert len(facts) == 2 * len(view.frames)
     assert len({fact.key for fact in facts}) == len(facts)
-    by_frame: dict[str, list[Fact]] = {}
     for fact in facts:
-        by_frame.setdefault(fact.frame_ids[0], []).append(fact)
+        image = WarpedImageEvidence.of(fact)
+        assert image.frame_size == (480, 360)
+        for start, side, whole in zip(image.crop[:2], image.size, image.frame_size, strict=True):
+            assert 0.55 <= side / whole < 0.61
+            assert 0.25 < start / (whole - side) < 0.75
         assert fact.margin >= 1
         assert TASK.metric(fact.second_value, fact.truth_candidate.value, fact) < 0.1
         np.testing.assert_array_equal(TASK.recompute(fact), fact.truth_candidate.value)
-    for one, other in by_frame.values():
-        assert TASK.margin_ratio(one.truth_candidate, other.truth_candidate, one) >= 1
+    assert len({WarpedImageEvidence.of(fact).crop for fact in facts}) == len(facts)
     again, _ = measure_task(TASK, view, 0, 10)
     assert [f.truth_candidate.key for f in again] == [f.truth_candidate.key for f in facts]
 
@@ -160,24 +215,26 @@ def test_a_break_in_either_route_sinks_the_draft(
         assert isinstance(outcome, Rejected)
         assert outcome.reason == "second_route_disagrees"
         assert outcome.value > 1
-    swapped = lambda H, w, h: warp_correspondences(H, w, h)[::-1]  # noqa: E731
+    swapped = lambda H, image: warp_correspondences(H, image)[::-1]  # noqa: E731
     monkeypatch.setattr(_homographies, "warp_correspondences", swapped)
     assert isinstance(confirm_draft(TASK, fact, view), Rejected)
 
 
-@pytest.mark.parametrize("size", [(640, 480), (561, 420), (30, 9)])
-def test_every_nth_pixel_of_a_warp_is_that_of_the_whole(size: tuple[int, int]) -> None:
-    width, height = size
-    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+@pytest.mark.parametrize("frame", [(1120, 840), (561, 420), (130, 90)])
+def test_every_nth_pixel_of_a_warp_is_that_of_the_whole(frame: tuple[int, int]) -> None:
+    u, v = np.meshgrid(np.arange(frame[0], dtype=np.float32), np.arange(frame[1], dtype=np.float32))
     rng = rng_for(0, "warp")
-    for _ in range(10):
-        H = _homographies.sample_components(width, height, rng).make_matrix(width, height)
-        whole = cv2.warpPerspective(np.stack([u, v], axis=-1), H, size, borderValue=(-1e6, -1e6))
-        source, target = warp_correspondences(H, width, height)
-        there = target.astype(int)
-        # OpenCV rounds source coordinates to 1/32 pixel, and either way of writing them may fall on either side.
-        np.testing.assert_allclose(source, whole[there[:, 1], there[:, 0]], atol=1 / 32 + 1e-4)
-        assert len(source) > 0.3 * min(12, width) * min(12, height)
+    for kind in KINDS:
+        image = image_of(kind, frame)
+        for candidate in sample_pool(image, HomographyGates(gap_min_d=4.0), rng)[0]:
+            shifted = np.array([[1.0, 0, -image.crop[0]], [0, 1, -image.crop[1]], [0, 0, 1]])
+            whole = cv2.warpPerspective(np.stack([u, v], axis=-1), candidate.value @ shifted, image.size)
+            source, target = warp_correspondences(candidate.value, image)
+            there = target.astype(int)
+            # OpenCV rounds source coordinates to 1/32 pixel, and either way of writing them may fall on either side.
+            expected = whole[there[:, 1], there[:, 0]] - np.array(image.crop[:2])
+            np.testing.assert_allclose(source, expected, atol=1 / 32 + 1e-4)
+            assert len(source) == 144
 
 
 def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list[Fact]) -> None:
@@ -186,29 +243,41 @@ def test_the_second_picture_is_the_first_one_warped(view: SceneView, facts: list
         options = strategies["set_first"].options(fact, TASK, rng_for(0, "o"))
         shown = TASK.choice(fact, options, rng_for(0, "c"))
         assert parse_numbers(shown.options[options.truth]).tolist() == fact.truth_candidate.value.ravel().tolist()
-        assert shown.pictures[0].ops == ()
-        image = np.zeros((360, 480, 3), np.uint8)
-        H = fact.truth_candidate.value
-        for x, y in ((240, 180), (180, 220)):
+        image, H = np.zeros((360, 480, 3), np.uint8), fact.truth_candidate.value
+        for x, y in ((240, 180), (215, 200)):
             cv2.circle(image, (x, y), 6, (255, 255, 255), -1)
-            warped = pictures.apply(shown.pictures[1], image)
-            v, u = np.nonzero(warped[..., 0] > 100)
-            expected = cv2.perspectiveTransform(np.array([[[x, y]]], dtype=np.float64), H)[0, 0]
-            np.testing.assert_allclose([u.mean(), v.mean()], expected, atol=0.6)
+            places = []
+            for picture in shown.pictures:
+                v, u = np.nonzero(pictures.apply(picture, image)[..., 0] > 100)
+                places.append([u.mean(), v.mean()])
+            # Found in the first picture where the crop has it, in the second where the matrix puts that place.
+            np.testing.assert_allclose(places[0], np.array([x, y]) - WarpedImageEvidence.of(fact).crop[:2], atol=1e-9)
+            expected = cv2.perspectiveTransform(np.array([[places[0]]]), H)[0, 0]
+            np.testing.assert_allclose(places[1], expected, atol=0.6)
             image[:] = 0
         for phrasing in load_phrasings(TASK.name, "multi-choice"):
             question, context = render(phrasing, shown.slots)
             assert lint(question, context, shown.options, phrasing.states) == []
-        assert (shown.slots["width"], shown.slots["height"]) == ("480", "360")
+        size = WarpedImageEvidence.of(fact).size
+        assert (shown.slots["width"], shown.slots["height"]) == tuple(map(str, size))
+        assert [pictures.find_size(picture, (480, 360)) for picture in shown.pictures] == [size, size]
 
 
 def test_a_frame_without_corners_is_rejected_with_its_count(view: SceneView) -> None:
     strict = HomographyToMatrix(Gates().with_section(HomographyGates(keypoints_min=10**6)))
     drafts = list(strict.drafts(view, rng_for(0, "r"), 10))
-    assert len(drafts) == len(view.frames)
-    for draft, frame in zip(sorted(drafts, key=lambda d: d.key), sorted(view.frames, key=lambda f: f.id), strict=True):
+    assert len(drafts) == 2 * len(view.frames)
+    for draft in drafts:
         assert isinstance(draft, Rejected)
-        assert (draft.reason, draft.value, draft.limit) == ("keypoints", frame.corner_count, 10**6)
+        assert (draft.reason, draft.limit) == ("keypoints", 10**6)
+        assert 0 < draft.value < len(view.frame(draft.key.split("/")[0]).corners_uv)
+
+
+def test_a_crop_that_leaves_no_room_is_rejected(view: SceneView) -> None:
+    whole = HomographyToMatrix(Gates().with_section(HomographyGates(crop_min=0.95, crop_max=0.96)))
+    drafts = list(whole.drafts(view, rng_for(0, "r"), 10))
+    assert {draft.reason for draft in drafts if isinstance(draft, Rejected)} == {"warps_border"}
+    assert not any(isinstance(draft, Fact) for draft in drafts)
 
 
 def test_invalid_matrices_are_not_options() -> None:
@@ -216,9 +285,12 @@ def test_invalid_matrices_are_not_options() -> None:
     singular = np.array([[1.0, 1, 0], [1, 1, 0], [0, 0, 1]])
     steep = np.array([[1.0, 0, 60], [0, 1, 0], [-0.001, 0, 1]])  # denominator 0.36 at the right edge
     gone = np.array([[1.0, 0, 400], [0, 1, 0], [0, 0, 1]])
+    beyond = np.array([[1.0, 0, 245], [0, 1, 0], [0, 0, 1]])  # the frame ends 240 px left of the crop
+    blurred = np.array([[2.1, 0, -350], [0, 2.1, -260], [0, 0, 1]])
     good = np.array([[1.0, 0, 60], [0, 1, 0], [0, 0, 1]])
-    valid = [TASK.valid(Candidate("c", H), fact) for H in (singular, steep, gone, np.eye(3), 2 * good, good)]
-    assert valid == [False, False, False, False, False, True]
+    bad = (singular, steep, gone, beyond, blurred, np.eye(3), 2 * good)
+    assert not any(TASK.valid(Candidate("c", H), fact) for H in bad)
+    assert TASK.valid(Candidate("c", good), fact)
 
 
 def test_features_of_real_pictures_find_the_matrix(captures: Path) -> None:
@@ -229,11 +301,11 @@ def test_features_of_real_pictures_find_the_matrix(captures: Path) -> None:
         assert len(kept) == 4
         for fact in kept:
             frame = view.frame(fact.frame_ids[0])
-            image = pictures.decode(frame.base_image()[0])
-            shown = replace(fact, pictures={frame.id: NAME}, cameras={frame.id: make_camera_record(frame.camera)})
+            image = pictures.decode(frame.base_image(wide=True)[0])
+            shown = replace(fact, pictures={frame.id: NAME}, cameras={frame.id: make_camera_record(frame.wide_camera)})
             options = strategies["set_first"].options(shown, TASK, rng_for(0, "o"))
-            warped = pictures.apply(TASK.choice(shown, options, rng_for(0, "c")).pictures[1], image)
-            x1, x2 = _matches(image, warped)
+            first, second = TASK.choice(shown, options, rng_for(0, "c")).pictures
+            x1, x2 = _matches(pictures.apply(first, image), pictures.apply(second, image))
             H, _ = cv2.findHomography(x1, x2, cv2.RANSAC, 2.0)
             assert TASK.metric(np.asarray(H, dtype=np.float64), fact.truth_candidate.value, fact) < 3
         view.close()

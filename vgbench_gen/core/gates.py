@@ -31,6 +31,9 @@ class FrameGates(Config):
     long_side_px: int = 1024
     """The longer side of the delivered images, in pixels; more detail costs readers tokens and adds nothing to
     geometry."""
+    wide_side_px: int = 1600
+    """The longer side of the images that crops are cut from, in pixels, where a frame is that large; a crop of 0.6 of
+    the side is then delivered with as many pixels as a whole frame."""
     sharpness_min: float = 15.0
     """The least variance of the Laplacian of the grey image at a width of at most 640; below this edges are gone in any
     scene."""

@@ -124,36 +124,82 @@ def _make_pixel_grid(width: int, height: int, samples: int) -> FloatArray:
     return grid
 
 
-def make_similarity_perspective(
+def make_about_centre(
     width: int,
     height: int,
-    angle_deg: float = 0.0,
-    scale: float = 1.0,
-    tx_px: float = 0.0,
-    ty_px: float = 0.0,
-    px: float = 0.0,
-    py: float = 0.0,
+    angle_deg: npt.ArrayLike = 0.0,
+    scale: npt.ArrayLike = 1.0,
+    tx_px: npt.ArrayLike = 0.0,
+    ty_px: npt.ArrayLike = 0.0,
+    stretch: npt.ArrayLike = 1.0,
+    shear: npt.ArrayLike = 0.0,
+    px: npt.ArrayLike = 0.0,
+    py: npt.ArrayLike = 0.0,
 ) -> FloatArray:
-    """Homography about the image centre: perspective first, then scale and rotation, then shift.
+    """Homographies about the image centre: perspective, then stretch and shear, then scale and rotation, then shift.
 
     Args:
         width, height: of the image, pixels.
         angle_deg: positive turns clockwise on the screen (from x to y).
         scale: 1 keeps the size.
         tx_px, ty_px: shift of the centre, pixels.
+        stretch: width over height of what was a square, at the same area; 1 keeps the shape.
+        shear: by how many pixels a point moves to the right for each pixel that it lies below the centre.
         px, py: by how much the denominator grows from the centre to the right and to the bottom edge (1 at the
             centre); |px| + |py| < 1 keeps the whole image finite.
 
     Returns:
-        (3, 3), H33 = 1; exactly the identity for the defaults.
+        (..., 3, 3) for parameters of the shape (...), H33 = 1; exactly the identity for the defaults.
 
     Raises:
-        GeometryError: the perspective sends pixel (0, 0) to infinity, or the scale is 0.
+        GeometryError: a perspective sends pixel (0, 0) to infinity, or a scale or stretch is not above 0.
     """
+    values = np.broadcast_arrays(angle_deg, scale, tx_px, ty_px, stretch, shear, px, py)
+    angle_deg, scale, tx_px, ty_px, stretch, shear, px, py = (np.asarray(x, dtype=np.float64) for x in values)
+    if not (np.isfinite(values).all() and (scale > 0).all() and (stretch > 0).all()):
+        raise GeometryError("a homography has a finite shift and angle and a scale and stretch above 0")
     cx, cy = (width - 1) / 2.0, (height - 1) / 2.0
-    a = np.radians(angle_deg)
+    a, wide = np.radians(angle_deg), np.sqrt(stretch)
     c, s = scale * np.cos(a), scale * np.sin(a)
+    # The product of similarity, stretch with shear, and perspective, all about the centre as the origin.
+    H = np.zeros((*c.shape, 3, 3))
+    H[..., 0, 0], H[..., 0, 1], H[..., 0, 2] = c * wide, c * shear - s / wide, tx_px
+    H[..., 1, 0], H[..., 1, 1], H[..., 1, 2] = s * wide, s * shear + c / wide, ty_px
+    H[..., 2, 2] = 1.0
+    perspective = np.broadcast_to(np.eye(3), H.shape).copy()
+    perspective[..., 2, 0], perspective[..., 2, 1] = 2.0 * px / width, 2.0 * py / height
     to_centre = np.array([[1.0, 0.0, -cx], [0.0, 1.0, -cy], [0.0, 0.0, 1.0]])
-    perspective = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [2.0 * px / width, 2.0 * py / height, 1.0]])
-    similarity = np.array([[c, -s, cx + tx_px], [s, c, cy + ty_px], [0.0, 0.0, 1.0]])
-    return normalise_homography(similarity @ perspective @ to_centre)
+    from_centre = np.array([[1.0, 0.0, cx], [0.0, 1.0, cy], [0.0, 0.0, 1.0]])
+    H = from_centre @ H @ perspective @ to_centre
+    corner = H[..., 2:, 2:]
+    if (np.abs(corner) <= 1e-12).any():
+        raise GeometryError("homography sends pixel (0, 0) to infinity, so it cannot be scaled to H33 = 1")
+    return np.asarray(H / corner)
+
+
+def find_sources(Hs: npt.ArrayLike, width: int, height: int) -> FloatArray:
+    """(..., 4, 2) pixels of the source that each of Hs (..., 3, 3), H33 = 1, draws at the corners of a target image.
+
+    `nan` where a corner shows what lies beyond infinity, seen from the source's pixel (0, 0). All other pixels of the
+    target show what lies between.
+    """
+    src_from_dst = np.linalg.inv(np.asarray(Hs, dtype=np.float64))
+    homogeneous = np.concatenate([image_corners(width, height), np.ones((4, 1))], axis=1)
+    mapped = homogeneous @ np.swapaxes(src_from_dst, -1, -2)
+    w = mapped[..., 2:]  # one over the denominator of the way there
+    return np.asarray(mapped[..., :2] / np.where(w > 0, w, np.nan))
+
+
+def measure_enlargements(Hs: npt.ArrayLike, uv: npt.ArrayLike) -> FloatArray:
+    """(...) by how much each of Hs (..., 3, 3), H33 = 1, enlarges lengths at pixels uv (..., 2) of its source.
+
+    The larger singular value of the Jacobian.
+    """
+    H, uv_ = np.asarray(Hs, dtype=np.float64), np.asarray(uv, dtype=np.float64)
+    homogeneous = np.concatenate([uv_, np.ones((*uv_.shape[:-1], 1))], axis=-1)
+    x, y, w = np.moveaxis((H @ homogeneous[..., None])[..., 0], -1, 0)
+    a = (H[..., 0, :2] - (x / w)[..., None] * H[..., 2, :2]) / w[..., None]  # derivatives of the new x
+    b = (H[..., 1, :2] - (y / w)[..., None] * H[..., 2, :2]) / w[..., None]
+    squares = (a * a + b * b).sum(axis=-1)
+    area = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    return np.asarray(np.sqrt((squares + np.sqrt(np.maximum(squares**2 - 4 * area**2, 0.0))) / 2))

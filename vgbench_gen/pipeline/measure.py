@@ -151,7 +151,7 @@ def _reuse(job: MeasureJob, report: SceneReport, media: MediaStore) -> bool:
 
 
 def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneReport) -> tuple[list[Fact], list[Rejected]]:
-    view = SceneView(scene, recipe.gates)
+    view = SceneView(scene, recipe.gates, wide=any(task.cuts_crops for task in list_tasks(recipe)))
     report.frames = len(view.frames)
     rejects = list(view.rejected)
     facts: list[Fact] = []
@@ -234,19 +234,18 @@ def confirm_draft(task: Task, draft: Fact, view: SceneView) -> Fact | Rejected:
 
 def store_pictures(facts: Sequence[Fact], view: SceneView, media: MediaStore) -> list[Fact]:
     """Store the base images that the facts may show, each once, and name them in the facts."""
-    names: dict[str, str] = {}
+    names: dict[tuple[str, bool], str] = {}
+    stored: list[Fact] = []
     with media.batch():
-        for frame_id in dict.fromkeys(frame_id for fact in facts for frame_id in fact.shown_frame_ids):
-            data, suffix = view.frame(frame_id).base_image()
-            names[frame_id] = media.put(data, suffix)
-    return [
-        replace(
-            fact,
-            pictures={frame_id: names[frame_id] for frame_id in fact.shown_frame_ids},
-            cameras={frame_id: make_camera_record(view.frame(frame_id).camera) for frame_id in fact.shown_frame_ids},
-        )
-        for fact in facts
-    ]
+        for fact in facts:
+            wide, frames = tasks[fact.task].cuts_crops, [view.frame(frame_id) for frame_id in fact.shown_frame_ids]
+            for frame in frames:
+                if (frame.id, wide) not in names:
+                    names[frame.id, wide] = media.put(*frame.base_image(wide))
+            pictures = {frame.id: names[frame.id, wide] for frame in frames}
+            cameras = {frame.id: make_camera_record(frame.base_camera(wide)) for frame in frames}
+            stored.append(replace(fact, pictures=pictures, cameras=cameras))
+    return stored
 
 
 def read_reports(out: Path) -> list[SceneReport]:

@@ -40,13 +40,13 @@ class Want:
     picture: Picture
     """How the image is made from that frame."""
     base_size: tuple[int, int]
-    """(width, height) of the frame at delivered size, pixels."""
+    """(width, height) in pixels of the frame at the size from which the image is made."""
     pixels: str
     """Checksum of the published image's pixels; "" where it is unknown."""
     look: str
     """Perceptual hash of the published image, 16 hexadecimal digits; "" where it is unknown."""
     base_pixels: str
-    """Checksum of the frame's pixels at delivered size; "" where it is unknown."""
+    """Checksum of the frame's pixels at that size; "" where it is unknown."""
 
     @classmethod
     def of(cls, file: Mapping[str, Any]) -> Want:
@@ -103,7 +103,8 @@ class SceneResult:
     made: dict[str, HydratedImage] = field(default_factory=dict)
     """Published name of an image -> what became of it."""
     bases: dict[str, bool] = field(default_factory=dict)
-    """Frame id -> whether its pixels are the published ones, for frames whose checksum was published."""
+    """Name of a frame's image at one size -> whether its pixels are the published ones, for those whose checksum was
+    published."""
     problem: str = ""
     """What was wrong with the scan as a whole; "" where nothing was."""
 
@@ -144,19 +145,28 @@ def make_lost_scene(job: SceneJob, error: WorkerDied) -> SceneResult:
 
 
 def _make_frame(frame: Frame, wants: Sequence[Want], media: MediaStore, result: SceneResult) -> None:
-    """All wanted images of one frame, which is decoded once."""
-    long_side_px = max(wants[0].base_size)
+    """All wanted images of one frame, which is decoded once for each size that they start from."""
+    by_size: dict[tuple[int, int], list[Want]] = defaultdict(list)
+    for want in wants:
+        by_size[want.base_size].append(want)
+    for base_size, alike in by_size.items():
+        _make_alike(frame, base_size, alike, media, result)
+
+
+def _make_alike(
+    frame: Frame, base_size: tuple[int, int], wants: Sequence[Want], media: MediaStore, result: SceneResult
+) -> None:
     try:
-        color, original = make_delivered_color(frame, long_side_px)
+        color, original = make_delivered_color(frame, max(base_size))
     except (VGBenchError, OSError) as error:
         result.made |= {want.name: HydratedImage("missing", why=str(error)) for want in wants}
         return
     size = color.shape[1], color.shape[0]
     for want in wants:
-        if want.base_pixels and frame.id not in result.bases:
-            result.bases[frame.id] = compute_pixels_digest(color) == want.base_pixels
-        if size != want.base_size:
-            why = f"frame {frame.id} is {size[0]}x{size[1]} px, published from {want.base_size[0]}x{want.base_size[1]}"
+        if want.base_pixels and want.picture.base not in result.bases:
+            result.bases[want.picture.base] = compute_pixels_digest(color) == want.base_pixels
+        if size != base_size:
+            why = f"frame {frame.id} is {size[0]}x{size[1]} px, published from {base_size[0]}x{base_size[1]}"
             result.made[want.name] = HydratedImage("different", why=why)
         else:
             result.made[want.name] = _make(want, color, original or b"", media)

@@ -40,13 +40,15 @@ def find_consistency_problems(item: Item, fact: Fact, task: Task) -> Problems:
 
 
 def _place_problems(item: Item) -> Problems:
-    """Regions and points that are drawn lie inside the image as it is at that step, crops inside the one before."""
+    """Marks lie inside the image as it is at that step; crops and warps read inside the one before."""
     row = RowEvidence.of(item)
     found: Problems = []
     for picture in row.shown():
         base_size = row.base_size(picture.base)
         for k, op in enumerate(picture.ops):
             width, height = pictures.find_size(Picture(picture.base, picture.ops[:k]), base_size)
+            if op["op"] == "warp" and not pictures.reads_inside(op, (width, height)):
+                found.append(("outside", f"warp {op['H']} reaches out of an image of {width} x {height}"))
             corners = _find_extent(op)
             if corners is None:
                 continue

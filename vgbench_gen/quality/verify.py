@@ -199,8 +199,8 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
     try:
         with open_scene(job.ref) as scene:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
-            view = SceneView(scene, job.gates, wanted)
-            names: dict[str, str] = {}
+            view = SceneView(scene, job.gates, wanted, wide=any(tasks[item.task].cuts_crops for item in job.items))
+            names: dict[tuple[str, bool], str] = {}
             problems = [problem for item in job.items for problem in _find_raw_problems(item, view, names)]
             view.close()
             return problems
@@ -213,8 +213,8 @@ def verify_job(job: VerifyJob | RowsJob) -> list[Problem]:
     return verify_rows(job) if isinstance(job, RowsJob) else verify_scene(job)
 
 
-def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> list[Problem]:
-    """names: frame id -> media name of what the scan gives, filled as frames are met.
+def _find_raw_problems(item: Item, view: SceneView, names: dict[tuple[str, bool], str]) -> list[Problem]:
+    """names: (frame id, whether wide) -> media name of what the scan gives, filled as frames are met.
 
     The second item of a pair is turned back first, to what the scan shows; what the second route gives there is turned
     into the item's own terms and compared with the item itself.
@@ -226,23 +226,22 @@ def _find_raw_problems(item: Item, view: SceneView, names: dict[str, str]) -> li
         fact = task.counterpart(asked) if read_side(item) not in ("", "back") else asked
         if fact is None:
             raise ValueError("the item cannot be turned back to what the scan shows")
-        poses = task.stored_poses(fact)
+        poses, wide = task.stored_poses(fact), task.cuts_crops
         for frame_id, record in fact.cameras.items():
             frame = view.frame(frame_id)
-            stored = read_camera_record(record)
-            if stored.size != frame.camera.size or np.abs(stored.K - frame.camera.K).max() > _CAMERA_TOLERANCE_PX:
-                found.append(("camera", f"frame {frame_id}: stored {record}, scan {frame.camera.K.ravel().tolist()}"))
+            stored, camera = read_camera_record(record), frame.base_camera(wide)
+            if stored.size != camera.size or np.abs(stored.K - camera.K).max() > _CAMERA_TOLERANCE_PX:
+                found.append(("camera", f"frame {frame_id}: stored {record}, scan {camera.K.ravel().tolist()}"))
             if frame_id in poses:
                 off = np.abs(poses[frame_id] - frame.world_from_camera).max()
                 if off > _POSE_TOLERANCE:
                     found.append(("pose", f"frame {frame_id}: stored pose is {off:.2e} from the scan's"))
-            if frame_id not in names:
-                data, suffix = frame.base_image()
-                names[frame_id] = f"{digest_bytes(data)}.{suffix}"
-            if names[frame_id] != fact.pictures[frame_id]:
-                found.append(
-                    ("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {names[frame_id]}")
-                )
+            if (frame_id, wide) not in names:
+                data, suffix = frame.base_image(wide)
+                names[frame_id, wide] = f"{digest_bytes(data)}.{suffix}"
+            given = names[frame_id, wide]
+            if given != fact.pictures[frame_id]:
+                found.append(("pixels", f"frame {frame_id}: image {fact.pictures[frame_id]}, scan gives {given}"))
         second = task.recheck(fact, view)
         if fact is not asked:
             turned = task.counterpart(replace(fact, second_value=second))

@@ -2,7 +2,8 @@
 
 Loading a `ViewFrame` decodes its colour and its depth exactly once. Colour is then kept as the bytes that later
 pictures start from (original bytes where nothing changes, lossless PNG otherwise) in an unnamed file on disk, and as
-a grey image of at most 640 columns for sharpness, texture and features.
+a grey image of at most 640 columns for sharpness, texture and features. Where crops are cut from it, the same is kept
+of the frame at its wide size.
 """
 
 from __future__ import annotations
@@ -33,24 +34,34 @@ _SAMPLE_COLUMNS = 24  # points per image row for pair tables: 24 x 18 decides an
 class ViewFrame:
     """One keyframe at delivered size.
 
-    camera: of the delivered image. depth_camera, depth_m: as the loader gives them, float32 metres, 0 = unknown.
-    sharpness: Laplacian variance of `grey`. depth_valid: share of known depth.
+    camera: of the delivered image. wide_camera: of the image that crops are cut from. depth_camera, depth_m: as the
+    loader gives them, float32 metres, 0 = unknown. sharpness: Laplacian variance of `grey`. depth_valid: share of known
+    depth.
+
+    wide_side_px: the longer side of the wide image; 0 where no crops are cut, and the wide image is the delivered one.
     """
 
-    def __init__(self, frame: Frame, long_side_px: int, spool: Spool) -> None:
+    def __init__(self, frame: Frame, long_side_px: int, spool: Spool, wide_side_px: int = 0) -> None:
         self.id = frame.id
         self.world_from_camera = frame.world_from_camera
         self.pose_deviation = frame.pose_deviation
         self.camera = make_delivered_camera(frame.camera, long_side_px)
+        self.wide_camera = make_delivered_camera(frame.camera, max(long_side_px, wide_side_px))
         self.depth_camera = frame.depth_camera
         self.source_size = frame.camera.size
         self._frame = frame
         self._spool = spool
 
-        color, original = make_delivered_color(frame, long_side_px)
+        native = frame.color()
+        color = _resize_to(native, self.camera)
         self.grey = _convert_to_grey(color)
         self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
-        self._slot = None if original is not None else spool.put(_encode_png(color))
+        # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
+        self._slots = {
+            size: spool.put(_encode_png(_resize_to(native, camera)))
+            for size, camera in {camera.size: camera for camera in (self.camera, self.wide_camera)}.items()
+            if size != frame.camera.size or frame.encoded_color() is None
+        }
         self.depth_m = np.array(decode_depth(frame))
         mask = frame.valid_mask()
         if mask is not None:
@@ -73,9 +84,17 @@ class ViewFrame:
         """(3,) camera centre in the world frame, metres."""
         return np.asarray(self.world_from_camera[:3, 3])
 
-    def base_image(self) -> tuple[bytes, str]:
-        """The bytes that pictures of this frame start from, and their suffix ("jpg" or "png")."""
-        data = self._frame.encoded_color() if self._slot is None else self._spool.get(self._slot)
+    def base_camera(self, wide: bool = False) -> Camera:
+        """The camera of `base_image`."""
+        return self.wide_camera if wide else self.camera
+
+    def base_image(self, wide: bool = False) -> tuple[bytes, str]:
+        """The bytes that pictures of this frame start from, and their suffix ("jpg" or "png").
+
+        wide: whether crops are cut from it; otherwise it is shown whole.
+        """
+        slot = self._slots.get(self.base_camera(wide).size)
+        data = self._frame.encoded_color() if slot is None else self._spool.get(slot)
         if data is None:
             raise FrameError(self.id, "no original bytes", "the bytes that were there before", "Report this.")
         return data, "jpg" if data[:2] == b"\xff\xd8" else "png"
@@ -138,9 +157,11 @@ class ViewFrame:
         return uv_px, np.asarray(descriptors, dtype=np.float32)
 
     @cached_property
-    def corner_count(self) -> int:
-        """FAST corners on `grey`, a cheap measure of how much there is to match."""
-        return len(cv2.FastFeatureDetector.create(threshold=12).detect(self.grey))
+    def corners_uv(self) -> FloatArray:
+        """(N, 2) FAST corners on `grey` in delivered pixels; their number is a cheap measure of what can be matched."""
+        found = cv2.FastFeatureDetector.create(threshold=12).detect(self.grey)
+        scale = np.array(self.camera.size) / self.grey.shape[1::-1]
+        return (np.array([point.pt for point in found], dtype=np.float64).reshape(-1, 2) + 0.5) * scale - 0.5
 
     @cached_property
     def print_share(self) -> float:
@@ -171,10 +192,16 @@ def make_delivered_color(frame: Frame, long_side_px: int) -> tuple[ColorArray, b
     Raises:
         FrameError: the frame cannot be decoded.
     """
-    color, size = frame.color(), make_delivered_camera(frame.camera, long_side_px).size
-    if size == frame.camera.size:
-        return color, frame.encoded_color()
-    return np.asarray(cv2.resize(color, size, interpolation=cv2.INTER_AREA), dtype=np.uint8), None
+    camera = make_delivered_camera(frame.camera, long_side_px)
+    color = _resize_to(frame.color(), camera)
+    return color, frame.encoded_color() if camera.size == frame.camera.size else None
+
+
+def _resize_to(color: ColorArray, camera: Camera) -> ColorArray:
+    """The image at the size of a camera, itself where it has that size."""
+    if color.shape[1::-1] == camera.size:
+        return color
+    return np.asarray(cv2.resize(color, camera.size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _convert_to_grey(color: ColorArray) -> ColorArray:

@@ -45,8 +45,11 @@ class SceneView:
     tolerance: visibility tolerance of this kind of depth. near_m, far_m: range in which depth is believed.
     """
 
-    def __init__(self, scene: Scene, gates: Gates, frame_ids: Iterable[str] | None = None) -> None:
-        """Load keyframes; with `frame_ids` exactly those, ungated (to look again at published items)."""
+    def __init__(self, scene: Scene, gates: Gates, frame_ids: Iterable[str] | None = None, wide: bool = True) -> None:
+        """Load keyframes; with `frame_ids` exactly those, ungated (to look again at published items).
+
+        wide: whether images are kept from which crops are cut (`gates.frame.wide_side_px`), which takes time.
+        """
         self.dataset, self.id, self.split, self.licence = scene.dataset, scene.id, scene.split, scene.licence
         self.up_world, self.depth_kind = scene.up_world, scene.depth_kind
         self.objects: Sequence[SceneObject] = scene.objects
@@ -56,6 +59,7 @@ class SceneView:
         self.near_m, self.far_m = gates.depth.near_m, gates.depth.far_laser_m if laser else gates.depth.far_sensor_m
         self.rejected: list[Rejected] = []
         self._spool = Spool()
+        self._wide_side_px = gates.frame.wide_side_px if wide else 0
         if frame_ids is None:
             chosen = [scene.frames[i] for i in choose_keyframes(scene.frames, gates.frame)]
         else:
@@ -197,7 +201,7 @@ class SceneView:
         frames = []
         for frame in chosen:
             try:
-                frames.append(ViewFrame(frame, self.gates.frame.long_side_px, self._spool))
+                frames.append(ViewFrame(frame, self.gates.frame.long_side_px, self._spool, self._wide_side_px))
             except FrameError as error:
                 self._reject(frame.id, "unreadable", float("nan"), float("nan"), str(error))
         return frames

@@ -22,7 +22,7 @@ from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.pictures import Picture
 
 _TIMEOUT_S = 30.0
-_BASES_KEPT = 24  # at most 57 MB at the delivered size
+_BASES_BYTES = 60 * 10**6  # of decoded bases: 25 frames at the delivered size, 10 at the wide one
 
 
 class PictureCache:
@@ -67,7 +67,7 @@ class PictureCache:
         """The decoded base; the last few are kept, because the pictures of one frame are made close together."""
         if name not in self._bases:
             self._bases[name] = pictures.decode(self.media.get(name), name)
-            if len(self._bases) > _BASES_KEPT:
+            while len(self._bases) > 1 and sum(base.nbytes for base in self._bases.values()) > _BASES_BYTES:
                 self._bases.popitem(last=False)
         self._bases.move_to_end(name)
         return self._bases[name]

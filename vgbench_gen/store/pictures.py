@@ -5,12 +5,14 @@ Operations, in the order they are applied (geometry first, then drawing):
 | op | keys | does |
 | --- | --- | --- |
 | `crop_resize` | `rect` [x0, y0, w, h], `size` [W, H] | cut and resize, edge-aligned as `geometry.cameras` |
-| `warp` | `H` 9 numbers row by row, `size` [W, H] | `H` maps source to target pixels; bilinear, black outside |
+| `warp` | `H` 9 numbers row by row, `origin` [x0, y0], `size` [W, H] | see below |
 | `mirror` | | left and right exchanged: pixel (u, v) goes to (W - 1 - u, v); loses nothing, keeps the size |
 | `point` | `uv` [u, v], `color`, `shape` | a marker around a pixel that does not cover it |
 | `region` | `rect` [x1, y1, x2, y2] inclusive, `color` | an outline that does not cover them |
 
 All positions are integer pixels of the image the operation receives; pixel (0, 0) is the centre of the top-left one.
+A warp's `H` maps pixels of that image, counted from `origin`, to pixels of the target, whose colours are bilinear. All
+that the target shows must lie in the image.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from vgbench_gen.core.rng import format_canonical_json
-from vgbench_gen.core.types import ColorArray
+from vgbench_gen.core.types import ColorArray, FloatArray
 from vgbench_gen.store import drawing
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.media import NAME, MediaStore
@@ -38,7 +40,7 @@ MAX_OPS = 64
 JPEG_QUALITY = 95
 _KEYS = {
     "crop_resize": {"op", "rect", "size"},
-    "warp": {"op", "H", "size"},
+    "warp": {"op", "H", "origin", "size"},
     "mirror": {"op"},
     "point": {"op", "uv", "color", "shape"},
     "region": {"op", "rect", "color"},
@@ -145,7 +147,7 @@ def apply(picture: Picture, image: ColorArray) -> ColorArray:
     """The picture's operations on its decoded base, (H, W, 3) uint8 RGB -> the same; the input is not changed.
 
     Raises:
-        DatasetError: a crop, point or region lies outside the image.
+        DatasetError: a crop, point or region lies outside the image, or a warp draws on what does.
     """
     marks: list[Mapping[str, Any]] = []
     for op in picture.ops:
@@ -229,14 +231,30 @@ def _crop_resize(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
 def _warp(op: Mapping[str, Any], image: ColorArray) -> ColorArray:
     import cv2
 
-    H = np.array(op["H"], dtype=np.float64).reshape(3, 3)
-    width, height = op["size"]
-    if max(image.shape[:2]) > MAX_SIDE:
+    height, width = image.shape[:2]
+    if max(image.shape[:2]) > MAX_SIDE or not reads_inside(op, (width, height)):
         raise _make_outside_error(op, image)
-    warped = cv2.warpPerspective(
-        image, H, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=(0, 0, 0)
-    )
-    return np.asarray(warped, dtype=np.uint8)
+    matrix, size = find_warp_matrix(op), (op["size"][0], op["size"][1])
+    return np.asarray(cv2.warpPerspective(image, matrix, size, flags=cv2.INTER_LINEAR), dtype=np.uint8)
+
+
+def find_warp_matrix(op: Mapping[str, Any]) -> FloatArray:
+    """(3, 3) that maps pixels of the whole source to target pixels in an operation `warp`."""
+    x0, y0 = op["origin"]
+    counted_from_origin = np.array([[1.0, 0.0, -x0], [0.0, 1.0, -y0], [0.0, 0.0, 1.0]])
+    return np.asarray(np.array(op["H"], dtype=np.float64).reshape(3, 3) @ counted_from_origin)
+
+
+def reads_inside(op: Mapping[str, Any], size: tuple[int, int]) -> bool:
+    """Whether an operation `warp` draws nothing but what lies inside a source of `size` (width, height), pixels."""
+    right, bottom = op["size"][0] - 1.0, op["size"][1] - 1.0
+    corners = np.array([[0.0, right, right, 0.0], [0.0, 0.0, bottom, bottom], [1.0, 1.0, 1.0, 1.0]])
+    u, v, w = np.linalg.solve(find_warp_matrix(op), corners)
+    if not (w.min() > 0 or w.max() < 0):  # the horizon runs through the target
+        return False
+    # All other pixels of the target show what lies between its corners.
+    u, v = u / w, v / w
+    return bool(min(u.min(), v.min()) >= 0 and u.max() <= size[0] - 1 and v.max() <= size[1] - 1)
 
 
 def _check(op: object) -> None:
@@ -251,6 +269,7 @@ def _check(op: object) -> None:
     if name == "crop_resize":
         _check_crop(op)
     elif name == "warp":
+        _read_integers(op, "origin", 2)
         _check_matrix(op["H"])
     elif name != "mirror":
         _check_mark(op)
@@ -315,7 +334,8 @@ def _require_inside(op: Mapping[str, Any], image: ColorArray) -> None:
 
 
 def _make_outside_error(op: Mapping[str, Any], image: ColorArray) -> Exception:
-    found = f"{op['op']} {op.get('rect', op.get('uv', ''))} on an image of {image.shape[1]}x{image.shape[0]} px"
+    where = op.get("rect", op.get("uv", op.get("H")))
+    found = f"{op['op']} {where} on an image of {image.shape[1]}x{image.shape[0]} px"
     remedy = "The row and its image do not belong together: measure its scene again."
     return dataset_error("picture", found, "an operation within the image", remedy)
 

@@ -88,6 +88,8 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """What is asked, in a few words for the table of a dataset card; ours stand in `templates/cards/words.toml`."""
     paper_column: ClassVar[str] = ""
     """Heading of the task's column in the paper's Table 1; "" for a task that the paper does not have."""
+    cuts_crops: ClassVar[bool] = False
+    """Whether its images are crops, cut from frames at their wide size (`SceneView`) rather than the delivered one."""
     any_image_fits: ClassVar[bool] = False
     """Whether nothing in another image could contradict the question's numbers. Reviewers are then never shown one."""
 

@@ -14,17 +14,12 @@ from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import mirror
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
+from vgbench_gen.tasks._homographies.sampler import find_warp_problem, round_as_printed
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_images
-from vgbench_gen.tasks._homographies.task import (
-    HomographyTask,
-    find_warp_problem,
-    move_corners,
-    round_as_printed,
-)
+from vgbench_gen.tasks._homographies.task import HomographyTask, move_corners
 from vgbench_gen.tasks.base import add_margins, tasks
-from vgbench_gen.tasks.mirroring import make_picture, mirror_fact
+from vgbench_gen.tasks.mirroring import mirror_fact
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.solving.rules import MOST_SIMILAR_IMAGE
 from vgbench_gen.text import numbers
@@ -53,32 +48,29 @@ class HomographyToImage(HomographyTask):
         return [source, *(target if option is truth else [] for option in fact.candidates)]
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """The source, then one warp per option."""
-        camera = fact.cameras[fact.frame_ids[0]]
-        size = [camera["width"], camera["height"]]
-        warps = ({"op": "warp", "H": list(option.show["H"]), "size": size} for option in options.options)
-        shown = tuple(make_picture(fact, fact.frame_ids[0], *ops) for ops in ((), *((warp,) for warp in warps)))
+        """The crop, then one warp per option."""
+        warps = (self.make_warp(fact, option.show["H"]) for option in options.options)
         texts = tuple(fill_word("option.image", n=str(place + 2)) for place in range(len(options.options)))
-        slots = {"matrix": self.printed(fact.truth_candidate.value)} | make_camera_slots(camera, intrinsics=False)
-        return Presentation(shown, slots, texts)
+        slots = {"matrix": self.printed(fact.truth_candidate.value)} | self.make_size_slots(fact)
+        return Presentation((self.make_crop(fact), *warps), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
         """All images mirrored: H' = F H F, and with it the numbers of the matrix."""
-        width, height = WarpedImageEvidence.of(fact).size
+        turned = WarpedImageEvidence.of(fact).turned()
         try:
-            second = mirror.mirror_homography(fact.second_value, width, width)
+            second = mirror.mirror_homography(fact.second_value, turned.size[0], turned.size[0])
         except GeometryError:
             return None
-        mirrored = mirror_fact(self, fact, lambda member: self._mirror_candidate(member, width, height), second)
+        mirrored = mirror_fact(self, fact, lambda member: self._mirror_candidate(member, turned), second)
         if mirrored is None:
             return None
         # Denominators count from the top-left pixel, which is another one now.
         truth = WarpEvidence.given(mirrored.truth_candidate)
-        margins = {**WarpedImageEvidence.of(fact).margins, **(truth.margins if truth else {})}
-        return add_margins(mirrored, fact.key, margins)
+        return add_margins(mirrored, fact.key, {**turned.margins, **(truth.margins if truth else {})})
 
-    def _mirror_candidate(self, member: Candidate, width: int, height: int) -> Candidate:
+    def _mirror_candidate(self, member: Candidate, turned: WarpedImageEvidence) -> Candidate:
         # Rounded each time, so the way back is remembered rather than computed.
+        width, height = turned.size
         source = member.show.get("mirror_of")
         if source is None:
             H = round_as_printed(mirror.mirror_homography(member.value, width, width))
@@ -91,6 +83,6 @@ class HomographyToImage(HomographyTask):
         evidence = WarpEvidence(
             components=stored.components.mirror(),
             corners_px=move_corners(H, width, height),
-            margins={**stored.margins, **find_warp_problem(H, width, height, self.limits)[1]},
+            margins={**stored.margins, **find_warp_problem(H, turned, self.limits)[1]},
         )
         return replace(member, value=H, show=show, evidence=evidence.write())

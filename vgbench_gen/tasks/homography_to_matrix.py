@@ -1,7 +1,6 @@
 """Two images, four matrices: which homography turned the first image into the second (`x2 ~ H x1`, pixels).
 
-The partner of a question goes back: its first image is the warped one, its second image is that one warped again by
-the printed inverse. So the second image holds what both share, black elsewhere, and every sentence about it stays true.
+The partner of a question goes back: it shows the two images in the other order, and its matrices are the inverses.
 """
 
 from __future__ import annotations
@@ -16,21 +15,13 @@ from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.types import Candidate, Fact, FloatArray
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.geometry import homography
-from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
 from vgbench_gen.tasks._homographies.evidence import WarpedImageEvidence, WarpEvidence
+from vgbench_gen.tasks._homographies.sampler import find_warp_problem, round_as_printed
 from vgbench_gen.tasks._homographies.solver import make_border_rule, make_homography_solvers, pair_matrices
-from vgbench_gen.tasks._homographies.task import (
-    AGREEMENT_PX,
-    HomographyTask,
-    find_warp_problem,
-    move_corners,
-    round_as_printed,
-    warp_picture,
-)
+from vgbench_gen.tasks._homographies.task import AGREEMENT_PX, HomographyTask, move_corners
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.presentation import Mark, Presentation
-from vgbench_gen.tasks.records import make_camera_slots
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.text import numbers
 from vgbench_gen.text.render import fill_word
@@ -40,8 +31,8 @@ from vgbench_gen.text.render import fill_word
 class HomographyToMatrix(HomographyTask):
     """See the module.
 
-    A candidate of a partner also shows `source_H`, the printed matrix that made its first image and whose inverse its
-    value is; its evidence stays that of `source_H`.
+    A candidate of a partner also shows `source_H`, the printed matrix whose inverse its value is; its evidence stays
+    that of `source_H`.
     """
 
     name = "homography_to_matrix"
@@ -59,33 +50,24 @@ class HomographyToMatrix(HomographyTask):
         return list(_overlays.draw_warped_grid(fact.truth_candidate.value, WarpedImageEvidence.of(fact).size))
 
     def choice(self, fact: Fact, options: OptionSet, rng: np.random.Generator) -> Presentation:
-        """The source, then the source as the truth warps it."""
-        camera = fact.cameras[fact.frame_ids[0]]
-        size, truth = (camera["width"], camera["height"]), fact.truth_candidate
-        source = Picture(fact.pictures[fact.frame_ids[0]])
-        if "source_H" in truth.show:
-            source = warp_picture(source.base, replace(truth, show={"H": truth.show["source_H"]}), size)
-        target = Picture(source.base, (*source.ops, *warp_picture(source.base, truth, size).ops))
+        """The crop, then what the truth makes of it; a partner the other way round."""
+        show = fact.truth_candidate.show
+        shown = self.make_crop(fact), self.make_warp(fact, show.get("source_H", show["H"]))
         texts = tuple(self.printed(option.value) for option in options.options)
-        return Presentation((source, target), make_camera_slots(camera, intrinsics=False), texts)
+        return Presentation(shown[::-1] if "source_H" in show else shown, self.make_size_slots(fact), texts)
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
-        """Passes the gates of the sampler; how much stays in view is a matter of the warp that was sampled.
-
-        A printed inverse must also undo that warp to within half a pixel.
-        """
+        """Passes the gates of the sampler. A printed inverse is judged by the warp that it undoes, and must undo it to
+        within half a pixel."""
         if "source_H" not in candidate.show:
             return super().valid(candidate, fact)
-        width, height = WarpedImageEvidence.of(fact).size
-        H, gates = candidate.value, self.limits
+        image, H = WarpedImageEvidence.of(fact), candidate.value
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
         sampled = np.array(candidate.show["source_H"], dtype=np.float64).reshape(3, 3)
-        return (
-            find_warp_problem(H, width, height, gates)[0] in ("", "kept")
-            and not find_warp_problem(sampled, width, height, gates)[0]
-            and _measure_rounding_px(H, sampled, width, height) <= AGREEMENT_PX
-        )
+        if find_warp_problem(sampled, image, self.limits)[0]:
+            return False
+        return _measure_rounding_px(H, sampled, *image.size) <= AGREEMENT_PX
 
     def recompute(self, fact: Fact) -> FloatArray:
         """The matrix through the four stored corners, or back from there to the corners of the image."""

@@ -54,7 +54,7 @@ _STATED: dict[str, tuple[str, ...]] = {
     "region_format": (_X1Y1X2Y2,),
     "homography": (r"\bH x1\b|\bH \(x1, y1, 1\)|\bmultiply it by H\b", r"\bpixels?\b"),
     "h33": (r"\bH33\b",),
-    "black": (r"\bblack\b",),
+    "surroundings": (r"\bsurroundings\b", r"\bphotograph\b"),
     "direction": (r"\bX2 = R X1 \+ t\b",),
     "corner_order": (r"\bopposite face\b", r"\bsame order\b", r"\bcuboid\b"),
     "numbering": (r"\bimage 1\b", r"\bimages 2 to 5\b|\bimages 2, 3, 4 and 5\b"),

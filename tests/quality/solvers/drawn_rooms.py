@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+import cv2
 import numpy as np
 
 from tests.scene_factory import RoomScene, room_scene
@@ -14,7 +16,7 @@ from vgbench_gen.core.types import Camera, ColorArray, DepthArray, FloatArray, Q
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.quality.questions import Question
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES, draw
-from vgbench_gen.store.pictures import Picture, apply, encode_jpeg
+from vgbench_gen.store.pictures import Picture, apply, encode_jpeg, reads_inside
 from vgbench_gen.tasks import _poses
 from vgbench_gen.tasks.records import make_camera_record, make_camera_slots
 from vgbench_gen.text import numbers
@@ -26,6 +28,7 @@ _TURNS = {
     n: [np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in 2 * np.pi * np.arange(n) / n]
     for n in (2, 4)
 }
+_BASE = "0" * 32 + ".png"
 Asked = tuple[Question, list[bytes]]
 
 
@@ -97,23 +100,28 @@ def views(seed: int) -> list[Asked]:
     return found
 
 
-def warps(seed: int, count: int = 4) -> tuple[list[Asked], list[Asked]]:
-    """(to image, to matrix) with the same warps."""
+def warps(seed: int, count: int = 8, filled: bool = True) -> tuple[list[Asked], list[Asked]]:
+    """(to image, to matrix) with the same warps of crops; the frame around the crop, or else black, fills them."""
     rng = np.random.default_rng(seed)
     to_image, to_matrix = [], []
     for n in range(count):
-        image = shot(seed, FRAMES[n % len(FRAMES)])[0]
-        height, width = image.shape[:2]
-        Hs = [_random_warp(rng, width, height) for _ in range(4)]
-        warped = [_warped(image, H) for H in Hs]
+        frame = shot(seed, FRAMES[n % len(FRAMES)])[0]
+        ops = [_random_warp(rng, frame.shape[1], frame.shape[0], filled) for _ in range(4)]
+        (x0, y0), (width, height) = ops[0]["origin"], ops[0]["size"]
+        crop = frame[y0 : y0 + height, x0 : x0 + width]
+        Hs = [np.array(op["H"]).reshape(3, 3) for op in ops]
+        warped = [
+            apply(Picture(_BASE, (op,)), frame) if filled else cv2.warpPerspective(crop, H, (width, height))
+            for op, H in zip(ops, Hs, strict=True)
+        ]
         texts = [numbers.format_matrix(H, numbers.format_significant) for H in Hs]
         truth, size = n % 4, {"width": str(width), "height": str(height)}
         images = [fill_word("option.image", n=str(k + 2)) for k in range(4)]
         slots = size | {"matrix": texts[truth]}
         question = asked(seed, "homography_to_image", "multi-choice", slots, images, truth, n)
-        to_image.append((question, [encode_jpeg(x) for x in (image, *warped)]))
+        to_image.append((question, [encode_jpeg(np.asarray(x, np.uint8)) for x in (crop, *warped)]))
         question = asked(seed, "homography_to_matrix", "multi-choice", size, texts, truth, n)
-        to_matrix.append((question, [encode_jpeg(x) for x in (image, warped[truth])]))
+        to_matrix.append((question, [encode_jpeg(np.asarray(x, np.uint8)) for x in (crop, warped[truth])]))
     return to_image, to_matrix
 
 
@@ -158,20 +166,22 @@ def _pixel(uv: FloatArray) -> list[int]:
     return [int(x) for x in uv]
 
 
-def _warped(image: ColorArray, H: FloatArray) -> ColorArray:
-    op = {"op": "warp", "H": H.ravel().tolist(), "size": list(image.shape[1::-1])}
-    return apply(Picture("0" * 32 + ".png", (op,)), image)
-
-
-def _random_warp(rng: np.random.Generator, width: int, height: int) -> FloatArray:
-    angle, scale = rng.uniform(-0.4, 0.4), rng.uniform(0.7, 1.2)
-    c, s = scale * np.cos(angle), scale * np.sin(angle)
-    middle = np.array([width / 2, height / 2])
-    linear = np.array([[c, -s], [s, c]])
-    shift = middle - linear @ middle + rng.uniform(-0.12, 0.12, 2) * width
-    H = np.eye(3)
-    H[:2, :2], H[:2, 2], H[2, :2] = linear, shift, rng.uniform(-2e-4, 2e-4, 2)
-    return np.array([[float(numbers.format_significant(x)) for x in row] for row in H])
+def _random_warp(rng: np.random.Generator, width: int, height: int, filled: bool) -> dict[str, Any]:
+    """An operation that warps the middle of a frame, of which all is filled by the frame, or not by what it warps."""
+    size = [round(0.57 * width), round(0.57 * height)]
+    origin = [(width - size[0]) // 2, (height - size[1]) // 2]
+    while True:
+        angle, scale = rng.uniform(-0.4, 0.4), rng.uniform(0.85, 1.3) if filled else rng.uniform(0.55, 0.85)
+        c, s = scale * np.cos(angle), scale * np.sin(angle)
+        middle = np.array(size) / 2
+        linear = np.array([[c, -s], [s, c]])
+        shift = middle - linear @ middle + rng.uniform(-0.08, 0.08, 2) * size[0]
+        H = np.eye(3)
+        H[:2, :2], H[:2, 2], H[2, :2] = linear, shift, rng.uniform(-4e-4, 4e-4, 2)
+        entries = [float(numbers.format_significant(x)) for x in H.ravel().tolist()]
+        op = {"op": "warp", "H": entries, "origin": origin, "size": size}
+        if not filled or reads_inside(op, (width, height)):
+            return op
 
 
 def _seen_twice(seed: int, i: int, j: int, rng: np.random.Generator, count: int) -> tuple[FloatArray, list[FloatArray]]:

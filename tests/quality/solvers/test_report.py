@@ -121,19 +121,20 @@ def depth_items(media: MediaStore, count: int, planted: bool) -> list[Item]:
 
 
 def warp_items(media: MediaStore, count: int) -> list[Item]:
-    """Turns of rendered frames."""
+    """Turns of rendered frames about their middle, of which a part is shown."""
     made = []
     for n in range(count):
         image = shot(1 + n % 2, (2, 4, 5)[n // 2 % 3])[0]
         Hs = []
         for k in range(4):
             c, s = np.cos(0.12 * (k - 1.5) + 0.01 * n), np.sin(0.12 * (k - 1.5) + 0.01 * n)
-            matrix = np.array([[c, -s, 160 - 160 * c + 120 * s], [s, c, 120 - 160 * s - 120 * c], [0, 0, 1.0]])
+            matrix = np.array([[c, -s, 100 - 100 * c + 75 * s], [s, c, 75 - 100 * s - 75 * c], [0, 0, 1.0]])
             Hs.append(np.array([[float(numbers.format_significant(x)) for x in line] for line in matrix]))
         truth = (3 * n) % 4
-        op = {"op": "warp", "H": Hs[truth].ravel().tolist(), "size": [320, 240]}
-        warped = apply(Picture("0" * 32 + ".png", (op,)), image)
-        names = [media.put(encode_jpeg(x), "jpg") for x in (image, warped)]
+        op = {"op": "warp", "H": Hs[truth].ravel().tolist(), "origin": [60, 45], "size": [200, 150]}
+        crop = {"op": "crop_resize", "rect": [60, 45, 200, 150], "size": [200, 150]}
+        shown = [apply(Picture("0" * 32 + ".png", (each,)), image) for each in (crop, op)]
+        names = [media.put(encode_jpeg(x), "jpg") for x in shown]
         options = tuple(numbers.format_matrix(H, numbers.format_significant) for H in Hs)
         made.append(row(n, "homography_to_matrix", names, options, truth, f"scene{n % 2}"))
     return made

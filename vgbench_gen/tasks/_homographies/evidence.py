@@ -2,22 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self, get_args
+
+import numpy as np
+from pydantic import Strict
 
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.geometry import homography
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence, FactEvidence, Size
 
+Kind = Literal["similarity", "affine", "projective"]
+"""What a warp keeps: angles, parallels, or straight lines alone."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Part = Literal["rotation", "scale", "stretch", "shear", "tilt_x", "tilt_y"]
+"""What of a warp one number says; a tilt makes the image larger towards one side."""
+PARTS: dict[Kind, tuple[Part, Part]] = {
+    "similarity": ("rotation", "scale"),
+    "affine": ("stretch", "shear"),
+    "projective": ("tilt_x", "tilt_y"),
+}
+"""The two parts in which the warps that stand side by side differ."""
+
 
 class WarpedImageEvidence(FactEvidence):
     """What is kept of the image that is warped."""
 
-    size: Size
-    """Of the image, before and after the warp."""
+    kind: Kind
+    """Of all warps of the image that could have been asked about."""
+    frame_size: Size
+    """Of the frame that the image is cut from."""
+    crop: Annotated[tuple[int, int, int, int], Strict(False)]
+    """Where: x0, y0, width and height in pixels of the frame."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) of the image, before and after the warp, pixels."""
+        return self.crop[2:]
+
+    def turned(self) -> Self:
+        """See `FactEvidence`; the crop is cut from the mirrored frame."""
+        x0, y0, width, height = self.crop
+        return super().turned().with_fields(crop=(self.frame_size[0] - x0 - width, y0, width, height))
+
+    def make_crop_op(self) -> dict[str, Any]:
+        """The operation that cuts the image from its frame (`store.pictures`)."""
+        return {"op": "crop_resize", "rect": list(self.crop), "size": list(self.size)}
+
+    def make_warp_op(self, entries: Sequence[float]) -> dict[str, Any]:
+        """The operation that draws from the frame what a matrix, its entries row by row, makes of the image and of what
+        lies around it."""
+        return {"op": "warp", "H": list(entries), "origin": list(self.crop[:2]), "size": list(self.size)}
+
+    def measure_room_px(self, H: FloatArray) -> FloatArray:
+        """(...) how far inside the frame's outermost pixel centres all lies that H (..., 3, 3) draws; below 0 outside.
+
+        -inf where H draws what lies beyond infinity.
+        """
+        sources = homography.find_sources(H, *self.size) + self.crop[:2]
+        room = np.minimum(sources, np.array(self.frame_size) - 1.0 - sources).min(axis=(-2, -1))
+        return np.where(np.isfinite(room), room, -np.inf)
 
 
 class Components(Evidence):
-    """Parameters of `geometry.homography.make_similarity_perspective`; a component at its default is absent."""
+    """Parameters of `geometry.homography.make_about_centre`; a component at its default is absent."""
 
     angle_deg: float = 0.0
     """Rotation about the centre of the image."""
@@ -27,6 +75,10 @@ class Components(Evidence):
     """Translation to the right."""
     ty_px: float = 0.0
     """Translation down."""
+    stretch: float = 1.0
+    """Width over height of what was a square."""
+    shear: float = 0.0
+    """Pixels to the right for each pixel below the centre."""
     px: float = 0.0
     """Change of the denominator from the centre to the right border."""
     py: float = 0.0
@@ -34,23 +86,12 @@ class Components(Evidence):
 
     def make_matrix(self, width: int, height: int) -> FloatArray:
         """(3, 3) before rounding."""
-        return homography.make_similarity_perspective(
-            width, height, self.angle_deg, self.scale, self.tx_px, self.ty_px, self.px, self.py
-        )
-
-    def list_parts(self) -> list[Components]:
-        """The components that are present, each alone: rotation, scale, translation, perspective."""
-        alone = [
-            Components(angle_deg=self.angle_deg),
-            Components(scale=self.scale),
-            Components(tx_px=self.tx_px, ty_px=self.ty_px),
-            Components(px=self.px, py=self.py),
-        ]
-        return [part for part in alone if part != Components()]
+        return homography.make_about_centre(width, height, **self.model_dump())
 
     def mirror(self) -> Components:
         """Those of the same warp between the mirrored images."""
-        return self.with_fields(angle_deg=0.0 - self.angle_deg, tx_px=0.0 - self.tx_px, px=0.0 - self.px)
+        signs = {name: 0.0 - getattr(self, name) for name in ("angle_deg", "tx_px", "shear", "px")}
+        return self.with_fields(**signs)
 
 
 class WarpEvidence(Evidence):

@@ -11,17 +11,21 @@ class HomographyGates(TaskGates):
 
     section = "homography"
 
+    crop_min: float = 0.55
+    """Smallest side of the first image, as a share of the frame's; a smaller crop shows too little of a room."""
+    crop_max: float = 0.60
+    """Largest side of the first image, as a share of the frame's; around a larger one no room is left for the warp."""
     denominator_min: float = 0.6
-    """Smallest denominator of the projection over the image; stronger perspective tears the picture."""
+    """Smallest denominator of the projection over the image, over that at its centre; stronger perspective tears the
+    picture."""
     denominator_max: float = 1.67
-    """Largest denominator of the projection over the image."""
-    kept_min: float = 0.60
-    """Smallest share of the source image that stays in the warped picture."""
-    component_min_d: float = 1.0
-    """Smallest distance by which a component (rotation, scale, translation, perspective) that is there moves the image
-    corners, D% (per cent of the image diagonal); a component is either absent or visible."""
-    keypoints_min: int = 200
-    """Smallest number of corners found in the source image; a plain picture determines no homography."""
+    """Largest denominator of the projection over the image, over that at its centre."""
+    enlarged_max: float = 2.0
+    """Largest enlargement of lengths anywhere in the warped image; more is blurred."""
+    kept_min: float = 0.50
+    """Smallest share of either image that the other one shows as well."""
+    keypoints_min: int = 40
+    """Smallest number of corners found in the first image; a plain picture determines no homography."""
     gap_min_d: float = 6.0
     """Smallest mean corner error between two options, and between a warp and no warp, D% (per cent of the image
     diagonal)."""

@@ -1,11 +1,13 @@
-"""What both homography tasks share: a pool of warps of one frame, as printed, and two ways to each of them.
+"""What both homography tasks share: a crop of a frame, a pool of warps of it, and two ways to each of them.
 
-The printed matrix (four significant digits) *is* the matrix that is applied, so rounding costs nothing. All warps
-come from one sampler and pass the same gates (`docs/validity.md#homographies`); which is asked is drawn after.
+The printed matrix (four significant digits) *is* the matrix that is applied, so rounding costs nothing. It is about the
+crop's pixels, and the warp draws on the frame around the crop, so that every image is filled. All warps come from one
+sampler and pass the same gates (`docs/validity.md#homographies`); which is asked is drawn after.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar
@@ -15,158 +17,53 @@ import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import Proposal
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
-from vgbench_gen.store.pictures import Picture
-from vgbench_gen.tasks._homographies.checks import check_warps
-from vgbench_gen.tasks._homographies.evidence import Components, WarpedImageEvidence, WarpEvidence
+from vgbench_gen.store.pictures import Picture, find_warp_matrix
+from vgbench_gen.tasks._homographies.checks import check_crop, check_warps
+from vgbench_gen.tasks._homographies.evidence import KINDS, PARTS, WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.gates import HomographyGates
+from vgbench_gen.tasks._homographies.sampler import (
+    find_warp_problem,
+    get_range,
+    make_fields,
+    round_as_printed,
+    sample_pool,
+)
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._proposals import move_numbers
 from vgbench_gen.tasks.base import add_margins, reject
+from vgbench_gen.tasks.mirroring import make_picture
 from vgbench_gen.tasks.presentation import Margins
 from vgbench_gen.text import lint, numbers
 
 PER_FRAME = 2
-DRAWS = 60  # three in four draws pass the gates
+PLACES = 4  # of a crop that are tried until one shows enough and leaves room for warps
+OFF_CENTRE_MAX = 0.2  # of a crop, over what the frame leaves free; further out the warp finds nothing on one side
 AGREEMENT_PX = 0.5  # the printed matrix is the applied one: more than half a pixel apart is another convention
 
-# Ranges of the components. Wider ones mostly fail `kept_min` or the ceiling; for the least see
-# `measure_component_moves_d`.
-ANGLE_MAX_DEG = 30.0
-SCALE_MIN, SCALE_MAX = 0.6, 1.35
-SHIFT_MAX_D = 0.22
-PERSPECTIVE_MAX = 0.2
-
 _GRID = 12  # target pixels per side that the second route reads
-_FAR_OUTSIDE = -1e6  # what a coordinate image holds beyond its border; a trace of it shows
-
-
-def round_as_printed(H: FloatArray) -> FloatArray:
-    """H (3, 3) as a reader of its four significant digits gets it back."""
-    return np.array([[float(numbers.format_significant(x)) for x in row] for row in H.tolist()])
-
-
-def sample_components(width: int, height: int, rng: np.random.Generator) -> Components:
-    """One draw: at least two of the four components, all such sets equally likely."""
-    present = rng.random(4) < 0.5
-    while present.sum() < 2:
-        present = rng.random(4) < 0.5
-    angle, log_scale, direction, shift = rng.uniform(
-        [-ANGLE_MAX_DEG, np.log(SCALE_MIN), 0.0, 0.0], [ANGLE_MAX_DEG, np.log(SCALE_MAX), 2 * np.pi, SHIFT_MAX_D]
-    )
-    shift_px = float(shift * np.hypot(width, height))
-    px, py = rng.uniform(-PERSPECTIVE_MAX, PERSPECTIVE_MAX, 2)
-    rotation, scale, translation, perspective = (bool(p) for p in present)
-    return Components(
-        angle_deg=float(angle) if rotation else 0.0,
-        scale=float(np.exp(log_scale)) if scale else 1.0,
-        tx_px=shift_px * float(np.cos(direction)) if translation else 0.0,
-        ty_px=shift_px * float(np.sin(direction)) if translation else 0.0,
-        px=float(px) if perspective else 0.0,
-        py=float(py) if perspective else 0.0,
-    )
-
-
-def measure_component_moves_d(components: Components, width: int, height: int) -> float:
-    """How far the weakest present component alone moves the corners, per cent of the diagonal."""
-    alone = np.stack([part.make_matrix(width, height) for part in components.list_parts()])
-    return 100 * float(homography.corner_moves_px(alone, width, height).min()) / float(np.hypot(width, height))
-
-
-def find_warp_problem(
-    H: FloatArray, width: int, height: int, gates: HomographyGates
-) -> tuple[str, Mapping[str, float]]:
-    """(which gate a warp fails, "" for none; value over limit of those looked at).
-
-    Remembered: every pair of a pool asks again whether its members are valid.
-    """
-    return _find_warp_problem(_make_key(H), width, height, gates)
-
-
-@lru_cache(maxsize=4096)
-def _find_warp_problem(H: bytes, width: int, height: int, gates: HomographyGates) -> tuple[str, Mapping[str, float]]:
-    matrix, margins = _read_matrix(H), Margins()
-    try:
-        denominators = homography.denominators(matrix, width, height)
-    except GeometryError:
-        return "singular", margins.ratios
-    low = margins.at_least("denominator_low", float(denominators.min()), gates.denominator_min)
-    if not (margins.at_most("denominator_high", float(denominators.max()), gates.denominator_max) and low):
-        return "denominator", margins.ratios
-    moved_px = float(homography.corner_moves_px(matrix, width, height))
-    moved_d = 100 * moved_px / float(np.hypot(width, height))
-    # Nearer to the identity than two options to each other: the source would pass for its own warp.
-    if not margins.at_least("moved", moved_d, gates.gap_min_d):
-        return "too_little", margins.ratios
-    if moved_d > gates.gap_max_d:
-        return "too_much", margins.ratios
-    kept = homography.source_kept_fraction(matrix, width, height)
-    return "" if margins.at_least("kept", kept, gates.kept_min) else "kept", margins.ratios
-
-
-def sample_pool(
-    width: int, height: int, count: int, gates: HomographyGates, rng: np.random.Generator
-) -> tuple[list[Candidate], dict[str, int]]:
-    """Up to `count` gated warps, and how many draws failed which gate."""
-    pool: list[Candidate] = []
-    dropped: dict[str, int] = {}
-    for _ in range(DRAWS):
-        if len(pool) == count:
-            break
-        components = sample_components(width, height, rng)
-        margins = Margins()
-        moves_d = measure_component_moves_d(components, width, height)
-        if margins.at_least("component", moves_d, gates.component_min_d):
-            H = round_as_printed(components.make_matrix(width, height))
-            problem, ratios = find_warp_problem(H, width, height, gates)
-            margins.ratios.update(ratios)
-        else:
-            problem = "component"
-        if problem:
-            dropped[problem] = dropped.get(problem, 0) + 1
-            continue
-        entries = H.ravel().tolist()
-        pool.append(
-            Candidate(
-                f"warp:{hash_stably(numbers.format_matrix_line(H, numbers.format_significant), size=4)}",
-                H,
-                show={"H": entries},
-                evidence=WarpEvidence(
-                    components=components, corners_px=move_corners(H, width, height), margins=margins.ratios
-                ).write(),
-            )
-        )
-    return pool, dropped
 
 
 def move_corners(H: FloatArray, width: int, height: int) -> FloatArray:
     """(4, 2) images of the corner pixels; remembered, since every pair of a pool asks for them."""
-    return _move_corners(_make_key(H), width, height)
+    return _move_corners(np.ascontiguousarray(H, dtype=np.float64).tobytes(), width, height)
 
 
 @lru_cache(maxsize=4096)
-def _move_corners(H: bytes, width: int, height: int) -> FloatArray:
+def _move_corners(key: bytes, width: int, height: int) -> FloatArray:
     try:
-        corners = homography.apply(_read_matrix(H), homography.image_corners(width, height))
+        H = np.frombuffer(key, dtype=np.float64).reshape(3, 3)
+        corners = homography.apply(H, homography.image_corners(width, height))
     except GeometryError:
         corners = np.full((4, 2), np.nan)
     corners.flags.writeable = False
     return corners
 
 
-def _make_key(H: FloatArray) -> bytes:
-    return np.ascontiguousarray(H, dtype=np.float64).tobytes()
-
-
-def _read_matrix(key: bytes) -> FloatArray:
-    return np.frombuffer(key, dtype=np.float64).reshape(3, 3)
-
-
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _make_coordinate_image(width: int, height: int) -> Float32Array:
     """(height, width, 2) float32: each pixel holds its own (u, v)."""
     u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
@@ -175,36 +72,39 @@ def _make_coordinate_image(width: int, height: int) -> Float32Array:
     return image
 
 
-def warp_correspondences(H: FloatArray, width: int, height: int) -> tuple[FloatArray, FloatArray]:
-    """(source (N, 2), target (N, 2)) pixels as the warp of `store.pictures` pairs them on a grid of target pixels.
+def warp_correspondences(H: FloatArray, image: WarpedImageEvidence) -> tuple[FloatArray, FloatArray]:
+    """(pixels (N, 2) of image 1, pixels (N, 2) of image 2) as `store.pictures` pairs them on a grid of image 2.
 
-    Coordinates travel through the warp as colours would; no formula for where a pixel goes is used here. Only every
-    n-th pixel of the target is drawn.
+    Coordinates travel from the frame through the warp as colours would; no formula for where a pixel goes is used here.
+    Only every n-th pixel of the target is drawn.
     """
+    width, height = image.size
     step_u, step_v = max(1, (width - 1) // (_GRID - 1)), max(1, (height - 1) // (_GRID - 1))
     columns, rows = min(_GRID, width), min(_GRID, height)
     warped = cv2.warpPerspective(
-        _make_coordinate_image(width, height),
-        np.diag([1 / step_u, 1 / step_v, 1.0]) @ H,
+        _make_coordinate_image(*image.frame_size),
+        np.diag([1 / step_u, 1 / step_v, 1.0]) @ find_warp_matrix(image.make_warp_op(H.ravel().tolist())),
         (columns, rows),
         flags=cv2.INTER_LINEAR,
         borderMode=cv2.BORDER_CONSTANT,
-        borderValue=(_FAR_OUTSIDE, _FAR_OUTSIDE),
+        borderValue=(np.nan, np.nan),
     )
     target = np.stack(np.meshgrid(np.arange(columns) * step_u, np.arange(rows) * step_v), axis=-1).reshape(-1, 2)
     source = np.asarray(warped, dtype=np.float64).reshape(-1, 2)
-    inside = (source >= 0).all(axis=1)
-    return source[inside], target[inside].astype(np.float64)
+    shown = np.isfinite(source).all(axis=1)
+    return source[shown] - image.crop[:2], target[shown].astype(np.float64)
 
 
 class HomographyTask(PairMarginsTask):
     """Drafts, second route and answer space of both directions; values are (3, 3) matrices with H33 = 1."""
 
+    version = 2
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "px"
     fact_evidence = WarpedImageEvidence
     candidate_evidence = WarpEvidence
-    checks = (check_warps,)
+    checks = (check_crop, check_warps)
+    cuts_crops = True
     paper_column = "Homo."
     input_modality = "multi-images"
     category, subcategory = "Camera and Image Transformation", "2D Transformation"
@@ -222,47 +122,52 @@ class HomographyTask(PairMarginsTask):
         return self.gates.section(HomographyGates)
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """Up to two facts per frame, each with a pool of its own."""
+        """Up to two facts per frame, each with a crop and a pool of its own."""
         made = 0
         for frame in view.distinct_frames(rng):
-            if made >= limit:
-                return
-            needed = self.limits.keypoints_min
-            if frame.corner_count < needed:
-                yield reject(self, view, frame.id, "keypoints", frame.corner_count, needed)
-                continue
-            used: list[Candidate] = []
             for turn in range(min(PER_FRAME, limit - made)):
-                draft = self._make_draft(frame, view, f"{frame.id}/{turn}", used, rng)
-                if isinstance(draft, Fact):
-                    used.append(draft.truth_candidate)
-                    made += 1
+                draft = self._make_draft(frame, view, f"{frame.id}/{turn}", rng)
+                made += isinstance(draft, Fact)
                 yield draft
 
-    def _make_draft(
-        self, frame: ViewFrame, view: SceneView, key: str, used: list[Candidate], rng: np.random.Generator
-    ) -> Fact | Rejected:
-        width, height = size = frame.camera.size
-        gates = self.limits
-        pool, dropped = sample_pool(width, height, self.pool_size, gates, rng)
-        if len(pool) < 4:
-            most = max(dropped, key=lambda name: dropped[name])
-            return reject(self, view, key, f"warps_{most}", len(pool), 4, str(dropped))
-        fact = self.new_fact(view, tuple(pool), frame_ids=(frame.id,), key=key, evidence=WarpedImageEvidence(size=size))
-        eligible = np.array([all(self.margin_ratio(c, u, fact) >= 1 for u in used) for c in pool])
-        drawn = self.with_drawn_truth(fact, rng, eligible)
+    def _make_draft(self, frame: ViewFrame, view: SceneView, key: str, rng: np.random.Generator) -> Fact | Rejected:
+        gates, most, dropped = self.limits, 0, Counter[str]()
+        for _ in range(PLACES):
+            image = self._draw_image(frame, rng)
+            corners = _count_corners(frame, image)
+            most = max(most, corners)
+            if corners < gates.keypoints_min:
+                continue
+            pool, failed = sample_pool(image, gates, rng)
+            if pool:
+                break
+            dropped += failed
+        else:
+            if not dropped:
+                return reject(self, view, key, "keypoints", most, gates.keypoints_min)
+            reason, count = dropped.most_common(1)[0]
+            return reject(self, view, key, f"warps_{reason}", count, 0, str(dict(dropped)))
+        fact = self.new_fact(view, tuple(pool), frame_ids=(frame.id,), key=key, evidence=image)
+        drawn = self.with_drawn_truth(fact, rng)
         if drawn is None:
             return reject(self, view, key, "no_option_set", len(pool), 4)
         margins = Margins(dict(WarpEvidence.of(drawn.truth_candidate).margins))
-        margins.at_least("keypoints", frame.corner_count, gates.keypoints_min)
+        margins.at_least("keypoints", corners, gates.keypoints_min)
         return add_margins(drawn, key, margins.ratios)
+
+    def _draw_image(self, frame: ViewFrame, rng: np.random.Generator) -> WarpedImageEvidence:
+        """A crop of the frame's own shape near its centre, and the kind of its warps."""
+        gates, (width, height) = self.limits, frame.wide_camera.size
+        share = rng.uniform(gates.crop_min, gates.crop_max)
+        w, h = int(np.ceil(share * width)), int(np.ceil(share * height))
+        along_x, along_y = 0.5 + rng.uniform(-OFF_CENTRE_MAX, OFF_CENTRE_MAX, 2)
+        crop = round(along_x * (width - w)), round(along_y * (height - h)), w, h
+        return WarpedImageEvidence(kind=KINDS[int(rng.integers(len(KINDS)))], frame_size=(width, height), crop=crop)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Least squares (DLT) over what the warp that is shown does to coordinates."""
-        width, height = view.frame(fact.frame_ids[0]).camera.size
         shown = np.array(fact.truth_candidate.show["H"], dtype=np.float64).reshape(3, 3)
-        source, target = warp_correspondences(shown, width, height)
-        return homography.fit_to_points(source, target)
+        return homography.fit_to_points(*warp_correspondences(shown, WarpedImageEvidence.of(fact)))
 
     def recompute(self, fact: Fact) -> FloatArray:
         """The matrix through the four stored corners."""
@@ -316,27 +221,27 @@ class HomographyTask(PairMarginsTask):
         return np.asarray(np.sqrt(apart[..., 0] + apart[..., 1]).mean(axis=2))
 
     def proposal(self, fact: Fact) -> Proposal:
-        """Components: numbers of which most are a fair warp, as those of a matrix are not."""
-        width, height = WarpedImageEvidence.of(fact).size
-        slots = {
-            "width": str(width),
-            "height": str(height),
-            "high": f"{ANGLE_MAX_DEG:g}",
-            "scale_low": f"{SCALE_MIN:g}",
-            "scale_high": f"{SCALE_MAX:g}",
-            "shift": f"{SHIFT_MAX_D * float(np.hypot(width, height)):.0f}",
-            "perspective": f"{PERSPECTIVE_MAX:g}",
-        }
-        return Proposal("homography", slots, 6, "homography")
+        """The two parts in which the warps of the image differ: numbers of which most are a fair warp, as those of a
+        matrix are not."""
+        image = WarpedImageEvidence.of(fact)
+        slots = {"width": str(image.size[0]), "height": str(image.size[1])}
+        for part in PARTS[image.kind]:
+            ends = [make_fields(part, np.array(end), image.size) for end in get_range(part)]
+            low, high = (float(next(iter(end.values()))) for end in ends)
+            slots |= {f"{part}_low": numbers.format_fixed(low, 2), f"{part}_high": numbers.format_fixed(high, 2)}
+        return Proposal(image.kind, slots, 2, image.kind)
 
     def proposed(self, fact: Fact, numbers: Sequence[float], rng: np.random.Generator) -> Candidate | None:
-        """The warp; a component that is named absent stays absent."""
-        values = [x if x in (0.0, 1.0) else near for x, near in zip(numbers, move_numbers(numbers, rng), strict=True)]
-        if not np.isfinite(values).all():
+        """The warp of these parts, with the truth's own for the rest, which is that of the whole pool."""
+        image, truth = WarpedImageEvidence.of(fact), WarpEvidence.given(fact.truth_candidate)
+        if truth is None or not np.isfinite(numbers).all():
             return None
-        components = Components(**dict(zip(Components.model_fields, values, strict=True)))
+        named: dict[str, float] = {}
+        for part, value in zip(PARTS[image.kind], move_numbers(numbers, rng), strict=True):
+            (name,) = make_fields(part, np.array(0.0), image.size)
+            named[name] = value
         try:
-            H = round_as_printed(components.make_matrix(*WarpedImageEvidence.of(fact).size))
+            H = round_as_printed(truth.components.with_fields(**named).make_matrix(*image.size))
         except GeometryError:
             return None
         return Candidate("", H, show={"H": H.ravel().tolist()})
@@ -347,13 +252,27 @@ class HomographyTask(PairMarginsTask):
 
     def valid(self, candidate: Candidate, fact: Fact) -> bool:
         """Passes the gates of the sampler."""
-        width, height = WarpedImageEvidence.of(fact).size
         H = candidate.value
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
-        return not find_warp_problem(H, width, height, self.limits)[0]
+        return not find_warp_problem(H, WarpedImageEvidence.of(fact), self.limits)[0]
+
+    def make_crop(self, fact: Fact) -> Picture:
+        """Image 1 as it was cut from the frame."""
+        return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_crop_op())
+
+    def make_warp(self, fact: Fact, entries: Sequence[float]) -> Picture:
+        """What a matrix, its entries row by row, makes of image 1 and of the frame around it."""
+        return make_picture(fact, fact.frame_ids[0], WarpedImageEvidence.of(fact).make_warp_op(entries))
+
+    def make_size_slots(self, fact: Fact) -> dict[str, str]:
+        """Slots of the size that all images of a question have."""
+        width, height = WarpedImageEvidence.of(fact).size
+        return {"width": str(width), "height": str(height)}
 
 
-def warp_picture(base: str, candidate: Candidate, size: tuple[int, int]) -> Picture:
-    """The base image warped by a candidate's matrix to its own size."""
-    return Picture(base, ({"op": "warp", "H": list(candidate.show["H"]), "size": list(size)},))
+def _count_corners(frame: ViewFrame, image: WarpedImageEvidence) -> int:
+    """FAST corners of the frame inside the crop."""
+    scale = np.array(image.frame_size) / frame.camera.size
+    uv = (frame.corners_uv + 0.5) * scale - 0.5 - image.crop[:2]
+    return int(np.count_nonzero(((uv >= -0.5) & (uv < np.array(image.size) - 0.5)).all(axis=1)))
