@@ -21,6 +21,7 @@ from vgbench_gen.tasks._box_factors import (
     BoxFamily,
     balance_chances,
     draw_box_sets,
+    draw_ratios,
     find_upright,
     fit_to_rect,
     make_family,
@@ -121,7 +122,8 @@ def drawn(box: OrientedBox, draws: int = 200) -> list[tuple[tuple[str, str], lis
     family, found = family_of(box), []
     for seed in range(draws):
         try:
-            one = next(draw_box_sets(family, GATES, REACH_M, np.random.default_rng(seed)))
+            rng = np.random.default_rng(seed)
+            one = next(draw_box_sets(family, draw_ratios(GATES, rng), REACH_M, rng))
         except TooFewOptionsError:
             continue
         found.append((one.parts, [box, *one.others]))
@@ -183,6 +185,18 @@ def test_a_square_footprint_is_told_by_its_length_along_the_view_alone_or_not_at
     assert corner.missing == "near_square"
     with pytest.raises(TooFewOptionsError, match="near_square"):
         corner.draw(0.0)
+
+
+def test_without_ratios_depth_is_no_part() -> None:
+    parts, refused = Counter[tuple[str, str]](), 0
+    for seed in range(200):
+        try:
+            found = next(draw_box_sets(family_of(BOXES[0]), [], REACH_M, np.random.default_rng(seed)))
+            parts[found.parts] += 1
+        except TooFewOptionsError as error:
+            refused += error.reason == "unbalanced"
+    assert set(parts) == {(YAW, SIZE_ORDER)}
+    assert parts.total() + refused >= 190
 
 
 def test_lengths_along_the_view_are_asked_only_where_the_camera_looks_down_on_them() -> None:

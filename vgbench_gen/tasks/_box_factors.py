@@ -42,31 +42,38 @@ class BoxSet:
     """The boxes that have the other value of the second part, of the first and of both; in the camera frame."""
 
 
+def draw_ratios(gates: BoxMargins, rng: np.random.Generator) -> list[float]:
+    """Ratios of another depth to the true one, all larger or all smaller than 1, both as likely."""
+    low, high = math.log(gates.ladder_ratio_min), math.log(gates.depth_step_max)
+    steps = rng.uniform(low, high, _RATIOS) * (1 if rng.integers(2) else -1)
+    return [math.exp(step) for step in steps.tolist()]
+
+
 def draw_box_sets(
-    family: BoxFamily, gates: BoxMargins, reach_m: tuple[float, float], rng: np.random.Generator
+    family: BoxFamily, ratios: Sequence[float], reach_m: tuple[float, float], rng: np.random.Generator
 ) -> Iterator[BoxSet]:
-    """One draw of two parts with another value of each; where depth is one of them, in up to `_RATIOS` ratios of depth.
+    """One draw of two parts with another value of each; where depth is one of them, in all ratios of depth in turn.
 
     Nothing else is drawn again where a draw fails: values from which more draws succeed would be the truth less often.
     Ratios may be tried in turn, as whether one is large enough depends on the shapes of the set alone.
 
     Args:
         family: of the true box.
-        gates: margins between boxes.
+        ratios: of another depth to the true one, as `draw_ratios` gives them; none where the depth would tell.
         reach_m: nearest and farthest depth that could have been asked, metres.
         rng: the only source of chance.
 
     Raises:
         TooFewOptionsError: what was drawn gives no set; says why.
     """
-    chosen, far = family.draw(float(rng.random())), bool(rng.integers(2))
-    low, high = math.log(gates.ladder_ratio_min), math.log(gates.depth_step_max)
-    ratios = np.exp(rng.uniform(low, high, _RATIOS))
+    chosen = family.draw(float(rng.random()))
     box, *rest = (family.boxes[k] for k in chosen.members)
     if len(rest) == 3:
         yield BoxSet(chosen.parts, (rest[0], rest[1], rest[2]))
         return
-    for ratio in ratios.tolist() if far else (1 / ratios).tolist():
+    if not ratios:
+        raise TooFewOptionsError("unbalanced", f"at {box.center_m[2]:.2f} m the depth would tell")
+    for ratio in ratios:
         if not reach_m[0] <= ratio * box.center_m[2] <= reach_m[1]:
             raise TooFewOptionsError("depth_out_of_reach", f"{ratio * box.center_m[2]:.2f} m was never asked")
         elsewhere = boxes.scale_about_camera(box, ratio), boxes.scale_about_camera(rest[0], ratio)

@@ -30,7 +30,7 @@ from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_clue import BoxClue, box_clue
-from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, find_upright, make_family
+from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
 from vgbench_gen.tasks._box_margins import BoxMargins
 from vgbench_gen.tasks._box_pairs import compare_boxes, find_up
 from vgbench_gen.tasks._known import Known, learn, spread_of
@@ -274,12 +274,22 @@ class ObjectLocation(Task):
         if truth not in self._families:
             box = boxes.fit_to_corners(measured.corners_m, "camera")
             self._families[truth] = make_family(box, measured.upright, camera, self.limits)
-        for found in draw_box_sets(self._families[truth], self.limits, reach_m, rng):
+        for found in draw_box_sets(self._families[truth], self._draw_ratios(fact, rng), reach_m, rng):
             others = [Candidate("", self.rounded(boxes.corners(other))) for other in found.others]
             fits = [self._measure_fit(one, camera, fact) for one in (truth, *others)]
             if min(fits) < DRAWN_IOU_MIN or max(fits) - min(fits) > self.limits.fit_spread_max:
                 raise TooFewOptionsError("fit_unlike", f"{fact.key}: boxes fill the rectangle by {np.round(fits, 2)}")
             yield FactorPair(found.parts, (others[0], others[1], others[2]))
+
+    def _draw_ratios(self, fact: Fact, rng: np.random.Generator) -> list[float]:
+        """Ratios of the other depth to the true one; where the build says what is known of depths, one by which neither
+        is the likelier truth, or none."""
+        gates = self.limits
+        if self.known is None:
+            return draw_ratios(gates, rng)
+        low = max(BoxEvidence.of(fact.truth_candidate).needed_ratio, gates.ladder_ratio_min)
+        drawn = self._drawn_rungs(fact, low, gates.depth_step_max, 2, rng)
+        return [] if drawn is None else [math.exp(drawn.step if drawn.rank == 0 else -drawn.step)]
 
     def _measure_fit(self, candidate: Candidate, camera: Camera, fact: Fact) -> float:
         """Overlap (IoU) of the drawn rectangle with that of the printed box."""
