@@ -34,7 +34,13 @@ from vgbench_gen.tasks.base import tasks
 
 NAMES = sorted(tasks)
 MIRRORED = [name for name in NAMES if tasks[name].counterpart_kind == "mirror"]
-PER_TASK = {"relative_depth": 2, "camera_parameters": 6, "object_location": 8, "homography_to_matrix": 12}
+PER_TASK = {
+    "metric_depth": 8,
+    "relative_depth": 2,
+    "camera_parameters": 6,
+    "object_location": 8,
+    "homography_to_matrix": 12,
+}
 SCALE = 0.75
 SETTINGS = QuestionSettings(0, "set_first", 0)
 

@@ -107,7 +107,8 @@ def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
     for fact in facts:
         for candidate in fact.candidates:
             x0, y0, width, height = candidate.show["rect"]
-            assert candidate.show["size"] == [640, 480]
+            assert candidate.show["size"] == [480, 360]
+            assert 2 * candidate.show["rect"][2] >= 480  # enlarged no more than twice
             assert x0 >= 0 <= y0
             assert x0 + width <= 640
             assert y0 + height <= 480
@@ -125,8 +126,8 @@ def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
                 elif fact.ask in ("hfov", "vfov"):
                     assert abs(a - b) >= 7
                 else:
-                    assert abs(a - b) >= 0.08 * (640 if fact.ask == "cx" else 480)
-    for fact, side in zip(facts[2:4], (640, 480), strict=True):
+                    assert abs(a - b) >= 0.08 * (480 if fact.ask == "cx" else 360)
+    for fact, side in zip(facts[2:4], (480, 360), strict=True):
         offset = np.array([c.evidence[fact.ask] for c in fact.candidates]) - (side - 1) / 2
         assert (np.abs(offset) >= 0.1 * side).all()
         assert (offset > 0).any()
@@ -206,7 +207,7 @@ def test_the_picture_shows_the_crop_of_the_stated_camera(facts: list[Fact], view
     image[middle[1] - 2 : middle[1] + 3, middle[0] - 2 : middle[0] + 3] = 255
     ray = np.linalg.solve(frame.camera.K, [*middle, 1.0])
     shown = pictures.apply(TASK.pictures(fact)[0], image)
-    assert shown.shape == (480, 640, 3)
+    assert shown.shape == (360, 480, 3)
     v, u = np.nonzero(shown[..., 0] > 120)
     e = truth.evidence
     np.testing.assert_allclose(
@@ -228,7 +229,7 @@ def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
         twins = TASK.claim_pair(fact, rng_for(0, "t"))
         assert twins is not None or fact.ask in ("cx", "cy")
         claimed = {} if twins is None else {"judgment": ({**twins.slots, **twins.false.slots}, ())}
-        assert (choice.slots["width"], choice.slots["height"]) == ("640", "480")
+        assert (choice.slots["width"], choice.slots["height"]) == ("480", "360")
         asked = {"multi-choice": (choice.slots, choice.options), "open-ended": (opened.slots, ())} | claimed
         for form, (slots, texts) in asked.items():
             for phrasing in load_phrasings(TASK.name, form):

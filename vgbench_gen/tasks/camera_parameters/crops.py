@@ -19,6 +19,7 @@ from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.presentation import Margins
 
 LONG_SIDE_PX = 640  # of the delivered crop: the largest zoom then enlarges a 1024 px frame less than twice
+SIDE_OF_FRAME_MAX = 0.75  # of the frame's side, so that small frames too leave room to zoom before crops are blurred
 LINE_OF_SIDE_MIN = 0.03  # a shorter segment, in shares of the crop's long side, carries no direction
 OFF_CENTRE_MAX = 0.40  # further out the principal point would leave the image
 DRAWS = 72  # single crops proposed per frame
@@ -46,8 +47,14 @@ class Crop:
 
 def compute_output_size(camera: Camera) -> tuple[int, int]:
     """(width, height) in pixels that every crop of a frame is resized to."""
-    scale = min(1.0, LONG_SIDE_PX / max(camera.size))
+    scale = min(SIDE_OF_FRAME_MAX, LONG_SIDE_PX / max(camera.size))
     return max(1, round(camera.width * scale)), max(1, round(camera.height * scale))
+
+
+def limit_zoom(camera: Camera, gates: CameraGates) -> CameraGates:
+    """The gates with the largest zoom at which no crop of the frame is enlarged too much."""
+    zoom_max = gates.enlarged_max * camera.width / compute_output_size(camera)[0]
+    return gates.model_copy(update={"zoom_max": min(gates.zoom_max, zoom_max)})
 
 
 def crop_camera(camera: Camera, rect: Rect, size: tuple[int, int]) -> Camera:
@@ -127,6 +134,7 @@ def propose_off_centre_crops(
 ) -> tuple[list[Crop], dict[str, int]]:
     """Up to `count` gated crops with the principal point off-centre along x (0) or y (1), and what dropped others."""
     size, structure = compute_output_size(frame.camera), Structure(frame)
+    gates = limit_zoom(frame.camera, gates)
     kept: list[Crop] = []
     dropped: dict[str, int] = {}
     for rect in _propose_off_centre_rects(frame.camera, gates, rng, axis):
@@ -154,6 +162,7 @@ def propose_ladder_crops(
     Three gaps take most of what one frame offers, so crops drawn one by one would rarely make a set.
     """
     size, structure = compute_output_size(frame.camera), Structure(frame)
+    gates = limit_zoom(frame.camera, gates)
     kept: list[Crop] = []
     dropped: dict[str, int] = {}
     for ladder in _draw_ladders(frame.camera, gates, rng, axis, by_angle):

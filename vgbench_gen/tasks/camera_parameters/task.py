@@ -24,9 +24,9 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
+from vgbench_gen.tasks.camera_parameters.candidates import make_candidate, mirror_candidate
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
 from vgbench_gen.tasks.camera_parameters.crops import (
-    Crop,
     compute_output_size,
     propose_ladder_crops,
     propose_off_centre_crops,
@@ -38,7 +38,6 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     CENTRES,
     CropEvidence,
     SizeEvidence,
-    compute_parameter,
     compute_parameter_by_rays,
     get_decimals,
     read_shown_crop,
@@ -112,7 +111,7 @@ class CameraParameters(ScalarTask):
             most = max(dropped, key=lambda name: dropped[name], default="none")
             return reject(self, view, key, f"crops_{most}", len(crops), 4, str(dropped))
         size = compute_output_size(frame.camera)
-        pool = tuple(_make_candidate(crop, ask, size) for crop in crops)
+        pool = tuple(make_candidate(crop, ask, size) for crop in crops)
         fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=SizeEvidence(size=size))
         drawn = self.with_drawn_truth(fact, rng)
         if drawn is None:
@@ -368,37 +367,12 @@ class CameraParameters(ScalarTask):
         """The mirrored image: the same camera but for cx, which is counted from the other side."""
         base_width, out_width = int(fact.cameras[fact.frame_ids[0]]["width"]), int(SizeEvidence.of(fact).size[0])
         second = out_width - 1 - fact.second_value if fact.ask == "cx" else fact.second_value
-        turn = partial(_mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
+        turn = partial(mirror_candidate, ask=fact.ask, base_width=base_width, out_width=out_width)
         return mirroring.mirror_fact(self, fact, turn, second)
 
     def _claim(self, value: FloatArray, fact: Fact, key: str = "") -> Claim:
         off = self.margin_ratio(fact.truth_candidate, Candidate("", value), fact)
         return Claim({"claim": format_fixed(float(value[0]), get_decimals(fact.ask))}, value, off, key)
-
-
-def _make_candidate(crop: Crop, ask: str, size: tuple[int, int]) -> Candidate:
-    return Candidate(
-        "crop:" + ",".join(map(str, crop.rect)),
-        round_as_printed(compute_parameter(crop.camera, ask), ask),
-        show={"rect": list(crop.rect), "size": list(size)},
-        evidence=CropEvidence(
-            zoom=crop.zoom, **{name: compute_parameter(crop.camera, name) for name in ASK_AXIS}
-        ).write(),
-    )
-
-
-def _mirror_candidate(member: Candidate, ask: str, base_width: int, out_width: int) -> Candidate:
-    value, show, camera = member.value, dict(member.show), CropEvidence.given(member)
-    if camera is not None and camera.cx is not None:
-        camera = camera.with_fields(cx=out_width - 1 - camera.cx)
-    if ask == "cx":
-        # A computed decoy has no camera, and its whole pixels stay whole.
-        exact = None if camera is None else camera.cx
-        value = round_as_printed(out_width - 1 - float(value[0]) if exact is None else exact, ask)
-    if "rect" in show:
-        (x0, y0, width, height), _ = read_shown_crop(show)
-        show["rect"] = [base_width - x0 - width, y0, width, height]
-    return replace(member, value=value, show=show, evidence={} if camera is None else camera.write())
 
 
 def _resize_map(start: int, side: int, out_side: int, *, shrinking: bool) -> tuple[FloatArray, FloatArray]:
