@@ -13,14 +13,16 @@ from tests.scene_factory import room_scene
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, Rejected
-from vgbench_gen.distractors.base import compatibility, draw_truth, strategies
+from vgbench_gen.distractors.base import compatibility, draw_truth, set_problem, strategies
+from vgbench_gen.distractors.factorial import list_wrong_parts
 from vgbench_gen.pipeline.measure import confirm_draft, measure_task
+from vgbench_gen.pipeline.question import turn_to_other_side
 from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.store import pictures
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks._homographies import task as _homographies
-from vgbench_gen.tasks._homographies.evidence import KINDS, PARTS, Components, Kind, WarpedImageEvidence
+from vgbench_gen.tasks._homographies.evidence import KINDS, PART_FIELDS, PARTS, Components, Kind, WarpedImageEvidence
 from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._homographies.sampler import find_warp_problem, sample_pool
 from vgbench_gen.tasks._homographies.task import warp_correspondences
@@ -32,7 +34,6 @@ from vgbench_gen.text.render import load_phrasings, render
 
 TASK = HomographyToMatrix()
 NAME = "0" * 32 + ".png"
-PART_FIELDS = {"rotation": "angle_deg", "tilt_x": "px", "tilt_y": "py"}
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def test_a_pool_is_of_one_kind_and_of_all_values_of_two_parts(kind: Kind) -> Non
             is_similar = np.isclose(linear[:, 0, 0], linear[:, 1, 1]) & np.isclose(linear[:, 0, 1], -linear[:, 1, 0])
             assert is_similar.all() if kind == "similarity" else not is_similar.any()
         components = [Components(**candidate.evidence["components"]) for candidate in pool]
-        first, second = (PART_FIELDS.get(part, part) for part in PARTS[kind])
+        first, second = (PART_FIELDS[part] for part in PARTS[kind])
         values = {(getattr(c, first), getattr(c, second)) for c in components}
         assert len(values) == 9
         assert [len({value[part] for value in values}) for part in (0, 1)] == [3, 3]
@@ -184,6 +185,63 @@ def test_no_rule_finds_the_truth() -> None:
         central = np.abs(values[:, None] - values).sum(axis=(1, 2, 3))
         hits.append([int(np.argmin(moved)) == options.truth, int(np.argmin(central)) == options.truth])
     assert np.abs(np.mean(hits, axis=0) - 0.25).max() < 0.084  # 3 standard deviations
+
+
+def read_parts(H: FloatArray, image: WarpedImageEvidence) -> tuple[float, float]:
+    """The two parts of a matrix, from its entries alone."""
+    width, height = image.size
+    centre = np.array([(width - 1) / 2, (height - 1) / 2, 1.0])
+    if image.kind == "projective":
+        tilt = H[2, :2] / (H[2] @ centre) * [width / 2, height / 2]
+        return float(tilt[0]), float(tilt[1])
+    linear = H[:2, :2]
+    if image.kind == "similarity":
+        return float(np.degrees(np.arctan2(linear[1, 0], linear[0, 0]))), float(np.sqrt(np.linalg.det(linear)))
+    shape = linear.T @ linear / np.linalg.det(linear)  # what rotation and scale leave as it is
+    return float(shape[0, 0]), float(shape[0, 1] / np.sqrt(shape[0, 0]))
+
+
+def test_factorial_options_are_the_combinations_of_two_values_of_two_parts() -> None:
+    tolerance = {"similarity": (0.1, 2e-3), "affine": (5e-3, 5e-3), "projective": (2e-3, 2e-3)}
+    truths, wrong_seen = [], set()
+    for seed in range(24):
+        image = image_of(KINDS[seed % 3])
+        pool, _ = sample_pool(image, HomographyGates(), rng_for(seed, "factorial"))
+        drawn = TASK.with_drawn_truth(bare_fact(tuple(pool), image), rng_for(seed, "truth"))
+        assert drawn is not None
+        options = strategies["factorial"].options(drawn, TASK, rng_for(seed, "o"))
+        assert set_problem(options.options, 4, drawn, TASK) == ""
+        parts = np.array([read_parts(option.value, image) for option in options.options])
+        same = np.abs(parts[:, None] - parts) < tolerance[image.kind]
+        # Each value of a part stands in two options, and each pair of values in one.
+        assert (same.sum(axis=1) == 2).all()
+        assert (same.all(axis=-1) == np.eye(4, dtype=bool)).all()
+        first, second = PARTS[image.kind]
+        right = same[options.truth]
+        expected = ["+".join(p for p, holds in zip((first, second), row, strict=True) if not holds) for row in right]
+        assert list(list_wrong_parts(options)) == expected
+        wrong_seen |= set(expected)
+        truths.append(options.truth)
+    assert len(wrong_seen) == 1 + 9
+    assert len(set(truths)) == 4
+
+
+def test_the_partner_of_a_factorial_set_is_one_of_inverses() -> None:
+    kept = 0
+    for seed in range(12):
+        image = image_of(KINDS[seed % 3])
+        pool, _ = sample_pool(image, HomographyGates(), rng_for(seed, "factorial"))
+        fact = bare_fact(tuple(pool), image)
+        options = strategies["factorial"].options(fact, TASK, rng_for(seed, "o"))
+        turned = turn_to_other_side(fact, options, TASK)
+        assert turned is not None
+        there, others = turned
+        assert others is not None
+        assert list_wrong_parts(others) == list_wrong_parts(options)
+        for a, b in zip(options.options, others.options, strict=True):
+            assert np.abs(a.value @ b.value / (a.value @ b.value)[2, 2] - np.eye(3)).max() < 0.5
+        kept += set_problem(others.options, 4, there, TASK) == ""
+    assert kept >= 6
 
 
 def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:

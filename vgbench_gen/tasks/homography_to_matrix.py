@@ -36,6 +36,8 @@ class HomographyToMatrix(HomographyTask):
     """
 
     name = "homography_to_matrix"
+    version = 3
+    strategy = "factorial"
     counterpart_kind = "inverse"
     solvers = make_homography_solvers(pair_matrices)
     image_rules = (make_border_rule(pair_matrices),)

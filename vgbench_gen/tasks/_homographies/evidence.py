@@ -23,6 +23,15 @@ PARTS: dict[Kind, tuple[Part, Part]] = {
     "projective": ("tilt_x", "tilt_y"),
 }
 """The two parts in which the warps that stand side by side differ."""
+PART_FIELDS: dict[Part, str] = {
+    "rotation": "angle_deg",
+    "scale": "scale",
+    "stretch": "stretch",
+    "shear": "shear",
+    "tilt_x": "px",
+    "tilt_y": "py",
+}
+"""The field of `Components` that holds a part."""
 
 
 class WarpedImageEvidence(FactEvidence):
@@ -87,6 +96,11 @@ class Components(Evidence):
     def make_matrix(self, width: int, height: int) -> FloatArray:
         """(3, 3) before rounding."""
         return homography.make_about_centre(width, height, **self.model_dump())
+
+    def read_parts(self, kind: Kind) -> tuple[float, float]:
+        """The values of the two parts in which warps of a kind differ."""
+        first, second = PARTS[kind]
+        return float(getattr(self, PART_FIELDS[first])), float(getattr(self, PART_FIELDS[second]))
 
     def mirror(self) -> Components:
         """Those of the same warp between the mirrored images."""

@@ -17,6 +17,7 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, Candidate, FloatArray
 from vgbench_gen.geometry import homography
 from vgbench_gen.tasks._homographies.evidence import (
+    PART_FIELDS,
     PARTS,
     Components,
     Kind,
@@ -61,20 +62,13 @@ def get_range(part: Part) -> tuple[float, float]:
     return ends.get(part, (-TILT_MAX, TILT_MAX))
 
 
-def make_fields(part: Part, amount: FloatArray, size: tuple[int, int]) -> FloatFields:
-    """The field of `Components` that holds a part, for shares (...) of half the diagonal by which corners move."""
-    width, height = size
+def make_values(part: Part, amount: FloatArray, size: tuple[int, int]) -> FloatArray:
+    """Values of a part, as `Components` holds them, for shares (...) of half the diagonal by which corners move."""
     if part == "rotation":
-        return {"angle_deg": np.degrees(amount)}
+        return np.degrees(amount)
     if part == "shear":
-        return {"shear": amount * float(np.hypot(width, height)) / height}
-    fields: dict[Part, FloatFields] = {
-        "scale": {"scale": np.exp(amount)},
-        "stretch": {"stretch": np.exp(2 * amount)},
-        "tilt_x": {"px": amount},
-        "tilt_y": {"py": amount},
-    }
-    return fields[part]
+        return amount * float(np.hypot(*size)) / size[1]
+    return np.exp(amount) if part == "scale" else np.exp(2 * amount) if part == "stretch" else amount
 
 
 def draw_components(
@@ -95,7 +89,7 @@ def draw_components(
             amount = rng.permuted(spread, axis=1).reshape(shape[part])
         else:
             amount = COMMON_SHARE * rng.uniform(low, high, (count, 1, 1))
-        fields |= make_fields(part, amount, size)
+        fields[PART_FIELDS[part]] = make_values(part, amount, size)
     direction, shift = rng.uniform(0, [[[2 * np.pi]], [[SHIFT_MAX_D]]], (count, 2, 1, 1)).swapaxes(0, 1)
     shift_px = shift * float(np.hypot(*size))
     fields |= {"tx_px": shift_px * np.cos(direction), "ty_px": shift_px * np.sin(direction)}

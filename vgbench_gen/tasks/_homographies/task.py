@@ -18,17 +18,17 @@ import numpy as np
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, QuestionType, Rejected
-from vgbench_gen.distractors.base import Proposal
+from vgbench_gen.distractors.base import FactorPair, Proposal
 from vgbench_gen.geometry import homography
 from vgbench_gen.scenes.view import Float32Array, SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture, find_warp_matrix
 from vgbench_gen.tasks._homographies.checks import check_crop, check_warps
-from vgbench_gen.tasks._homographies.evidence import KINDS, PARTS, WarpedImageEvidence, WarpEvidence
+from vgbench_gen.tasks._homographies.evidence import KINDS, PART_FIELDS, PARTS, WarpedImageEvidence, WarpEvidence
 from vgbench_gen.tasks._homographies.gates import HomographyGates
 from vgbench_gen.tasks._homographies.sampler import (
     find_warp_problem,
     get_range,
-    make_fields,
+    make_values,
     round_as_printed,
     sample_pool,
 )
@@ -226,8 +226,7 @@ class HomographyTask(PairMarginsTask):
         image = WarpedImageEvidence.of(fact)
         slots = {"width": str(image.size[0]), "height": str(image.size[1])}
         for part in PARTS[image.kind]:
-            ends = [make_fields(part, np.array(end), image.size) for end in get_range(part)]
-            low, high = (float(next(iter(end.values()))) for end in ends)
+            low, high = make_values(part, np.array(get_range(part)), image.size).tolist()
             slots |= {f"{part}_low": numbers.format_fixed(low, 2), f"{part}_high": numbers.format_fixed(high, 2)}
         return Proposal(image.kind, slots, 2, image.kind)
 
@@ -236,10 +235,8 @@ class HomographyTask(PairMarginsTask):
         image, truth = WarpedImageEvidence.of(fact), WarpEvidence.given(fact.truth_candidate)
         if truth is None or not np.isfinite(numbers).all():
             return None
-        named: dict[str, float] = {}
-        for part, value in zip(PARTS[image.kind], move_numbers(numbers, rng), strict=True):
-            (name,) = make_fields(part, np.array(0.0), image.size)
-            named[name] = value
+        parts = PARTS[image.kind]
+        named = {PART_FIELDS[part]: x for part, x in zip(parts, move_numbers(numbers, rng), strict=True)}
         try:
             H = round_as_printed(truth.components.with_fields(**named).make_matrix(*image.size))
         except GeometryError:
@@ -256,6 +253,23 @@ class HomographyTask(PairMarginsTask):
         if H.shape != (3, 3) or not np.isfinite(H).all() or H[2, 2] != 1:
             return False
         return not find_warp_problem(H, WarpedImageEvidence.of(fact), self.limits)[0]
+
+    def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
+        """Both parts of another warp of the pool, each combined with the other part of the truth.
+
+        The pool holds all combinations, and each is as likely the truth as any other.
+        """
+        kind = WarpedImageEvidence.of(fact).kind
+        stored = [(candidate, WarpEvidence.given(candidate)) for candidate in fact.candidates]
+        pool = {warp.components.read_parts(kind): candidate for candidate, warp in stored if warp is not None}
+        truth = WarpEvidence.given(fact.truth_candidate)
+        if truth is None:
+            return
+        first, second = truth.components.read_parts(kind)
+        others = [(a, b) for a, b in pool if a != first and b != second and {(first, b), (a, second)} <= pool.keys()]
+        for place in rng.permutation(len(others)).tolist():
+            a, b = others[place]
+            yield FactorPair(PARTS[kind], (pool[first, b], pool[a, second], pool[a, b]))
 
     def make_crop(self, fact: Fact) -> Picture:
         """Image 1 as it was cut from the frame."""
