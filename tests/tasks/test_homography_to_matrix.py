@@ -251,7 +251,7 @@ def test_facts_of_a_frame(view: SceneView, facts: list[Fact]) -> None:
         image = WarpedImageEvidence.of(fact)
         assert image.frame_size == (480, 360)
         for start, side, whole in zip(image.crop[:2], image.size, image.frame_size, strict=True):
-            assert 0.55 <= side / whole < 0.61
+            assert 0.55 <= side / whole < 0.58
             assert 0.25 < start / (whole - side) < 0.75
         assert fact.margin >= 1
         assert TASK.metric(fact.second_value, fact.truth_candidate.value, fact) < 0.1
@@ -332,7 +332,7 @@ def test_a_frame_without_corners_is_rejected_with_its_count(view: SceneView) -> 
 
 
 def test_a_crop_that_leaves_no_room_is_rejected(view: SceneView) -> None:
-    whole = HomographyToMatrix(Gates().with_section(HomographyGates(crop_min=0.95, crop_max=0.96)))
+    whole = HomographyToMatrix(Gates().with_section(HomographyGates(crop_share=0.95)))
     drafts = list(whole.drafts(view, rng_for(0, "r"), 10))
     assert {draft.reason for draft in drafts if isinstance(draft, Rejected)} == {"warps_border"}
     assert not any(isinstance(draft, Fact) for draft in drafts)

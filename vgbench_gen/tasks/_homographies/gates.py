@@ -11,10 +11,9 @@ class HomographyGates(TaskGates):
 
     section = "homography"
 
-    crop_min: float = 0.55
-    """Smallest side of the first image, as a share of the frame's; a smaller crop shows too little of a room."""
-    crop_max: float = 0.60
-    """Largest side of the first image, as a share of the frame's; around a larger one no room is left for the warp."""
+    crop_share: float = 0.57
+    """Side of the first image, as a share of the frame's; a smaller crop shows too little of a room, around a larger
+    one no room is left for the warp."""
     denominator_min: float = 0.6
     """Smallest denominator of the projection over the image, over that at its centre; stronger perspective tears the
     picture."""

@@ -157,8 +157,7 @@ class HomographyTask(PairMarginsTask):
 
     def _draw_image(self, frame: ViewFrame, rng: np.random.Generator) -> WarpedImageEvidence:
         """A crop of the frame's own shape near its centre, and the kind of its warps."""
-        gates, (width, height) = self.limits, frame.wide_camera.size
-        share = rng.uniform(gates.crop_min, gates.crop_max)
+        share, (width, height) = self.limits.crop_share, frame.wide_camera.size
         w, h = int(np.ceil(share * width)), int(np.ceil(share * height))
         along_x, along_y = 0.5 + rng.uniform(-OFF_CENTRE_MAX, OFF_CENTRE_MAX, 2)
         crop = round(along_x * (width - w)), round(along_y * (height - h)), w, h
