@@ -171,7 +171,7 @@ def test_a_warp_that_the_frame_does_not_fill(all_rows: Rows) -> None:
     """Neither by the numbers of an option nor by what the row says that its images draw."""
 
     def cut_elsewhere(evidence: dict[str, Any]) -> None:
-        evidence["fact"]["crop"][:2] = [0, 0]
+        evidence["fact"]["crop"][0] -= 1000
 
     def other_frame(evidence: dict[str, Any]) -> None:
         evidence["fact"]["frame_size"][0] += 1
@@ -181,11 +181,11 @@ def test_a_warp_that_the_frame_does_not_fill(all_rows: Rows) -> None:
 
     def drawn_elsewhere(evidence: dict[str, Any]) -> None:
         op = next(op for picture in evidence["pictures"] for op in picture["ops"] if op["op"] == "warp")
-        op["origin"] = [0, 0]
+        op["origin"] = [1000, 0]
 
     for task in ("homography_to_image", "homography_to_matrix"):
         for item in of(all_rows, task)[:2]:
-            assert found(item, cut_elsewhere) == {"warp_filled"}
+            assert found(item, cut_elsewhere) == {"crop", "warp_filled"}
             assert found(item, other_frame) == {"crop"}
             assert "crop" in found(item, out_of_frame)
             assert found(item, drawn_elsewhere) == {"outside"}
