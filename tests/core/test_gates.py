@@ -15,9 +15,9 @@ from vgbench_gen.tasks.point_tracking.gates import TrackGates
 
 
 def test_a_table_of_a_task_is_read_and_the_rest_is_as_shipped() -> None:
-    gates = read_gates({"track": {"gap_min_d": 7.5}, "box": {"drop_m": [[1.0, 2.0, 3.0]]}}, "recipe")
+    gates = read_gates({"track": {"gap_min_d": 7.5}, "box": {"iou_max": 0.2}}, "recipe")
     assert gates.section(TrackGates) == TrackGates(gap_min_d=7.5)
-    assert gates.section(BoxMargins).drop_m == ((1.0, 2.0, 3.0),)
+    assert gates.section(BoxMargins).iou_max == 0.2
     assert Gates().section(TrackGates) == TrackGates()
     assert Gates().with_section(TrackGates(gap_min_d=7.5)).section(TrackGates).gap_min_d == 7.5
 

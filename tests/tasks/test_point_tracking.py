@@ -22,16 +22,16 @@ from tests.tasks.two_view_scenes import (
     with_pictures,
     with_truth_value,
 )
-from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
+from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Camera, Fact, FloatArray
+from vgbench_gen.core.types import Camera, Fact
 from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
 from vgbench_gen.scenes.base import loaders
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
-from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, track_odds, tracked
+from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, tracked
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
 from vgbench_gen.text.numbers import parse_numbers
 from vgbench_gen.text.render import load_phrasings, render
@@ -98,48 +98,6 @@ def facts_of(seed: int) -> tuple[Fact, ...]:
     return tuple(with_pictures(fact, view) for fact in drawn(TASK, view, seed, limit=24)[0])
 
 
-def test_right_and_wrong_options_moved_alike_once_the_facts_are_known() -> None:
-    facts = [fact for seed in range(4) for fact in facts_of(seed)]
-    plain = [replace(f, candidates=tuple(c for c in f.candidates if "same_pixel_of" not in c.show)) for f in facts]
-    odds, other_way_round = TASK.learn(facts), TASK.learn(facts[::-1])
-    assert odds is not None
-    assert other_way_round is not None
-    assert np.allclose(odds.three, other_way_round.three, atol=1e-5)
-    task = TASK.knowing(odds)
-    moved: dict[str, list[FloatArray]] = {"set": [], "twins": []}
-    for seed, fact in ((seed, fact) for seed in range(3) for fact in plain):
-        query = np.array(fact.truth_candidate.show["query"])
-        with contextlib.suppress(TooFewOptionsError):
-            options = SetFirst().options(fact, task, rng_for(seed, fact.key))
-            order = np.argsort(np.arange(4) != options.truth, kind="stable")
-            moved["set"].append(np.array([c.value for c in options.options])[order] - query)
-        twins = task.claim_pair(fact, rng_for(seed, fact.key))
-        if twins is not None:
-            moved["twins"].append(np.stack([twins.true.value, twins.false.value]) - query)
-    for moves in moved.values():
-        assert len(moves) >= 0.25 * 3 * len(facts)
-        distance = np.linalg.norm(np.array(moves), axis=2)
-        below = (distance[:, 1:] < distance[:, :1]).sum(axis=1)
-        shares = np.bincount(below, minlength=distance.shape[1]) / len(below)
-        assert np.abs(shares * distance.shape[1] - 1).max() < 0.35, shares
-
-
-def test_ranks_come_out_alike_however_unlike_the_pools_are() -> None:
-    rng = rng_for(0)
-    can = rng.random((2000, 4)) < [0.9, 0.6, 0.5, 0.4]
-    odds = track_odds.Odds(np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.ones(2), track_odds._wishes(can))
-    ranks = [track_odds._drawn_rank(row, odds, rng, False) for row in can]
-    asked = [rank for rank in ranks if rank is not None]
-    assert all(row[rank] for row, rank in zip(can, ranks, strict=True) if rank is not None)
-    assert len(asked) >= 1000
-    shares = np.bincount(asked, minlength=4) / len(asked)
-    assert np.abs(shares - 0.25).max() < 0.04, shares
-    # The seed that asked a fact gives its rank again, without the chance of being turned down.
-    for seed in range(50):
-        first = track_odds._drawn_rank(can[seed], odds, rng_for(seed), False)
-        assert first in (None, track_odds._drawn_rank(can[seed], odds, rng_for(seed), True))
-
-
 def test_grounds_do_not_keep_the_frames_of_a_scene_that_is_done() -> None:
     view = room_view()
     ground = track_looks.get_ground(view.frames[0], view)
@@ -147,18 +105,29 @@ def test_grounds_do_not_keep_the_frames_of_a_scene_that_is_done() -> None:
 
 
 def test_wrong_options_look_as_much_like_the_query_as_the_right_one() -> None:
-    view, ranks = room_view(), []
+    ranks = []
     for seed in range(3):
         for fact in facts_of(seed):
             pool = [c for c in fact.candidates if "same_pixel_of" not in c.show]
-            a, b = (track_looks.get_ground(view.frame(frame_id), view) for frame_id in fact.frame_ids)
-            queries = np.tile(np.array(fact.truth_candidate.show["query"], dtype=np.float64), (len(pool), 1))
-            looks = track_looks.compare_looks(a, queries, b, np.stack([c.value for c in pool]))
-            off = np.stack([np.linalg.norm(looks[:, :3], axis=1), -looks[:, 6]])
-            ranks.append((off[:, 1:] < off[:, :1]).mean(axis=1))
+            cues = TASK.read_image_cues(fact, pool)[:, 2:]
+            ranks.append((cues[1:] > cues[:1]).mean(axis=0))
     # Places drawn by where they lie alone hardly ever come nearer to the query's look in this plain room.
     assert len(ranks) >= 20
     assert (np.mean(ranks, axis=0) > 0.12).all(), np.mean(ranks, axis=0)
+
+
+def test_a_look_is_the_difference_of_colours_and_of_surroundings() -> None:
+    view = room_view()
+    for fact in facts_of(0)[:4]:
+        a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
+        here, there = (track_looks.get_ground(frame, view) for frame in (a, b))
+        query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
+        rows = np.arange(0, len(here.uv_px), 97)
+        places, own = track_looks.compare_looks(here, query, here, rows, query)
+        assert own == pytest.approx([0.0, 0.0], abs=1e-3)
+        assert (places >= -1e-3).all()
+        again = track_looks.look_at_pairs(here, query[None], there, fact.truth_candidate.value[None])
+        assert again[0] == pytest.approx(fact.truth_candidate.evidence["look"], abs=2e-3)
 
 
 def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +136,6 @@ def test_a_same_pixel_decoy_stands_in_the_set_whenever_it_fits(monkeypatch: pyte
     held = Counter[bool]()
     for fact in drawn(TASK, view, 2, limit=20)[0]:
         if "same_pixel_of" not in fact.candidates[-1].show:
-            assert TASK.ladder(fact, 4, rng_for(0, "x")) is None
             continue
         others = [c for c in fact.candidates[:-1] if c is not fact.truth_candidate]
         if any(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import abc
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -128,6 +129,9 @@ class Strategy(abc.ABC):
 
     name: str
     """The name under which the strategy is registered; rows note it."""
+    balanced: ClassVar[bool] = False
+    """Whether one of several draws is chosen for each fact, so that nothing but the image tells the truth
+    (`distractors.balanced`)."""
 
     @abc.abstractmethod
     def propose(
@@ -247,6 +251,8 @@ def margins_pair_by_pair(
 def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> BoolArray:
     """(n, n) True where two candidates may stand in one option set; the diagonal tells whether each is valid."""
     global _latest
+    if _latest is not None and _latest[1] is fact and _latest[2] is space and _are_same(_latest[0], candidates):
+        return _latest[3].copy()  # several sets are drawn from one pool
     n = len(candidates)
     table = np.zeros((n, n), dtype=bool)
     usable = [i for i in range(n) if space.valid(candidates[i], fact)]
@@ -256,6 +262,10 @@ def compatibility(candidates: Sequence[Candidate], fact: Fact, space: AnswerSpac
 
 
 _latest: tuple[tuple[Candidate, ...], Fact, AnswerSpace, BoolArray] | None = None
+
+
+def _are_same(first: Sequence[Candidate], second: Sequence[Candidate]) -> bool:
+    return len(first) == len(second) and all(map(operator.is_, first, second))
 
 
 def _fit_together(members: Sequence[Candidate], fact: Fact, space: AnswerSpace) -> bool:

@@ -23,6 +23,7 @@ class Factorial(Strategy):
     """The combinations that the task proposes (`AnswerSpace.factor_pairs`); it names what each gets wrong."""
 
     name = "factorial"
+    balanced = True
 
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int

@@ -25,6 +25,7 @@ class SetFirst(Strategy):
     """Uniform over the valid sets of the fact's pool that contain the truth, or a ladder with uniform rank."""
 
     name = "set_first"
+    balanced = True
 
     def propose(
         self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int

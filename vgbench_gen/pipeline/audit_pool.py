@@ -12,15 +12,15 @@ import itertools
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
+from vgbench_gen.pipeline.draws import choose_draws
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.pipeline.known import KnownFacts, learn_from_shards, teach_tasks
-from vgbench_gen.pipeline.measure import list_tasks, shard_path
+from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
     QuestionSettings,
@@ -72,8 +72,6 @@ class AskJob:
     """The recipe of the build."""
     asks: tuple[Ask, ...]
     """The questions."""
-    known: KnownFacts = field(default_factory=dict)
-    """What the facts of the build teach, see `pipeline.known`."""
 
 
 class _DescribedPictures:
@@ -90,7 +88,7 @@ def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
         DatasetError: the shard cannot be read.
     """
     started = time.process_time()
-    by_name = teach_tasks(job.recipe, job.known)
+    by_name = name_tasks(job.recipe)
     facts = read_facts(job.path, {plan.row for _, plan in job.asks})
     asked = [_ask_fact(facts[plan.row], plan, by_name[plan.task], job.recipe, turn) for turn, plan in job.asks]
     return asked, time.process_time() - started
@@ -98,11 +96,9 @@ def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
 
 def _ask_fact(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe, turn: int) -> tuple[Question, ...]:
     options, settings = None, QuestionSettings.of(recipe, turn)
-    if turn:
-        task = task.for_redraw()
     try:
         if plan.letter is not None:
-            options = put_truth_at(draw_options(fact, plan.group_id, task, settings), plan.letter)
+            options = put_truth_at(draw_options(fact, plan.group_id, task, settings, plan.draw), plan.letter)
         made = make_question(fact, options, plan, task, settings, check=False)
     except QuestionRejectedError:
         return ()
@@ -141,15 +137,15 @@ def fill_pool(
         if path.is_file():
             shards[source, scene_id] = path
             sampler.add(read_plans(path, list_tasks(recipe), recipe), alone)
-    known = learn_from_shards(shards.values(), recipe)
     done = 0
     for _ in range(_ROUNDS):
         wanted = sampler.plan_round()
         if not wanted:
             break
         wanted.sort(key=lambda ask: (ask[1].source, ask[1].scene_id, ask[1].row, ask[1].question_type))
+        wanted = _choose_draws(wanted, shards, recipe, engine, folder)
         jobs = [
-            AskJob(shards[scene], recipe, tuple(group), known)
+            AskJob(shards[scene], recipe, tuple(group))
             for scene, group in itertools.groupby(wanted, key=lambda ask: (ask[1].source, ask[1].scene_id))
         ]
         outcomes = {}
@@ -161,6 +157,20 @@ def fill_pool(
             progress(done, before + len(wanted))
         sampler.take([pair for k, job in enumerate(jobs) for pair in zip(job.asks, outcomes[k], strict=True)])
     return sampler.pool
+
+
+def _choose_draws(
+    wanted: Sequence[Ask], shards: Mapping[tuple[str, str], Path], recipe: Recipe, engine: Engine, folder: Path
+) -> list[Ask]:
+    """The same asks, each with its draw; those of one turn are chosen together, as composing chooses its own."""
+    chosen = list(wanted)
+    for turn in sorted({turn for turn, _ in wanted}):
+        places = [k for k, (other, _) in enumerate(wanted) if other == turn]
+        settings = QuestionSettings.of(recipe, turn)
+        plans = choose_draws([wanted[k][1] for k in places], shards, recipe, settings, engine, folder)
+        for k, plan in zip(places, plans, strict=True):
+            chosen[k] = turn, plan
+    return chosen
 
 
 class PoolSampler:

@@ -11,9 +11,9 @@ from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
+from vgbench_gen.pipeline.draws import choose_draws
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.pipeline.known import KnownFacts, learn_from_shards, teach_tasks
-from vgbench_gen.pipeline.measure import SceneReport, list_tasks, shard_path
+from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import Plan, difficulty_counts, letter_counts, pair_counts
 from vgbench_gen.pipeline.question import QuestionRejectedError, QuestionSettings, ask_as_planned, make_question
 from vgbench_gen.pipeline.question_plan import QuestionPlan
@@ -43,8 +43,6 @@ class _WriteJob:
     """The questions."""
     recipe: Recipe
     """The recipe that is composed."""
-    known: KnownFacts
-    """What the facts of the build teach, see `pipeline.known`."""
     remember: bool
     """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
 
@@ -123,9 +121,9 @@ def compose(
     by_shard = {path: read_plans(path, tasks, recipe) for path in shards}
     plans = [entry for path in shards for entry in by_shard[path]]
     shard_of = {(entry.source, entry.scene_id): path for path, members in by_shard.items() for entry in members}
-    known = learn_from_shards(shards, recipe)
+    plans = choose_draws(plans, shard_of, recipe, QuestionSettings.of(recipe), engine, out)
     plan = feasible_plan(
-        plans, recipe, list_forms(tasks), lambda batch: _try_batch(batch, shard_of, recipe, known, engine, out)
+        plans, recipe, list_forms(tasks), lambda batch: _try_batch(batch, shard_of, recipe, engine, out)
     )
     report = _report_on(plan, plans, reports, recipe)
     report.wording = wording
@@ -133,7 +131,7 @@ def compose(
         raise QuotasNotMet(count_missing_items(plan), plan.targets.total, report.short, report.advice)
     unasked = Counter(f"{entry.cell}/{reason}" for entry, reason in plan.unchosen)
     items: list[Item] = []
-    for entry, rows in _write_questions(out, plan.chosen, shard_of, recipe, known, engine, progress):
+    for entry, rows in _write_questions(out, plan.chosen, shard_of, recipe, engine, progress):
         if isinstance(rows, str):
             unasked[f"{entry.cell}/{rows}"] += 1
             continue
@@ -168,13 +166,12 @@ def _try_batch(
     batch: Sequence[QuestionPlan],
     shard_of: Mapping[tuple[str, str], Path],
     recipe: Recipe,
-    known: KnownFacts,
     engine: Engine,
     out: Path,
 ) -> list[QuestionPlan]:
     """Try a batch that is sorted by scene, each scene's questions in one job."""
     jobs = [
-        TrialJob(shard_of[scene], recipe, tuple(members), known)
+        TrialJob(shard_of[scene], recipe, tuple(members))
         for scene, members in itertools.groupby(batch, _identify_scene)
     ]
     # Workers take longer to start than a few trials take.
@@ -188,7 +185,6 @@ def _write_questions(
     chosen: Sequence[QuestionPlan],
     shard_of: Mapping[tuple[str, str], Path],
     recipe: Recipe,
-    known: KnownFacts,
     engine: Engine,
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[QuestionPlan, list[Item] | str]]:
@@ -208,7 +204,6 @@ def _write_questions(
             shard_of[_identify_scene(chosen[chunk[0]])],
             tuple(chosen[n] for n in chunk),
             recipe,
-            known,
             not engine.address,
         )
         for chunk in chunks
@@ -228,7 +223,7 @@ def _identify_scene(plan: QuestionPlan) -> tuple[str, str]:
 def _write_job(job: _WriteJob) -> list[list[Item] | str]:
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = teach_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    by_name, settings = name_tasks(job.recipe), QuestionSettings.of(job.recipe)
     facts = read_facts(job.shard, {plan.row for plan in job.plans})
     outcomes: list[list[Item] | str] = []
     with media.batch():

@@ -90,6 +90,11 @@ def list_tasks(recipe: Recipe) -> list[Task]:
     return [tasks[name].with_gates(recipe.gates) for name in names]
 
 
+def name_tasks(recipe: Recipe) -> dict[str, Task]:
+    """The recipe's tasks under its gates, by name; raises what `list_tasks` raises."""
+    return {task.name: task for task in list_tasks(recipe)}
+
+
 def measure_scene(job: MeasureJob) -> SceneReport:
     """Measure one scene, or reuse its shards when nothing they depend on has changed.
 

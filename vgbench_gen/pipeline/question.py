@@ -165,7 +165,8 @@ def make_question(
     """
     form = plan.question_type
     fill_words = fill_words or _fill_template(plan, settings)
-    rng = presentation_rng(settings.words_seed, plan.group_id, form)
+    # What shows a set of options is the same for every set; claims are drawn together with what shows them.
+    rng = presentation_rng(settings.words_seed, plan.group_id, form, plan.draw if form == "judgment" else 0)
     texts: tuple[AnswerableText, ...]
     if form == "judgment":
         twins = task.claim_pair(fact, rng)
@@ -254,16 +255,21 @@ def list_phrasings(task: str, form: QuestionType, words: WordSettings) -> Sequen
     return [*extra, *more][: words.most]
 
 
-def presentation_rng(seed: int, group_id: str, form: QuestionType) -> np.random.Generator:
-    """Generator of what a question shows, such as the numbers of its marks; the same whatever its options are."""
-    return rng_for(seed, "present", group_id, form)
+def presentation_rng(seed: int, group_id: str, form: QuestionType, draw: int = 0) -> np.random.Generator:
+    """Generator of what a question shows, such as the colours of its marks; the same whatever its options are.
+
+    draw: number of the draw of a judgment's claims, 0 for other forms.
+    """
+    return rng_for(seed, "present", group_id, form, *_name_draw(draw))
 
 
 # --- options and sides ----------------------------------------------------------------------------------------------
 
 
-def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettings) -> OptionSet:
+def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int = 0) -> OptionSet:
     """Draw the options of the fact of this group by the strategy and the seeds of the settings.
+
+    draw: number of the draw; every one is as good as the first (`pipeline.draws`).
 
     Raises:
         QuestionRejectedError: there is no set that could be asked.
@@ -272,10 +278,10 @@ def draw_options(fact: Fact, group_id: str, task: Task, settings: QuestionSettin
     *preferred, last = list_strategies(settings.strategy, task)
     for name in preferred:
         try:
-            return _draw_by(name, fact, group_id, task, settings)
+            return _draw_by(name, fact, group_id, task, settings, draw)
         except QuestionRejectedError as error:
             fallback = error.reason
-    return replace(_draw_by(last, fact, group_id, task, settings), fallback=fallback)
+    return replace(_draw_by(last, fact, group_id, task, settings, draw), fallback=fallback)
 
 
 def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
@@ -289,14 +295,25 @@ def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
 
 
 def _draw_by(
-    strategy: str, fact: Fact, group_id: str, task: Task, settings: QuestionSettings, side: str = ""
+    strategy: str,
+    fact: Fact,
+    group_id: str,
+    task: Task,
+    settings: QuestionSettings,
+    draw: int = 0,
+    side: str = "",
 ) -> OptionSet:
-    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()))
+    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
     rng = rng_for(settings.seed, "options", *names)
     try:
         return strategies[strategy].options(fact, task, rng, len(LETTERS), settings.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
+
+
+def _name_draw(draw: int) -> tuple[str, ...]:
+    """What tells a draw from the first one, which has no name."""
+    return (f"draw {draw}",) if draw else ()
 
 
 def digest_options(options: OptionSet | None, task: Task) -> str:
@@ -358,7 +375,7 @@ def require_other_side(
         raise QuestionRejectedError("print_shown" if task.shows_print(asked) else "no_partner")
     there, turned = other
     if draws and options is not None:
-        turned = _draw_by(options.strategy, there, plan.group_id, task, settings, task.counterpart_kind)
+        turned = _draw_by(options.strategy, there, plan.group_id, task, settings, side=task.counterpart_kind)
     if turned is not None:
         problem = set_problem(turned.options, len(LETTERS), there, task, settings.margins)
         if problem:

@@ -46,8 +46,9 @@ class PackedOptions:
 class QuestionPlan:
     """One fact in one form, from the first plan to the finished row. Each stage fills in the fields that it decides.
 
-    Reading the facts gives the fields up to `counterpart_kind`; a trial gives those up to `noise_kept`; choosing gives
-    the others. A plan is a hundredth of the size of its fact, so the plans of all scenes fit into one process.
+    Reading the facts gives the fields up to `counterpart_kind`; looking at all facts gives `draw`; a trial gives those
+    up to `noise_kept`; choosing gives the others. A plan is a hundredth of the size of its fact, so the plans of all
+    scenes fit into one process.
     """
 
     task: str
@@ -75,6 +76,8 @@ class QuestionPlan:
     counterpart_kind: str = ""
     """What the task calls the other side of the fact, where the form may be asked from there as well; else ""."""
 
+    draw: int = 0
+    """Number of the draw of its options, or of its claims, that it is asked with (`pipeline.draws`)."""
     rejection_reason: str = ""
     """Why the fact cannot be asked so, or "" as far as is known."""
     unpaired_reason: str = ""

@@ -13,7 +13,7 @@ import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from vgbench_gen.core.types import LETTERS
 from vgbench_gen.distractors.base import DEFAULT, strategies
 from vgbench_gen.pipeline.compose import list_fact_shards
 from vgbench_gen.pipeline.derived import check_target, fill_beside, find_build, link_build
+from vgbench_gen.pipeline.draws import choose_draws, is_balanced
 from vgbench_gen.pipeline.executors import Engine, begin_work, run
-from vgbench_gen.pipeline.known import learn_from_shards
-from vgbench_gen.pipeline.measure import list_tasks
-from vgbench_gen.pipeline.question import list_strategies
+from vgbench_gen.pipeline.measure import list_tasks, shard_path
+from vgbench_gen.pipeline.question import QuestionSettings
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.redraw_rows import CHOICE, Redraw, RedrawJob, preload_tasks, reletter_rows
 from vgbench_gen.pipeline.redraw_sets import (
@@ -42,6 +42,7 @@ from vgbench_gen.pipeline.redraw_sets import (
     deal_row_letters,
     list_redraws,
 )
+from vgbench_gen.pipeline.trials import read_plans
 from vgbench_gen.pipeline.words import load_wordings
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.files import dataset_error
@@ -193,8 +194,8 @@ def _write(
     asked = list_redraws(before, work / "facts", settings)
     by_model = [question for question in asked if question.strategy == "llm"]
     proposals = propose(by_model, recipe, work, progress) if propose is not None and by_model else ProposedOptions()
-    known = _learn_for_ladders(asked, recipe, work)
-    redrawer = Redrawer(before, recipe, known, settings, proposals, work, engine, progress)
+    asked = _choose_draws(asked, recipe, settings.seed, work, engine)
+    redrawer = Redrawer(before, recipe, settings, proposals, work, engine, progress)
     new_rows, reasons = redrawer.draw_distinct_sets(asked)
     gone = {place for question in asked if question.group_id in reasons for place in question.places}
     left_out = gone if settings.refused == "drop" else set()
@@ -216,16 +217,25 @@ def _write(
     return report
 
 
-def _learn_for_ladders(asked: Sequence[Redraw], recipe: Recipe, work: Path) -> dict[str, Any]:
-    """What the facts teach the tasks whose options are computed around the truth."""
-    names = {
-        question.task
-        for question in asked
-        if "set_first" in list_strategies(question.strategy, tasks[question.task]) and tasks[question.task].learns
-    }
-    if not names:
-        return {}
-    return learn_from_shards(list_fact_shards(work), recipe.model_copy(update={"tasks": tuple(sorted(names))}))
+def _choose_draws(asked: Sequence[Redraw], recipe: Recipe, seed: int, work: Path, engine: Engine) -> list[Redraw]:
+    """The same questions with the draws that composing chooses with this seed, which looks at all facts."""
+    draws: dict[tuple[str, str], int] = {}
+    for strategy in sorted({question.strategy for question in asked}):
+        settings = replace(QuestionSettings.of(recipe), strategy=strategy, distractor_seed=seed)
+        names = {q.task for q in asked if q.strategy == strategy and is_balanced(tasks[q.task], CHOICE, settings)}
+        if not names:
+            continue
+        chosen_tasks = [task for task in list_tasks(recipe) if task.name in names]
+        plans = [
+            plan
+            for path in list_fact_shards(work)
+            for plan in read_plans(path, chosen_tasks, recipe)
+            if plan.question_type == CHOICE
+        ]
+        shard_of = {(p.source, p.scene_id): shard_path(work, "facts", p.source, p.scene_id) for p in plans}
+        for plan in choose_draws(plans, shard_of, recipe, settings, engine, work):
+            draws[strategy, plan.group_id] = plan.draw
+    return [replace(q, draw=draws.get((q.strategy, q.group_id), 0)) for q in asked]
 
 
 def _report_on(
@@ -323,8 +333,7 @@ def _balance_letters(
         for k in places
     ]  # fmt: skip
     jobs = [
-        RedrawJob(out, recipe, tuple(redraws[k : k + CHUNK]), not engine.address, known={})
-        for k in range(0, len(redraws), CHUNK)
+        RedrawJob(out, recipe, tuple(redraws[k : k + CHUNK]), not engine.address) for k in range(0, len(redraws), CHUNK)
     ]
     rows = list(stored)
     for index, found in run(reletter_rows, jobs, engine if len(redraws) > FEW else Engine(), [out]):

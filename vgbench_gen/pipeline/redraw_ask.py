@@ -15,8 +15,9 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate, Fact
 from vgbench_gen.distractors import llm
 from vgbench_gen.distractors.base import Proposal
+from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.recipe import Recipe
-from vgbench_gen.pipeline.redraw_rows import Redraw, find_facts, prepare_tasks
+from vgbench_gen.pipeline.redraw_rows import Redraw, find_facts
 from vgbench_gen.pipeline.redraw_sets import REPLIES, Progress, Propose, ProposedOptions
 from vgbench_gen.tasks.base import Task
 
@@ -84,7 +85,7 @@ def _list_cases(asked: Sequence[Redraw], recipe: Recipe) -> tuple[list[_Case], d
     by_shard: dict[Path, list[Redraw]] = defaultdict(list)
     for question in asked:
         by_shard[question.shard].append(question)
-    by_name, cases, refused = prepare_tasks(recipe, {}), [], {}
+    by_name, cases, refused = name_tasks(recipe), [], {}
     for shard, members in by_shard.items():
         facts = find_facts(shard, frozenset((question.task, question.key) for question in members))
         for question in members:

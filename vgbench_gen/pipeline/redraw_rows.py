@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vgbench_gen.core.types import Candidate, Fact, Item, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.known import KnownFacts, teach_tasks
+from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     FillWords,
     QuestionRejectedError,
@@ -69,6 +69,8 @@ class Redraw:
     """Places of its rows in the dataset."""
     key: str = ""
     """Key of the fact, where a model is asked about it."""
+    draw: int = 0
+    """Number of the draw of its options (`pipeline.draws`)."""
     rows: tuple[Row, ...] = ()
     """The rows as they are stored. Making their texts in the workers spares the one process that writes files."""
     letters: tuple[int, ...] = ()
@@ -93,17 +95,10 @@ class RedrawJob:
     """The questions, all of one shard."""
     remember: bool
     """Whether the names of drawn pictures are kept in a file, which only the processes of one machine may share."""
-    known: KnownFacts
-    """What the facts of the build teach, see `pipeline.known`."""
     seed: int = 0
     """The seed as the rows are to tell it."""
     draw_seed: int = 0
     """The seed of this draw: that of the rows, or another one where an earlier draw failed."""
-
-
-def prepare_tasks(recipe: Recipe, known: KnownFacts) -> dict[str, Task]:
-    """The recipe's tasks by name, for facts that are in the dataset already (see `Task.is_redraw`)."""
-    return {name: task.for_redraw() for name, task in teach_tasks(recipe, known).items()}
 
 
 def preload_tasks() -> None:
@@ -126,7 +121,7 @@ def redraw_options(job: RedrawJob) -> list[Redraw]:
     asked = [tuple(map(read_item, entry.rows)) for entry in job.redraws]
     keys = [(items[0].task, fact_key(items[0])) for items in asked]
     facts = find_facts(job.redraws[0].shard, frozenset(keys))
-    by_name, found = prepare_tasks(job.recipe, job.known), []
+    by_name, found = name_tasks(job.recipe), []
     with media.batch():
         for key, entry, items in zip(keys, job.redraws, asked, strict=True):
             try:
@@ -184,7 +179,7 @@ def _redraw(
         fact = replace(fact, candidates=(fact.truth_candidate, *entry.proposed), truth=0)
     recipe = job.recipe
     settings = replace(QuestionSettings.of(recipe), strategy=entry.strategy, distractor_seed=job.draw_seed)
-    options = draw_options(fact, entry.group_id, task, settings)
+    options = draw_options(fact, entry.group_id, task, settings, entry.draw)
     rows, digests = [], []
     for item, letter in zip(items, entry.letters, strict=True):
         plan = plan_of_row(item, letter, PackedOptions.pack(options, fact))
@@ -205,7 +200,7 @@ def reletter_rows(job: RedrawJob) -> list[Redraw]:
     """Move the truth of some rows to other letters. They keep their options, and no fact is read."""
     media = MediaStore(job.out / "media")
     cache = PictureCache(job.out / "pictures.sqlite" if job.remember else None, media)
-    by_name, settings = prepare_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    by_name, settings = name_tasks(job.recipe), QuestionSettings.of(job.recipe)
     stress = job.recipe.margins == "recorded"
     found = []
     with media.batch():

@@ -12,7 +12,6 @@ from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import Candidate
 from vgbench_gen.distractors.base import DEFAULT, Margins
 from vgbench_gen.pipeline.executors import Engine, run
-from vgbench_gen.pipeline.known import KnownFacts
 from vgbench_gen.pipeline.measure import shard_path
 from vgbench_gen.pipeline.plan import deal_letters
 from vgbench_gen.pipeline.question import digest_values
@@ -84,8 +83,6 @@ class Redrawer:
     """All rows of the dataset, in their order."""
     recipe: Recipe
     """The recipe that the questions were composed by."""
-    known: KnownFacts
-    """What the text alone tells about answers."""
     settings: RedrawSettings
     """What is chosen anew, and how."""
     proposals: ProposedOptions
@@ -153,9 +150,8 @@ class Redrawer:
             RedrawJob(
                 out=self.out,
                 recipe=self.recipe,
-                redraws=tuple(self._add_rows(waiting[k], letters) for k in chunk),
+                redraws=tuple(self._add_rows(waiting[k], letters, not attempt) for k in chunk),
                 remember=not self.engine.address,
-                known=self.known,
                 seed=seed,
                 draw_seed=draw_seed,
             )
@@ -168,11 +164,12 @@ class Redrawer:
             self.progress("options", total - len(waiting) + len(found), total)
         return [found[k] for k in range(len(waiting))]
 
-    def _add_rows(self, question: Redraw, letters: Mapping[int, int]) -> Redraw:
+    def _add_rows(self, question: Redraw, letters: Mapping[int, int], first: bool) -> Redraw:
         return replace(
             question,
             rows=tuple(self.rows[k] for k in question.places),
             letters=tuple(letters[k] for k in question.places),
+            draw=question.draw if first else 0,
             proposed=self.proposals.values.get(question.group_id, ()),
         )
 

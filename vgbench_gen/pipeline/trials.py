@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.types import Fact, QuestionType
 from vgbench_gen.distractors.base import OptionSet
-from vgbench_gen.pipeline.known import KnownFacts, teach_tasks
+from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.plan import Forms, Plan, choose
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
@@ -51,8 +51,6 @@ class TrialJob:
     """The recipe that is composed."""
     plans: tuple[QuestionPlan, ...]
     """The questions."""
-    known: KnownFacts = field(default_factory=dict)
-    """What the facts of the build teach, see `pipeline.known`."""
 
 
 def try_questions(job: TrialJob) -> list[QuestionPlan]:
@@ -62,7 +60,7 @@ def try_questions(job: TrialJob) -> list[QuestionPlan]:
         DatasetError: the shard cannot be read.
     """
     facts = read_facts(job.path, {plan.row for plan in job.plans})
-    by_name, settings = teach_tasks(job.recipe, job.known), QuestionSettings.of(job.recipe)
+    by_name, settings = name_tasks(job.recipe), QuestionSettings.of(job.recipe)
     return [try_question(facts[plan.row], plan, by_name[plan.task], settings) for plan in job.plans]
 
 
@@ -72,7 +70,7 @@ def try_question(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionS
     options = None
     try:
         if plan.question_type == "multi-choice":
-            options = draw_options(fact, plan.group_id, task, settings)
+            options = draw_options(fact, plan.group_id, task, settings, plan.draw)
         sides = [make_question(fact, options, plan, task, settings)]
     except QuestionRejectedError as error:
         return replace(plan, rejection_reason=error.reason)

@@ -41,12 +41,3 @@ class BoxMargins(TaskGates):
     """Smallest cosine, on the ground, between the view and the side that goes along it."""
     fit_spread_max: float = 0.06
     """Largest difference in overlap with the drawn rectangle between the printed boxes of one set."""
-    depth_typical_m: float = 2.17
-    """Typical depth of an object before the image is looked at, metres; depths are spread log-normally about it, and
-    hardly change with how large the object appears (slope -0.07). Options are balanced for a reader who knows this
-    where a build has too few facts to say more. Fitted to 863 facts of the sample scenes, like the two that follow."""
-    depth_log_sd: float = 0.44
-    """Standard deviation of the logarithm of that depth."""
-    drop_m: tuple[tuple[float, float, float], ...] = ((0.545, 1.45, 0.16), (0.377, 0.57, 0.28), (0.078, -0.44, 0.77))
-    """How the height of the camera above the lowest corner of a box is spread: (share, mean, standard deviation) in
-    metres of things on the floor, on tables and elsewhere. A box tells by its edges where down is."""

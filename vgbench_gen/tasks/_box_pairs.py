@@ -90,3 +90,22 @@ def _place_footprint(box: OrientedBox, up: FloatArray, ground: FloatArray) -> tu
 def find_up(axis: FloatArray) -> FloatArray:
     """The upright axis (3,) of a box in the camera frame, turned against gravity: cameras do not hang upside down."""
     return np.asarray(axis if axis[1] < 0 else -axis)
+
+
+def describe_boxes(corners_m: Sequence[FloatArray]) -> FloatArray:
+    """(n, 9) what the printed corners (8, 3) of boxes in the camera frame, metres, tell a reader: logarithms of depth,
+    of the upright side and of both ground sides, how low the box reaches, its height in the image as a tangent, how far
+    its longer ground side points along the view, and logarithms of its volume and of the ratio of its ground sides."""
+    cues = []
+    for corners in corners_m:
+        box = boxes.fit_to_corners(corners, "camera")
+        upright = int(np.argmax(np.abs(box.rotation[1])))
+        ground = np.delete(np.arange(3), upright)
+        shorter_m, longer_m = np.sort(box.size_m[ground])
+        axis = box.rotation[:, ground[int(np.argmax(box.size_m[ground]))]]
+        depth_m, lowest_m = float(corners[:, 2].mean()), float(corners[:, 1].max())
+        cues.append([
+            np.log(depth_m), np.log(box.size_m[upright]), np.log(longer_m), np.log(shorter_m), lowest_m,
+            box.center_m[1] / depth_m, abs(axis[2]), np.log(box.size_m.prod()), np.log(longer_m / shorter_m),
+        ])  # fmt: skip
+    return np.array(cues)

@@ -7,11 +7,10 @@ come from `templates/`; slots are filled with printed numbers and words looked u
 from __future__ import annotations
 
 import abc
-import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -62,8 +61,9 @@ class Task(NoiseTest, Proposals, abc.ABC):
     """Tokens for the column `convention`."""
     needs_objects: ClassVar[bool] = False
     """Whether it can only ask about scenes with annotated objects."""
-    learns: ClassVar[Literal["", "truths", "pools"]] = ""
-    """What of the facts `learn` is given; "" for nothing."""
+    candidate_draws: ClassVar[int] = 1
+    """Draws of options, or of claims, among which one is chosen by `read_text_cues` and `read_image_cues`; 1 for a task
+    whose sets tell nothing as they are drawn."""
     strategy: ClassVar[str] = "set_first"
     """The strategy that chooses its options unless another one is named; where that has no set, "set_first" does."""
     counterpart_kind: ClassVar[str] = ""
@@ -95,11 +95,6 @@ class Task(NoiseTest, Proposals, abc.ABC):
 
     gates: Gates
     """Limits that everything that is asked must pass; the defaults unless a recipe gives others."""
-    known: Any = None
-    """What `learn` gave for the build at hand, if any."""
-    is_redraw: bool = False
-    """Whether the facts at hand are in a dataset already and get other options. A ladder that asks some facts only now
-    and then, so that sets stay balanced, has chosen among them before; choosing once more would tip the balance."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.gates = gates or Gates()
@@ -107,18 +102,6 @@ class Task(NoiseTest, Proposals, abc.ABC):
     def with_gates(self, gates: Gates) -> Task:
         """The same task under other gates."""
         return type(self)(gates)
-
-    def knowing(self, known: Any) -> Self:
-        """The same task, whose wrong options and false claims are drawn for readers who know this (see `learn`)."""
-        task = copy.copy(self)
-        task.known = known
-        return task
-
-    def for_redraw(self) -> Self:
-        """The same task for facts that it asked before (see `is_redraw`)."""
-        task = copy.copy(self)
-        task.is_redraw = True
-        return task
 
     def unit_for(self, fact: Fact) -> str:
         """Unit of this fact's answer; tasks whose kinds of question differ in unit say which."""
@@ -242,14 +225,17 @@ class Task(NoiseTest, Proposals, abc.ABC):
         """Nothing, as an answer has no parts that can be combined unless a task says so."""
         return iter(())
 
-    def learn(self, facts: Iterable[Fact]) -> Any:
-        """What all facts of a build tell a reader of the text alone about answers, as the task's own kind of value that
-        can cross process borders; called where `learns` is set.
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, d) what a reader of the text alone can know of each option beside the question.
 
-        None where they are too few, and for tasks whose options need not know. Facts come with their truth as the only
-        candidate unless `learns` is "pools".
+        Of `candidate_draws` draws the one is asked under which none of it tells the truth
+        (`docs/validity.md#balanced-selection`).
         """
-        return None
+        return np.zeros((len(options), 0))
+
+    def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, e) what rules choose by that understand nothing of the image, larger for what they would choose."""
+        return np.zeros((len(options), 0))
 
     def perturbed(self, fact: Fact, rng: np.random.Generator) -> Candidate | None:
         """None, as the paper gives most tasks no noise rule."""

@@ -1,15 +1,15 @@
 """How far apart two framed objects are, in metres.
 
 Ground truth: Euclidean distance of the centres of the two oriented boxes, two decimals. The image fixes the answer,
-so options are a ladder around it, in which no rung is the likelier truth for whoever knows how far apart objects
-usually are that appear so large, so low and so many pixels from each other (`_ladder`, `_known`).
+so options are a ladder around it. Ladders are chosen such that no rung is the likelier truth for whoever knows how far
+apart objects usually are that appear so large, so low and so many pixels from each other
+(`docs/validity.md#balanced-selection`).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
@@ -26,10 +26,7 @@ from vgbench_gen.geometry.poses import transform
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays
-from vgbench_gen.tasks._distance_clue import DistanceClue, distance_clue
 from vgbench_gen.tasks._distance_margins import DistanceMargins
-from vgbench_gen.tasks._known import Known, learn, spread_of
-from vgbench_gen.tasks._ladder import Rungs, draw_rungs
 from vgbench_gen.tasks._object_evidence import PairEvidence, SidesEvidence, check_boxes
 from vgbench_gen.tasks._object_routes import measure_second_corners
 from vgbench_gen.tasks._object_targets import TARGETS_APART_M, order_in_strata
@@ -99,7 +96,7 @@ class ObjectDistance(ScalarTask):
     }
     convention: ClassVar[Mapping[str, str]] = {"distance": "box_centers", "unit": "m", "regions": "xyxy_inclusive"}
     needs_objects = True
-    learns = "truths"
+    candidate_draws = 24
     counterpart_kind = "swap"
     fact_evidence = SidesEvidence
     candidate_evidence = PairEvidence
@@ -175,41 +172,34 @@ class ObjectDistance(ScalarTask):
         a, b = PairEvidence.of(fact.truth_candidate).centres_m
         return self.rounded(np.array([np.sqrt(((a - b) ** 2).sum())]))
 
-    def learn(self, facts: Iterable[Fact]) -> Known | None:
-        """See `Task.learn`."""
-        return learn(map(self._clue, facts))
-
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
-        """A geometric ladder through the truth, by `_ladder.draw_rungs`.
+        """A geometric ladder through the truth, at any place of it and with any step, as far as all may be asked.
 
         Raises:
-            TooFewOptionsError: too few sets are possible in which the truth would not stand out.
+            TooFewOptionsError: the ladder that was drawn leaves the range of distances.
         """
         gates, truth = self.limits, fact.truth_candidate
-        drawn = self._drawn_rungs(
-            fact, _PRINT_SLACK * gates.ratio_min, (gates.ratio_max / _PRINT_SLACK) ** (1 / (count - 1)), count, rng
-        )
-        if drawn is None:
-            raise TooFewOptionsError("unbalanced", f"{fact.key}: {truth.value[0]:.2f} m; pixels apart would tell")
-        ratio, rank = float(np.exp(drawn.step)), drawn.rank
-        rungs = [
-            truth if k == rank else Candidate(f"rung:{k - rank}", self.rounded(truth.value * ratio ** (k - rank)))
-            for k in range(count)
-        ]
-        return rungs, rank
+        low, high = np.log([_PRINT_SLACK * gates.ratio_min, (gates.ratio_max / _PRINT_SLACK) ** (1 / (count - 1))])
+        rank, step = int(rng.integers(count)), rng.uniform(low, high)
+        values = float(truth.value[0]) * np.exp(step * (np.arange(count) - rank))
+        apart = values[1] - values[0] >= gates.gap_min_m + 10.0**-self.decimals
+        if not (apart and gates.min_m <= values[0] and values[-1] <= gates.max_m):
+            raise TooFewOptionsError("ladder_out_of_range", f"{fact.key}: {values[0]:.2f} to {values[-1]:.2f} m")
+        rungs = [Candidate(f"rung:{k - rank}", self.rounded(values[k : k + 1])) for k in range(count)]
+        return [*rungs[:rank], truth, *rungs[rank + 1 :]], rank
 
-    def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
-        clue = self._clue(fact)
-        steps = float(np.log(low)), float(np.log(high))
-        gap = self.limits.gap_min_m + 10.0**-self.decimals
-        odds = math.inf if self.is_redraw else 1.0
-        return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, gap, odds)
-
-    def _clue(self, fact: Fact) -> DistanceClue:
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, 8) the distance, how far away the pair would have to be to lie so many pixels apart, and what the text
+        says of both rectangles: sizes and lower edges as angles, the order of both objects left out."""
         truth, camera = fact.truth_candidate, fact.cameras[fact.frame_ids[0]]
-        rects = [truth.show["rect_a"], truth.show["rect_b"]]
-        scene = f"{fact.dataset}/{fact.scene_id}"
-        return distance_clue(float(truth.value[0]), rects, camera, self.gates, scene, fact.key)
+        fx, cy = float(camera["K"][0]), float(camera["K"][5])
+        rects = np.array([truth.show["rect_a"], truth.show["rect_b"]], dtype=np.float64).reshape(2, 2, 2)
+        apart = np.log(max(float(np.linalg.norm((rects[0] - rects[1]).mean(axis=0))), 1.0) / fx)
+        sizes = np.sort(np.log(np.sqrt((rects[:, 1] - rects[:, 0] + 1).prod(axis=1)) / fx))
+        lower = np.sort((rects[:, 1, 1] - cy) / fx)
+        logs = np.log([float(option.value[0]) for option in options])
+        rest = np.broadcast_to([apart, *sizes, *lower], (len(logs), 5))
+        return np.column_stack([logs, logs - apart, logs - apart + sizes.mean(), rest])
 
     def proposal(self, fact: Fact) -> Proposal:
         """Any distance that may be asked."""
@@ -305,10 +295,9 @@ class ObjectDistance(ScalarTask):
         """See `ScalarTask`."""
         # Not from the pool: chosen facts are spread over distances, the pool is as the rooms are, and the difference
         # would tell true from false.
-        drawn = self._drawn_rungs(fact, FALSE_RATIO_MIN, FALSE_RATIO_MAX, 2, rng)
-        if drawn is None:
-            return None
-        return float(fact.truth_candidate.value[0] * np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
+        factor = np.exp(rng.uniform(*np.log([FALSE_RATIO_MIN, FALSE_RATIO_MAX])) * (1 if rng.random() < 0.5 else -1))
+        value = float(fact.truth_candidate.value[0]) * float(factor)
+        return value if self.limits.min_m <= value <= self.limits.max_m else None
 
     def _problem(self, pair: _Pair) -> tuple[str, float, float] | None:
         gates, margins = self.limits, pair.margins

@@ -9,7 +9,7 @@ deep, how large and how low objects usually stand (`_ladder`, `_known`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 from weakref import WeakKeyDictionary
@@ -29,12 +29,9 @@ from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
 from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
-from vgbench_gen.tasks._box_clue import BoxClue, box_clue
 from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
 from vgbench_gen.tasks._box_margins import BoxMargins
-from vgbench_gen.tasks._box_pairs import compare_boxes, find_up
-from vgbench_gen.tasks._known import Known, learn, spread_of
-from vgbench_gen.tasks._ladder import Rungs, draw_rungs
+from vgbench_gen.tasks._box_pairs import compare_boxes, describe_boxes, find_up
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera
 from vgbench_gen.tasks._object_labels import is_thing
@@ -57,7 +54,6 @@ RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are r
 DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (docs/validity.md#object-location)
 TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
 _TRUE_NOISE = 0.03  # of the box's sides, in place and in size
-_ODDS = 1.1  # of members of a ladder; more would buy facts with text-only accuracy
 _PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
@@ -84,7 +80,7 @@ class ObjectLocation(Task):
         "regions": "xyxy_inclusive",
     }
     needs_objects = True
-    learns = "truths"
+    candidate_draws = 12
     strategy = "factorial"
     counterpart_kind = "mirror"
     fact_evidence = FactEvidence
@@ -237,28 +233,25 @@ class ObjectLocation(Task):
             return False
         return boxes.cuboid_residual_m(value) <= RESIDUAL_MAX_M
 
-    def learn(self, facts: Iterable[Fact]) -> Known | None:
-        """See `Task.learn`."""
-        return learn(map(self._clue, facts))
-
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int]:
-        """The box at `count` depths, by `_ladder.draw_rungs`.
+        """The box at `count` depths in equal ratios, the truth at any place among them.
 
         Raises:
-            TooFewOptionsError: at this depth too few sets are possible in which the truth would not stand out.
+            TooFewOptionsError: a box that was drawn is nearer or farther than may be asked.
         """
         truth = fact.truth_candidate
         measured = BoxEvidence.of(truth)
-        exact, low = measured.corners_m, max(measured.needed_ratio, self.limits.ladder_ratio_min)
-        drawn = self._drawn_rungs(fact, low, self.ratio_max, count, rng)
-        if drawn is None:
-            raise TooFewOptionsError("unbalanced", f"{fact.key} at {exact[:, 2].mean():.2f} m: the depth would tell")
-        ratio, rank = float(np.exp(drawn.step)), drawn.rank
-        rungs = [
-            truth if k == rank else Candidate(f"rung:{k - rank}", self.rounded(exact * ratio ** (k - rank)))
-            for k in range(count)
-        ]
-        return rungs, rank
+        low, high = np.log([max(measured.needed_ratio, self.limits.ladder_ratio_min), self.ratio_max])
+        rank, step = int(rng.integers(count)), rng.uniform(low, high)
+        boxes_m = [measured.corners_m * float(np.exp(step * (k - rank))) for k in range(count)]
+        rungs = [Candidate(f"rung:{k - rank}", self.rounded(boxes_m[k])) for k in range(count)]
+        if not all(self.valid(rung, fact) for rung in (rungs[0], rungs[-1])):
+            raise TooFewOptionsError("ladder_out_of_range", f"{fact.key}: depths that are not asked")
+        return [*rungs[:rank], truth, *rungs[rank + 1 :]], rank
+
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """See `_box_pairs.describe_boxes`."""
+        return describe_boxes([option.value for option in options])
 
     def factor_pairs(self, fact: Fact, rng: np.random.Generator) -> Iterator[FactorPair]:
         """Two of depth, yaw, order of the ground sides and length along the view (`_box_factors.draw_box_sets`).
@@ -298,16 +291,6 @@ class ObjectLocation(Task):
         found = boxes.clip_rect((x1, y1, x2, y2), camera.width, camera.height)
         d1, e1, d2, e2 = read_evidence_rect(fact.truth_candidate.show)
         return boxes.rect_iou(found, (d1, e1, d2, e2))
-
-    def _drawn_rungs(self, fact: Fact, low: float, high: float, count: int, rng: np.random.Generator) -> Rungs | None:
-        clue = self._clue(fact)
-        steps = float(np.log(low)), float(np.log(high))
-        odds = math.inf if self.is_redraw else _ODDS if count > 2 else 1.0
-        return draw_rungs(float(np.exp(clue.answer)), spread_of(self.known, clue), steps, count, rng, odds=odds)
-
-    def _clue(self, fact: Fact) -> BoxClue:
-        corners = BoxEvidence.of(fact.truth_candidate).corners_m
-        return box_clue(corners, self.gates, f"{fact.dataset}/{fact.scene_id}", fact.key)
 
     def proposal(self, fact: Fact) -> Proposal:
         """The depth of the centre: other boxes that project to the drawn rectangle are the true one, nearer or farther.
@@ -379,10 +362,8 @@ class ObjectLocation(Task):
         )
         low, high = measured.needed_ratio, self.limits.depth_ratio_max * _PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
-        drawn = self._drawn_rungs(fact, 1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high, 2, rng)
-        if drawn is None:
-            return None
-        scale = float(np.exp(drawn.step if drawn.rank == 0 else -drawn.step))
+        step = rng.uniform(*np.log([1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high]))
+        scale = float(np.exp(step if rng.random() < 0.5 else -step))
         claims = [Candidate("", self.rounded(noisy)), Candidate("", self.rounded(noisy * scale))]
         off = [self.margin_ratio(truth, claim, fact) for claim in claims]
         most = (1 - TRUE_IOU_MIN) / (1 - self.limits.iou_max)

@@ -8,15 +8,16 @@ been the answer by where they lie: the query moved as tracked points of other pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from vgbench_gen.core.errors import GeometryError, TooFewOptionsError
+from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import LETTERS, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
+from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
 from vgbench_gen.geometry import poses, projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
@@ -27,7 +28,7 @@ from vgbench_gen.tasks._noise import perturb_motions
 from vgbench_gen.tasks._pair_margins import PairMarginsTask
 from vgbench_gen.tasks._pairs import PairTable, Problem, collect_poses, get_pair_table
 from vgbench_gen.tasks.base import SECOND_ROUTE_SHARE, add_margins, reject, tasks
-from vgbench_gen.tasks.point_tracking import track_back, track_decoys, track_odds, tracked
+from vgbench_gen.tasks.point_tracking import track_back, track_cues, track_decoys, tracked
 from vgbench_gen.tasks.point_tracking.checks import check_tracks
 from vgbench_gen.tasks.point_tracking.evidence import ImagesEvidence, PlaceEvidence, TrackedEvidence
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
@@ -44,8 +45,6 @@ from vgbench_gen.text.render import fill_word
 # 25.8 % at these odds.
 SAME_PIXEL_ODDS = 0.1
 _DRAWN, _CONFIRMED_MIN = 16, 4  # points of a pair that go through the second route, of which about a third fails
-# A scene with fewer facts than so many also gives points whose rivals look this much less like the query.
-_LOOSER = ((12, 2.5), (5, float("inf")))
 _FEWEST_PAIRS = 12  # tracked for their motions even where fewer facts are wanted
 
 
@@ -80,7 +79,7 @@ class PointTracking(PairMarginsTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     counterpart_kind = "back"
-    learns = "pools"
+    candidate_draws = 24
     fact_evidence = ImagesEvidence
     candidate_evidence = PlaceEvidence
     checks = (check_tracks,)
@@ -98,7 +97,6 @@ class PointTracking(PairMarginsTask):
         table, motions = get_pair_table(view), track_decoys.Motions()
         source = self._track_pairs(table, view, rng, max(limit, _FEWEST_PAIRS))
         made, known = 0, 0
-        unlike: list[_Tracked] = []
         while made < limit:
             waiting: list[_Tracked] = []
             while known < _FEWEST_PAIRS or made + len(waiting) < limit:
@@ -109,27 +107,16 @@ class PointTracking(PairMarginsTask):
                     yield found
                     continue
                 motions.add(found.number, found.found, found.tried, found.rows)
-                motions.looked[found.number] = track_decoys.Looked.at(found.found, found.rows, view)
+                motions.add_looks(found.number, found.found, found.rows, view)
                 waiting.append(found)
                 known += 1
             if not waiting:
                 break
             for pair in waiting[: limit - made]:
-                draft = self._make_draft(table, view, pair, motions, rng, 1.0)
-                if isinstance(draft, Fact):
-                    made += 1
-                    yield draft
-                else:
-                    unlike.append(pair)
-        for pair in unlike:
-            draft = "decoys_few", 0.0, 3.0
-            for loose in (loose for fewest, loose in _LOOSER if made < min(limit, fewest)):
-                draft = self._make_draft(table, view, pair, motions, rng, loose)
-                if isinstance(draft, Fact):
-                    break
-            made += isinstance(draft, Fact)
-            where = f"{pair.found.first.id}-{pair.found.second.id}"
-            yield draft if isinstance(draft, Fact) else reject(self, view, where, *draft)
+                draft = self._make_draft(table, view, pair, motions, rng)
+                made += isinstance(draft, Fact)
+                where = f"{pair.found.first.id}-{pair.found.second.id}"
+                yield draft if isinstance(draft, Fact) else reject(self, view, where, *draft)
 
     def _track_pairs(
         self, table: PairTable, view: SceneView, rng: np.random.Generator, most: int
@@ -161,27 +148,20 @@ class PointTracking(PairMarginsTask):
         pair: _Tracked,
         motions: track_decoys.Motions,
         rng: np.random.Generator,
-        loose: float,
     ) -> Fact | Problem:
         i, j, found = pair.i, pair.j, pair.found
         a, b = found.first, found.second
-        gates = self.limits
-        looked = motions.looked[pair.number]
-        most: tuple[int, track_decoys.Wrong] | None = None
-        for k in pair.rows:
-            there = track_decoys.find_wrong_places(found, k, 1, pair.number, motions, looked, view, gates, rng, loose)
-            if there.fits or most is None or len(there.uv_px) > len(most[1].uv_px):
-                most = k, there
-            # Where the first three drawn may stand beside it, the point is as likely to be the odd one out as they are:
-            # points where most others crowd have fewer sets and would otherwise be right too often.
-            if there.fits:
+        most = 0
+        for loose, k in itertools.product(track_decoys.LOOSE, pair.rows):
+            there = track_decoys.find_wrong_places(found, k, 1, pair.number, motions, view, self.limits, rng, loose)
+            most = max(most, len(there.uv_px))
+            if len(there.uv_px) >= track_decoys.DECOYS_MIN:
                 break
-        if most is None:
-            return "decoys_few", 0.0, 3.0
-        k, there = most
-        back_places = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, looked, view, gates, rng, loose)
-        decoys = track_decoys.make_decoys(there, back_places)
-        truth = self._make_candidate(found, k)
+        else:
+            return "decoys_few", float(most), track_decoys.DECOYS_MIN
+        beside = track_decoys.find_wrong_places(found, k, 0, pair.number, motions, view, self.limits, rng, loose)
+        decoys = track_decoys.make_decoys(there, beside)
+        truth = self._make_candidate(found, k, there.own_look)
         images = ImagesEvidence(
             diagonal_px=b.camera.diagonal_px,
             camera_1=a.camera,
@@ -190,8 +170,6 @@ class PointTracking(PairMarginsTask):
             pair=table.evidence(i, j),
         )
         fact = self.new_fact(view, (truth, *decoys), frame_ids=(a.id, b.id), evidence=images)
-        if not len(valid_sets(compatibility(fact.candidates, fact, self), len(LETTERS))):
-            return "decoys_few", float(len(decoys)), 3.0
         candidates = fact.candidates
         if rng.random() < SAME_PIXEL_ODDS:
             same = track_decoys.make_same_pixel_decoy(truth, found, view)
@@ -204,12 +182,13 @@ class PointTracking(PairMarginsTask):
         whole = replace(fact, candidates=candidates, evidence=images.with_fields(second_back_px=back).write())
         return add_margins(whole, f"{a.id}-{b.id}/{truth.key}", margins.ratios)
 
-    def _make_candidate(self, tracks: tracked.Tracks, k: int) -> Candidate:
+    def _make_candidate(self, tracks: tracked.Tracks, k: int, look: FloatArray) -> Candidate:
         u, v = (int(x) for x in tracks.uv_a[k])
         evidence = TrackedEvidence(
             z_1_m=float(tracks.z_a[k]),
             uv_2_px=tracks.uv_b[k],
             point_2_m=np.round(tracks.points_b_m[k], 4),
+            look=np.round(look, 3),
             cycle_px_at_640=round(float(tracks.cycle_px_at_640[k]), 4),
             motion_d=round(float(tracks.motion_d[k]), 3),
         ).write()
@@ -231,20 +210,21 @@ class PointTracking(PairMarginsTask):
         back = track_back.exchange_images(fact)
         return None if back is None else mirroring.check_counterpart(self, back)
 
-    def learn(self, facts: Iterable[Fact]) -> track_odds.Odds | None:
-        """See `Task.learn`."""
-        return track_odds.learn(facts, self._list_sets)
-
     def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
-        """Where the fact has a same-pixel decoy the set holds it; the others are drawn by `track_odds`."""
+        """A set of the pool, with the same-pixel decoy where the fact has one."""
         sets = self._list_sets(fact, count)
         if not len(sets):
             return None
-        drawn = track_odds.drawn_set(fact, sets, self.known, rng, self.is_redraw)
-        if drawn is None:
-            raise TooFewOptionsError("unbalanced", f"{fact.key}: the place would tell")
-        members = sets[drawn].tolist()
+        members = sets[rng.integers(len(sets))].tolist()
         return [fact.candidates[k] for k in members], members.index(fact.truth)
+
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """See `track_cues`."""
+        return track_cues.read_text_cues(fact, options)
+
+    def read_image_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """See `track_cues`."""
+        return track_cues.read_image_cues(fact, options)
 
     def _list_sets(self, fact: Fact, count: int) -> IntArray:
         """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of
@@ -359,11 +339,10 @@ class PointTracking(PairMarginsTask):
     def claim_pair(self, fact: Fact, rng: np.random.Generator) -> ClaimPair | None:
         """Two marks; the true claim names the target's, the false one the other."""
         sets = self._list_sets(fact, 2)
-        drawn = track_odds.drawn_set(fact, sets, self.known, rng) if len(sets) else None
-        if drawn is None:
+        if not len(sets):
             return None
-        truth = fact.truth_candidate
-        decoy = next(fact.candidates[k] for k in sets[drawn].tolist() if k != fact.truth)
+        truth, drawn = fact.truth_candidate, sets[rng.integers(len(sets))]
+        decoy = next(fact.candidates[k] for k in drawn.tolist() if k != fact.truth)
         marks = self._draw_marks(fact, (truth, decoy), rng)
         separations = (0.0, self.margin_ratio(truth, decoy, fact))
         true, false = (

@@ -59,6 +59,7 @@ def make_turned_candidate(member: Candidate, first: Camera, second: Camera, moti
     uv_px = projection.project(second, place_m)[0]
     turned = track.with_fields(
         z_1_m=z_m,
+        look=None,
         uv_2_px=uv_px,
         point_2_m=np.round(place_m, 4),
         motion_d=round(100 * float(np.linalg.norm(uv_px - query)) / second.diagonal_px, 3),
@@ -72,7 +73,7 @@ def _move_decoy(member: Candidate, truth: Candidate) -> Candidate:
     place = PlaceEvidence.of(member)
     if place.point_1_m is None:
         return make_invalid(member)
-    moved = place.with_fields(point_1_m=place.point_2_m, point_2_m=place.point_1_m)
+    moved = place.with_fields(point_1_m=place.point_2_m, point_2_m=place.point_1_m, look=None)
     if place.uv_1_px is None:  # the decoy at the query's own pixel
         return replace(member, value=truth.value, evidence=moved.write())
     u, v = member.value

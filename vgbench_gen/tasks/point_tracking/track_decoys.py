@@ -2,9 +2,9 @@
 
 A reader of the text knows the query's pixel and those of the options, and tracked points move by laws of their own: not
 far, seldom up or down, towards the middle from the border. So each wrong option is the query moved as a tracked point
-of another pair of the scene moved that started near the query's pixel: right and wrong answers are then draws from one
-law (`docs/validity.md#exchangeable-by-construction`), each from a pair of its own. Around such a target it stands where
-image 2 looks as much like the query as another tracked point looks like its own (`track_looks`).
+of another pair of the scene moved that started near the query's pixel. Around such targets it stands where image 2
+looks as unlike the query as another tracked point looks unlike its own (`track_looks`), so that neither place nor look
+is of another law than that of right answers; what is left, choosing sets takes away (`distractors.balanced`).
 """
 
 from __future__ import annotations
@@ -25,39 +25,17 @@ from vgbench_gen.tasks.point_tracking.tracked import Tracks
 _KEPT = 100  # motions of a pair and direction
 _RING_D = 6.0  # starts this much nearer to the query, in D%, come first; within a ring by chance
 _MIRRORED_RINGS = 2  # behind starts of so many rings; people film to the left as often as to the right
-_ENOUGH = 6  # places at which no other point is tried
-_ELSEWHERE = 60  # looks of points of other pairs, after those of the pair's own
-_CHOICE = 24  # fitting places around the first targets, of which the closest look is taken
 _LOOKED_AT = 400  # motions, those that start nearest
-_ASIDE_D = 2.5  # how far from it
+_ASIDE_D = 2.5  # how far from a target a place may lie, D%
 # More would come from pairs that hardly show the query's surroundings, which are those with large motions.
 _DECOYS = 10
-_FEWEST_BACK = 4  # places in image 1; with fewer the question is not asked back
+DECOYS_MIN = 5  # sets of three among fewer are too few to choose from
+LOOSE = 1.0, 2.5  # tried in turn for a pair of frames; small scenes have few looks to choose from
+_LOOKED = 6  # confirmed points of a pair
+_LOOKS = 128  # that are tried for as many wrong options
 
 _Sizes = tuple[tuple[int, int], tuple[int, int]]
 _NONE = (np.zeros((0, 2)), np.zeros((0, 2)), np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Looked:
-    """How the confirmed points of a pair look in the second image."""
-
-    rows: IntArray
-    """(n,) the rows of the points in the pair's tracks."""
-    looks: FloatArray
-    """(n, 7) their looks (see `track_looks`)."""
-
-    @classmethod
-    def at(cls, tracks: Tracks, rows: Sequence[int], view: SceneView) -> Looked:
-        """Of these rows."""
-        first, second = (track_looks.get_ground(frame, view) for frame in (tracks.first, tracks.second))
-        uv_b = np.floor(tracks.uv_b[rows] + 0.5) + 0.0
-        return cls(np.array(rows), track_looks.compare_looks(first, tracks.uv_a[rows], second, uv_b))
-
-    def split(self, k: int, to: int) -> tuple[FloatArray, FloatArray]:
-        """((7,) look of row `k`, (n - 1, 7) looks of the others), seen in image 1 + `to`."""
-        looks = self.looks if to == 1 else track_looks.turn_looks(self.looks)
-        return looks[self.rows == k][0], looks[self.rows != k]
 
 
 @dataclass(slots=True)
@@ -66,8 +44,8 @@ class Motions:
 
     found: dict[_Sizes, tuple[FloatArray, FloatArray, IntArray]] = field(default_factory=dict)
     """Sizes of the two images -> start (n, 2) and end (n, 2) in them, pixels, and the number of the pair (n,)."""
-    looked: dict[int, Looked] = field(default_factory=dict)
-    """Number of a pair -> how its points look."""
+    looks: dict[int, FloatArray] = field(default_factory=dict)
+    """Number of a pair -> how unlike their start its confirmed points look at their end, (n, 2)."""
 
     def add(self, number: int, tracks: Tracks, tried: Sequence[int], held: Sequence[int]) -> None:
         """Tracked points of pair `number`, there and back.
@@ -87,11 +65,16 @@ class Motions:
             starts, ends, pairs = (np.concatenate(parts) for parts in zip(known, more, strict=True))
             self.found[sizes] = starts, ends, pairs
 
-    def list_looks(self, own: int, to: int) -> FloatArray:
-        """(n, 7) looks of confirmed points of the other pairs, seen in image 1 + `to`."""
-        found = [looked.looks for number, looked in self.looked.items() if number != own]
-        looks = np.concatenate(found) if found else np.zeros((0, 7))
-        return looks if to == 1 else track_looks.turn_looks(looks)
+    def add_looks(self, number: int, tracks: Tracks, held: Sequence[int], view: SceneView) -> None:
+        """How the confirmed points (rows of `tracks`) of pair `number` look."""
+        first, second = (track_looks.get_ground(frame, view) for frame in (tracks.first, tracks.second))
+        some = np.array(held[:_LOOKED])
+        self.looks[number] = track_looks.look_at_pairs(first, tracks.uv_a[some], second, tracks.uv_b[some])
+
+    def list_looks(self, own: int, rng: np.random.Generator) -> FloatArray:
+        """(n, 2) looks of confirmed points of other pairs, in random order."""
+        found = [looks for number, looks in self.looks.items() if number != own]
+        return np.asarray(rng.permutation(np.concatenate(found))[:_LOOKS]) if found else np.zeros((0, 2))
 
     def list_targets(
         self, own: int, query_px: FloatArray, frames: Sequence[ViewFrame], rng: np.random.Generator
@@ -136,18 +119,17 @@ class Motions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wrong:
-    """Places of one image for wrong options beside one point."""
+class WrongPlaces:
+    """Places of one image for wrong options beside one point; any of them may stand together in a set."""
 
     uv_px: FloatArray
     """(n, 2) whole pixels."""
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
-    fits: bool
-    """Whether the first three places drawn may stand beside the point in one set."""
-
-
-_NOWHERE = Wrong(np.zeros((0, 2)), np.zeros((0, 3)), False)
+    looks: FloatArray
+    """(n, 2) how unlike the query they look (`track_looks.compare_looks`)."""
+    own_look: FloatArray
+    """(2,) how unlike the query the point itself looks."""
 
 
 def find_wrong_places(
@@ -156,125 +138,86 @@ def find_wrong_places(
     to: int,
     number: int,
     motions: Motions,
-    looked: Looked,
     view: SceneView,
     gates: TrackGates,
     rng: np.random.Generator,
-    loose: float = 1.0,
-) -> Wrong:
-    """Places beside point `k`, at most `_DECOYS`, each of which keeps the margins to it.
+    loose: float,
+) -> WrongPlaces:
+    """Places beside point `k`, at most `_DECOYS`, each of which keeps the margins to it and to the others.
 
     Args:
         tracks: of the pair.
         k: row of `tracks`.
-        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked (`track_back`), all of
-            which may stand together: else few sets that stand in image 2 could be asked back.
+        to: 1 for places in image 2; 0 for places in image 1, where the question back is asked (`track_back`).
         number: of the pair in `motions`.
         motions: of the scene.
         view: of the frames.
         gates: margins.
         rng: source of order.
-        loose: how much wider than usual looks may differ.
+        loose: how much wider than usual looks may differ and still count as alike.
     """
     frames = tracks.first, tracks.second
     ends = tracks.uv_a[k], np.floor(tracks.uv_b[k] + 0.5) + 0.0
     frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
-    here = track_looks.get_ground(frames[1 - to], view)
-    there = track_looks.get_ground(frame, view)
-    targets = motions.list_targets(number, start, (frames[1 - to], frame), rng)
-    rank = _find_nearest(there, targets)
+    here, there = track_looks.get_ground(frames[1 - to], view), track_looks.get_ground(frame, view)
     truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
     diagonal_px = frame.camera.diagonal_px
-    rows = np.flatnonzero(rank < len(targets))
-    rank = rank[rows]
-    seen = track_looks.Around(here, start, there, rows)
-    own, others = looked.split(k, to)
-    elsewhere = motions.list_looks(number, to)
-    # The point is held to what its rivals are: its look must be one that other places can have.
-    away = 100 * np.linalg.norm(there.uv_px[rows] - ends[to], axis=1) >= gates.gap_min_d * diagonal_px
-    if not away[seen.find_alike(own, loose)[0]].any():
-        return _NOWHERE
-    wanted = np.concatenate([rng.permutation(others), rng.permutation(elsewhere)[:_ELSEWHERE]])
-    picked = [int(rows[n]) for n in _pick_rows(seen, wanted, rank, loose)]
-    if not picked:
-        return _NOWHERE
-    uv_px = np.concatenate([ends[to][None], there.uv_px[picked]])
-    points_m = np.concatenate([truth_m[None], there.points_m[picked]])
-    moved_d = 100 * np.linalg.norm(uv_px - start, axis=1) / diagonal_px
-    may_stand = _compare_places(uv_px, points_m, diagonal_px, gates)
-    may_stand[:, moved_d < gates.motion_min_d] = False
-    return _keep_places(uv_px, points_m, moved_d, may_stand, to)
+    target = _find_targets(there, motions.list_targets(number, start, (frames[1 - to], frame), rng))
+    moved_px = np.linalg.norm(there.uv_px - start, axis=1)
+    rows = np.flatnonzero((target >= 0) & (100 * moved_px >= gates.motion_min_d * diagonal_px))
+    # By target, those that start nearest first; of the places around one, any.
+    rows = rng.permutation(rows)
+    rows = rows[np.argsort(target[rows], kind="stable")]
+    looks, own = track_looks.compare_looks(here, start, there, rows, ends[to])
+    uv_px, points_m = there.uv_px[rows], there.points_m[rows]
 
+    def find_apart(uv: FloatArray, point_m: FloatArray) -> BoolArray:
+        apart_px, apart_m = np.linalg.norm(uv_px - uv, axis=1), np.linalg.norm(points_m - point_m, axis=1)
+        return np.asarray((100 * apart_px >= gates.gap_min_d * diagonal_px) & (apart_m >= 1.01 * gates.gap_min_m))
 
-def _keep_places(uv_px: FloatArray, points_m: FloatArray, moved_d: FloatArray, may_stand: BoolArray, to: int) -> Wrong:
-    """Those places that may stand beside the first one, which is the point's own; see `find_wrong_places` for `to`.
-
-    Args:
-        uv_px: (n, 2) pixels.
-        points_m: (n, 3) their points.
-        moved_d: (n,) how far each is from the query's pixel, D%.
-        may_stand: (n, n) which may stand beside which.
-        to: 1 for image 2, 0 for image 1.
-    """
-    good = 1 + np.flatnonzero(may_stand[0, 1:])
-    if to == 1:
-        nearer = moved_d[good] < moved_d[0]
-        good = good[np.argsort(np.where(nearer, np.cumsum(nearer), np.cumsum(~nearer)), kind="stable")]
-    else:
-        good = _select_compatible(good, may_stand)
-    good = good[:_DECOYS]
-    # Not the first three that may stand beside the point, but the first three: where places crowd, right answers do.
-    fits = len(uv_px) >= _ENOUGH and bool((may_stand[:4, :4] | np.eye(4, dtype=bool)).all())
-    return Wrong(uv_px[good], points_m[good], fits)
-
-
-def _pick_rows(seen: track_looks.Around, wanted: FloatArray, rank: IntArray, loose: float) -> list[int]:
-    """Rows of `seen`, each with one of the looks wanted (n, 7) in turn, each around a target of its own.
-
-    rank: the first target around each row; earlier ones are preferred.
-    """
+    free = find_apart(ends[to], truth_m)
     picked: list[int] = []
-    taken = np.zeros(rank.max(initial=0) + 1, dtype=bool)
-    waiting = list(wanted)
-    while waiting and len(picked) < 2 * _DECOYS:
-        found = []
-        for look in waiting:
-            fitting, off = seen.find_alike(look, loose)
-            free = ~taken[rank[fitting]]
-            fitting, off = fitting[free], off[free]
-            if not len(fitting):
-                continue
-            first = np.argsort(rank[fitting], kind="stable")[:_CHOICE]
-            one = int(fitting[first[np.argmin(off[first])]])
-            picked.append(one)
-            taken[rank[one]] = True
-            found.append(look)
-        waiting = found
-    return picked[: 2 * _DECOYS]
+    law = motions.list_looks(number, rng)
+    # As many places whose surroundings are more like the query's than those of the point as others: such are rarer.
+    waiting = [list(law[law[:, 1] >= own[1]]), list(law[law[:, 1] < own[1]])]
+    found = [0, 0]
+    # The point is held to what its rivals are: its look must be one that other places can have.
+    findable = bool((free & track_looks.find_alike(looks, own, loose)).any())
+    while findable and len(picked) < _DECOYS and any(waiting):
+        side = int(found[1] <= found[0])
+        side = side if waiting[side] else 1 - side
+        alike = free & track_looks.find_alike(looks, waiting[side].pop(), loose)
+        row = int(np.argmax(alike))
+        if not alike[row]:
+            continue
+        picked.append(row)
+        found[side] += 1
+        free &= (target[rows] != target[rows[row]]) & find_apart(uv_px[row], points_m[row])
+    return WrongPlaces(uv_px[picked], points_m[picked], looks[picked], own)
 
 
-def _find_nearest(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:
-    """(n,) the first target around each place of the ground; their number where there is none."""
+def _find_targets(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:
+    """(n,) the first target around each place of the ground, -1 where there is none."""
     columns, rows = there.size
     scale = columns / there.camera.width
     reach = _ASIDE_D / 100 * there.camera.diagonal_px * scale
     center = (targets_px + 0.5) * scale - 0.5
     low = np.maximum(np.ceil(center - reach).astype(int), 0)
     high = np.maximum(np.floor(center + reach).astype(int) + 1, 0)
-    first = np.full((rows, columns), len(targets_px))
+    first = np.full((rows, columns), -1)
     for k, (left, top, right, bottom) in reversed(list(enumerate(np.concatenate([low, high], axis=1).tolist()))):
         first[top:bottom, left:right] = k
     return np.asarray(first[there.cells[:, 1], there.cells[:, 0]])
 
 
-def make_decoys(there: Wrong, back: Wrong) -> list[Candidate]:
+def make_decoys(there: WrongPlaces, back: WrongPlaces) -> list[Candidate]:
     """Wrong options at places of image 2, each with one of image 1 if there are enough of them."""
     count = min(len(there.uv_px), len(back.uv_px))
-    both = count >= min(len(there.uv_px), _FEWEST_BACK)
+    both = count >= DECOYS_MIN
     found = []
     for m in range(count if both else len(there.uv_px)):
         u, v = (int(x) for x in there.uv_px[m])
-        place = PlaceEvidence(point_2_m=np.round(there.points_m[m], 4))
+        place = PlaceEvidence(point_2_m=np.round(there.points_m[m], 4), look=np.round(there.looks[m], 3))
         if both:
             u_1, v_1 = (int(x) for x in back.uv_px[m])
             place = place.with_fields(uv_1_px=(u_1, v_1), point_1_m=np.round(back.points_m[m], 4))
@@ -288,7 +231,9 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
     z_m = float(second.depth_at(uv))
     if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
         return None
-    place = PlaceEvidence(point_2_m=_locate_pixel(second, uv, z_m))
+    here, there = (track_looks.get_ground(frame, view) for frame in (first, second))
+    _, look = track_looks.compare_looks(here, uv, there, np.zeros(0, dtype=np.int64), uv)
+    place = PlaceEvidence(point_2_m=_locate_pixel(second, uv, z_m), look=np.round(look, 3))
     z_1_m = float(first.depth_at(truth.value))
     if view.near_m <= z_1_m <= view.far_m:
         place = place.with_fields(point_1_m=_locate_pixel(first, truth.value, z_1_m))
@@ -298,19 +243,3 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
 def _locate_pixel(frame: ViewFrame, uv_px: FloatArray, z_m: float) -> FloatArray:
     """(3,) a pixel's point in the camera's frame, metres, as it is kept."""
     return np.round(projection.back_project(frame.camera, uv_px, np.array(z_m)), 4)
-
-
-def _select_compatible(rows: IntArray, may_stand: BoolArray) -> IntArray:
-    """The rows that may stand beside all those kept before them."""
-    kept: list[int] = []
-    for row in rows.tolist():
-        if may_stand[kept, row].all():
-            kept.append(row)
-    return np.array(kept, dtype=np.int64)
-
-
-def _compare_places(uv_px: FloatArray, points_m: FloatArray, diagonal_px: float, gates: TrackGates) -> BoolArray:
-    """(n, n) which places keep the margins among each other."""
-    apart_px = np.linalg.norm(uv_px[:, None] - uv_px, axis=-1)
-    apart_m = np.linalg.norm(points_m[:, None] - points_m, axis=-1)
-    return np.asarray((100 * apart_px >= gates.gap_min_d * diagonal_px) & (apart_m >= 1.01 * gates.gap_min_m))

@@ -1,0 +1,164 @@
+"""Which of several candidate sets each fact is asked with, so that nobody tells the truth without looking.
+
+Sets that are exchangeable one by one may still tell a reader of many of them how true options differ from wrong
+ones. So several candidate sets are drawn for each fact, a model is fitted to tell the truth in the sets chosen so far,
+and for every candidate set the rank of the truth under that model is noted. Sets are then chosen such that each rank
+comes out equally often, and the model is fitted again. Reasons and figures: `docs/validity.md#balanced-selection`.
+
+Models are cross-fitted by scene: none ranks sets of a scene that it has seen. Ranks of earlier rounds stay in force,
+and so do the ranks of image cues, which rules without understanding choose by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vgbench_gen.core.rng import hash_stably, rng_for
+from vgbench_gen.core.types import FloatArray, IntArray
+
+ROUNDS = 3
+FOLDS = 3
+FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
+_SWEEPS = 2  # choices of later facts change what is best for earlier ones
+_CHUNK = 20_000  # sets that are ranked at once
+_DIGITS = 6  # of a model's belief; sums differ in their last digits
+
+Ranks = npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateSets:
+    """What can be known of the candidate sets of one fact without understanding an image. The truth is option 0."""
+
+    scene: str
+    """The scan, as "source/id"."""
+    key: str
+    """Names the fact among all."""
+    text: npt.NDArray[np.float32]
+    """(sets, options, d) what the text says of each option beside the question."""
+    looks: npt.NDArray[np.float32]
+    """(sets, options, e) what rules choose by that understand nothing of an image."""
+
+
+def choose_sets(facts: Sequence[CandidateSets], seed: int) -> IntArray:
+    """The place of the set that each fact is asked with, (F,).
+
+    Args:
+        facts: of one kind of question, each with at least one set, all with as many options and cues. Their order does
+            not matter.
+        seed: of the draws among what is equally good.
+    """
+    if not facts:
+        return np.zeros(0, dtype=np.int64)
+    from threadpoolctl import threadpool_limits
+
+    turn = sorted(range(len(facts)), key=lambda f: hash_stably("balanced", str(seed), facts[f].scene, facts[f].key))
+    chosen = np.zeros(len(facts), dtype=np.int64)
+    with threadpool_limits(1):  # other processes use the other cores, and sums keep their order
+        chosen[turn] = _Selection([facts[f] for f in turn], seed).choose()
+    return chosen
+
+
+class _Selection:
+    """The facts in the order of their turns, and the ranks that the truth has in their sets so far."""
+
+    def __init__(self, facts: Sequence[CandidateSets], seed: int) -> None:
+        self.seed = seed
+        counts = np.array([len(fact.text) for fact in facts])
+        self.starts = np.concatenate([[0], np.cumsum(counts)])
+        self.text = np.concatenate([fact.text for fact in facts])
+        self.looks = np.concatenate([fact.looks for fact in facts])
+        names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
+        fold = {name: place % FOLDS for place, name in enumerate(names)}
+        self.fold = np.array([fold[fact.scene] for fact in facts])
+        self.teaches = len(facts) >= FEWEST_FACTS and len(names) >= FEWEST_SCENES and self.text.shape[2] > 0
+
+    def choose(self) -> IntArray:
+        ranks = [self._rank(self.looks[:, :, cue]) for cue in range(self.looks.shape[2])]
+        chosen = self._balance(ranks)
+        for number in range(ROUNDS if self.teaches else 0):
+            for kind, cues in self._list_models():
+                ranks.append(self._rank(self._believe(kind, cues, chosen, number)))
+            chosen = self._balance(ranks)
+        return chosen
+
+    def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
+        """Kinds of model with the cues that each sees: those who read, and those who look at marks as well."""
+        seen = [("boosting", self.text), ("linear", self.text)]
+        if self.looks.shape[2]:
+            seen.append(("boosting", np.concatenate([self.text, self.looks], axis=2)))
+        return seen
+
+    def _rank(self, score: npt.NDArray[np.floating[Any]]) -> Ranks:
+        """(N,) how many options of each set score (N, n) more than the truth; equal ones are put in order by chance."""
+        rng = rng_for(self.seed, "balanced", "ties")
+        among = rng.random(score.shape)
+        truth, tie = score[:, :1], among[:, :1]
+        above = (score > truth) | ((score == truth) & (among > tie))
+        return np.asarray(above[:, 1:].sum(axis=1), dtype=np.uint8)
+
+    def _balance(self, ranks: Sequence[Ranks]) -> IntArray:
+        """(F,) places of the sets under which every rank comes out as often as every other, for all cues at once."""
+        chosen = np.zeros(len(self.starts) - 1, dtype=np.int64)
+        if not ranks:
+            return chosen
+        options = self.text.shape[1]
+        cells = np.stack(ranks, axis=1).astype(np.int64) + options * np.arange(len(ranks))
+        taken = np.zeros(options * len(ranks))
+        for sweep in range(_SWEEPS):
+            for f, (start, stop) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
+                mine = cells[start:stop]
+                if sweep:
+                    taken[mine[chosen[f]]] -= 1
+                chosen[f] = np.argmin(taken[mine].sum(axis=1))
+                taken[mine[chosen[f]]] += 1
+        return chosen
+
+    def _believe(self, kind: str, cues: npt.NDArray[np.float32], chosen: IntArray, number: int) -> FloatArray:
+        """(N, n) how likely each option of each set is the truth, for a model that learnt from other scenes."""
+        believed = np.zeros(self.text.shape[:2])
+        asked = self.starts[:-1] + chosen
+        fold_of_set = np.repeat(self.fold, np.diff(self.starts))
+        for fold in range(FOLDS):
+            learnt = asked[self.fold != fold]
+            x, options = _describe(cues[learnt]), cues.shape[1]
+            right = np.tile(np.arange(options) == 0, len(learnt))
+            model = _make_model(kind, int(rng_for(self.seed, "balanced", kind, str(number)).integers(2**31 - 1)))
+            model.fit(x.reshape(-1, x.shape[2]), right)
+            for some in _cut(np.flatnonzero(fold_of_set == fold)):
+                x = _describe(cues[some])
+                believed[some] = model.predict_proba(x.reshape(-1, x.shape[2]))[:, 1].reshape(x.shape[:2])
+        return np.round(believed, _DIGITS)
+
+
+def _describe(text: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """(N, n, 3 d) each cue by itself, beside the mean of its set, and as a rank in its set."""
+    beside = text - text.mean(axis=1, keepdims=True)
+    rank = (text[:, :, None] > text[:, None]).sum(axis=2, dtype=np.float32)
+    return np.concatenate([text, beside, rank], axis=2)
+
+
+def _cut(rows: IntArray) -> Iterator[IntArray]:
+    for start in range(0, len(rows), _CHUNK):
+        yield rows[start : start + _CHUNK]
+
+
+def _make_model(kind: str, state: int) -> Any:
+    """A classifier of right and wrong options: trees that see the interplay of cues, or a weighing of them."""
+    if kind == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(
+            max_iter=40, max_leaf_nodes=15, min_samples_leaf=20, l2_regularization=1.0, early_stopping=False,
+            random_state=state,
+        )  # fmt: skip
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=200))
