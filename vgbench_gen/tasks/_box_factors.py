@@ -59,7 +59,7 @@ def draw_box_sets(
 
     Args:
         family: of the true box.
-        ratios: of another depth to the true one, as `draw_ratios` gives them; none where the depth would tell.
+        ratios: of another depth to the true one, as `draw_ratios` gives them.
         reach_m: nearest and farthest depth that could have been asked, metres.
         rng: the only source of chance.
 
@@ -71,8 +71,6 @@ def draw_box_sets(
     if len(rest) == 3:
         yield BoxSet(chosen.parts, (rest[0], rest[1], rest[2]))
         return
-    if not ratios:
-        raise TooFewOptionsError("unbalanced", f"at {box.center_m[2]:.2f} m the depth would tell")
     for ratio in ratios:
         if not reach_m[0] <= ratio * box.center_m[2] <= reach_m[1]:
             raise TooFewOptionsError("depth_out_of_reach", f"{ratio * box.center_m[2]:.2f} m was never asked")

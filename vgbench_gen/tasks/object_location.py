@@ -2,8 +2,8 @@
 
 The image fixes the answer. Options combine two depths, two orientations or two shapes (`_box_factors`), and all project
 onto the same rectangle (`docs/validity.md#object-location`). Where an object allows no such set, they are the whole box
-scaled about the camera; depths and ranks are then drawn such that none is the likelier truth for whoever knows how
-deep, how large and how low objects usually stand (`_ladder`, `_known`).
+scaled about the camera. Sets are chosen such that none is the likelier truth for whoever knows how deep, how large and
+how low objects usually stand (`docs/validity.md#balanced-selection`).
 """
 
 from __future__ import annotations
@@ -267,22 +267,12 @@ class ObjectLocation(Task):
         if truth not in self._families:
             box = boxes.fit_to_corners(measured.corners_m, "camera")
             self._families[truth] = make_family(box, measured.upright, camera, self.limits)
-        for found in draw_box_sets(self._families[truth], self._draw_ratios(fact, rng), reach_m, rng):
+        for found in draw_box_sets(self._families[truth], draw_ratios(self.limits, rng), reach_m, rng):
             others = [Candidate("", self.rounded(boxes.corners(other))) for other in found.others]
             fits = [self._measure_fit(one, camera, fact) for one in (truth, *others)]
             if min(fits) < DRAWN_IOU_MIN or max(fits) - min(fits) > self.limits.fit_spread_max:
                 raise TooFewOptionsError("fit_unlike", f"{fact.key}: boxes fill the rectangle by {np.round(fits, 2)}")
             yield FactorPair(found.parts, (others[0], others[1], others[2]))
-
-    def _draw_ratios(self, fact: Fact, rng: np.random.Generator) -> list[float]:
-        """Ratios of the other depth to the true one; where the build says what is known of depths, one by which neither
-        is the likelier truth, or none."""
-        gates = self.limits
-        if self.known is None:
-            return draw_ratios(gates, rng)
-        low = max(BoxEvidence.of(fact.truth_candidate).needed_ratio, gates.ladder_ratio_min)
-        drawn = self._drawn_rungs(fact, low, gates.depth_step_max, 2, rng)
-        return [] if drawn is None else [math.exp(drawn.step if drawn.rank == 0 else -drawn.step)]
 
     def _measure_fit(self, candidate: Candidate, camera: Camera, fact: Fact) -> float:
         """Overlap (IoU) of the drawn rectangle with that of the printed box."""
