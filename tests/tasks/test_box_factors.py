@@ -187,18 +187,6 @@ def test_a_square_footprint_is_told_by_its_length_along_the_view_alone_or_not_at
         corner.draw(0.0)
 
 
-def test_without_ratios_depth_is_no_part() -> None:
-    parts, refused = Counter[tuple[str, str]](), 0
-    for seed in range(200):
-        try:
-            found = next(draw_box_sets(family_of(BOXES[0]), [], REACH_M, np.random.default_rng(seed)))
-            parts[found.parts] += 1
-        except TooFewOptionsError as error:
-            refused += error.reason == "unbalanced"
-    assert set(parts) == {(YAW, SIZE_ORDER)}
-    assert parts.total() + refused >= 190
-
-
 def test_lengths_along_the_view_are_asked_only_where_the_camera_looks_down_on_them() -> None:
     level = replace(standing((0.9, 0.5, 0.5)), rotation=np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]))
     assert {parts for parts, _ in drawn(level)} <= {(DEPTH, YAW)}
