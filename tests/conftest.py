@@ -31,5 +31,5 @@ def raw_room(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     root = tmp_path_factory.mktemp("raw")
     write_ca1m(root, room_scene(seed=1, frames=16, width=400, height=300))
-    write_wildrgbd(root, room_scene(seed=2, frames=8, width=320, height=240, dataset="wildrgbd"))
+    write_wildrgbd(root, room_scene(seed=3, frames=8, width=320, height=240, dataset="wildrgbd"))
     return root

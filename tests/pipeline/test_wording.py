@@ -71,7 +71,7 @@ def test_a_bank_of_which_nothing_may_be_drawn_changes_nothing(
 
 
 def test_wordings_are_drawn_marked_and_verified(built: Path, capsys: Capture) -> None:
-    before = [item for item in load(built) if item.task in TASKS]
+    _, before = items_of(built, small_recipe().model_copy(update={"tasks": TASKS}))
     path = bank_file(built.parent / "bank.toml", ["metric_depth.judgment.1", "metric_depth.open-ended.2"])
     report, items = items_of(built, worded(path, most=1))
     new = [item for item in items if item.paraphrase]

@@ -21,7 +21,7 @@ from vgbench_gen.store.shards import iterate_rows, write_embedded_rows
 def write_scans(root: Path) -> None:
     """One CA-1M tar (PNG colour, shrunk by `build_small`) and one WildRGB-D scene whose JPEG frames pass through."""
     write_ca1m(root, room_scene(seed=1, frames=7, width=240, height=180))
-    scene = write_wildrgbd(root, room_scene(seed=2, frames=5, width=200, height=150, dataset="wildrgbd"))
+    scene = write_wildrgbd(root, room_scene(seed=3, frames=5, width=200, height=150, dataset="wildrgbd"))
     for path in sorted((scene / "rgb").glob("*.png")):
         path.with_suffix(".jpg").write_bytes(encode.encode_jpeg(decode(path.read_bytes())))
         path.unlink()

@@ -51,7 +51,7 @@ def test_the_true_region_is_green_and_the_others_are_not(rows: Rows) -> None:
         right = option["key"] == item.evidence["truth"]["key"]
         # Labels cover some of it.
         assert np.mean([near(page, GREEN if right else RED, at, 1) for at in outline]) > 0.5, option["key"]
-        assert np.mean([near(page, RED if right else GREEN, at, 1) for at in outline]) < 0.2, option["key"]
+        assert np.mean([near(page, RED if right else GREEN, at, 1) for at in outline]) < 0.35, option["key"]
 
 
 @pytest.mark.parametrize("scale", [0.5, 1, 4])

@@ -132,7 +132,8 @@ def test_two_partners_of_one_another_ask_the_same(name: str, room: Room) -> None
         for member, original in zip(again.candidates, fact.candidates, strict=True):
             np.testing.assert_allclose(member.value, original.value, atol=pixels)
             assert _close(member.show, original.show, pixels)
-            assert _close(member.evidence, original.evidence, pixels)
+            kept = {name: value for name, value in original.evidence.items() if name != "look"}  # of image 2 alone
+            assert _close(member.evidence, kept, pixels)
 
 
 def _close(again: Any, before: Any, pixels: float, key: str = "") -> bool:

@@ -249,7 +249,7 @@ def test_what_does_not_bear_the_noise_is_refused_for_that_reason(room: Room) -> 
     forms = sum(len(tasks[fact.task].formats) for fact in facts)
     reasons = [reason for _, reason in plan.unchosen]
     assert len(reasons) == forms
-    assert set(reasons) <= {"noise", "no_false_claim", "too_few_options", "unbalanced"}
+    assert set(reasons) <= {"noise", "no_false_claim", "too_few_options", "ladder_out_of_range"}
     assert reasons.count("noise") > 0.5 * forms
 
 

@@ -261,18 +261,21 @@ def box_iou(item: SampleObject, corners_m: FloatArray, frame: ExactFrame) -> flo
 
 
 def warp_off(source: ColorArray, H: FloatArray, warped: ColorArray, step: int = 7) -> float:
-    """Mean difference, grey levels, between a picture and the source where `x2 ~ H x1` puts it; black where nothing."""
+    """Mean difference, grey levels, between a picture and the source where `x2 ~ H x1` puts it, as far as the source
+    reaches: around it the picture shows what the source does not. Infinite where they hardly share anything."""
     height, width = warped.shape[:2]
     v, u = (x.ravel().astype(np.float64) for x in np.mgrid[step // 2 : height : step, step // 2 : width : step])
     x, y, w = np.linalg.inv(H) @ np.stack([u, v, np.ones_like(u)])
     there = np.stack([y / w, x / w])
-    middle = np.array([[source.shape[0] - 1], [source.shape[1] - 1]]) / 2
-    rim = np.abs(np.abs(there - middle) - middle).min(axis=0) < 1.5  # half black, half picture
+    last = np.array([[source.shape[0] - 1], [source.shape[1] - 1]])
+    inside = ((there >= 1) & (there <= last - 1)).all(axis=0) & (w > 0)
+    if inside.mean() < 0.1:
+        return float("inf")
     expected = np.stack(
-        [scipy.ndimage.map_coordinates(source[..., c].astype(float), there, order=1, cval=0.0) for c in range(3)], -1
+        [scipy.ndimage.map_coordinates(source[..., c].astype(float), there[:, inside], order=1) for c in range(3)], -1
     )
-    got = warped[v.astype(int), u.astype(int)].astype(float)
-    return float(np.abs(expected - got)[~rim].mean())
+    got = warped[v.astype(int), u.astype(int)].astype(float)[inside]
+    return float(np.abs(expected - got).mean())
 
 
 def _plain(image: np.ndarray) -> FloatArray:
