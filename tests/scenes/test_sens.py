@@ -196,7 +196,7 @@ def test_close_releases_the_file(tmp_path: Path) -> None:
         file.color(0)
     with pytest.raises(SceneError):
         opened(tmp_path, Sens(pictures(2), version=9))
-    assert set(Path("/proc/self/fd").iterdir()) == before
+    assert set(Path("/proc/self/fd").iterdir()) <= before  # what other tests left open may be closed meanwhile
 
 
 def test_no_regular_file(tmp_path: Path) -> None:
