@@ -79,7 +79,7 @@ class PointTracking(PairMarginsTask):
     category_origin: ClassVar[Mapping[str, str]] = dict.fromkeys(formats, "tracking_vqa_pairs")
     convention: ClassVar[Mapping[str, str]] = {"pixel": "centre of the top-left pixel is (0, 0)", "unit": "px"}
     counterpart_kind = "back"
-    candidate_draws = 24
+    candidate_draws = 40
     fact_evidence = ImagesEvidence
     candidate_evidence = PlaceEvidence
     checks = (check_tracks,)

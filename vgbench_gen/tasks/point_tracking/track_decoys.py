@@ -232,7 +232,7 @@ def make_same_pixel_decoy(truth: Candidate, tracks: Tracks, view: SceneView) -> 
     if first.camera.size != second.camera.size or not view.near_m <= z_m <= view.far_m:
         return None
     here, there = (track_looks.get_ground(frame, view) for frame in (first, second))
-    _, look = track_looks.compare_looks(here, uv, there, np.zeros(0, dtype=np.int64), uv)
+    look = track_looks.look_at_pairs(here, uv[None], there, uv[None])[0]
     place = PlaceEvidence(point_2_m=_locate_pixel(second, uv, z_m), look=np.round(look, 3))
     z_1_m = float(first.depth_at(truth.value))
     if view.near_m <= z_1_m <= view.far_m:

@@ -26,6 +26,7 @@ from vgbench_gen.tasks.point_tracking.tracked import gate_pixels
 _COLOR_SIDE, _GREY_SIDE = 640, 320  # long sides of the images on which colours and patches are compared
 _CLOSE, _PATCH = 3, 12  # radii there: what a marker leaves open, and the surroundings
 _GROUNDS_KEPT = 32
+_MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
 # How far two looks may be apart and still count as alike: colours of 255 and a share of them, and correlations.
 _COLOR_ALIKE, _COLOR_SHARE, _PATCH_ALIKE = 2.0, 0.15, 0.06
 
@@ -43,20 +44,28 @@ class Ground:
     points_m: FloatArray
     """(n, 3) their points in the camera's frame."""
     color: npt.NDArray[np.float32]
-    """Mean colours inside a marker, one for each pixel of the image at 320."""
+    """Mean colours inside a marker, one for each pixel of the image at 640."""
+    place_colors: FloatArray
+    """(n, 3) what `sample_colors` gives for `uv_px`."""
     grey: ColorArray
     """The grey image at 320, continued by reflection for `_PATCH` pixels on every side."""
 
     @property
     def size(self) -> tuple[int, int]:
         """Columns and rows of the grid."""
-        rows, columns = self.color.shape[:2]
+        rows, columns = (side - 2 * _PATCH for side in self.grey.shape[:2])
         return columns, rows
 
-    def find_cell(self, uv_px: FloatArray) -> tuple[int, int]:
-        """Column and row of the grid at a pixel (2,) of the image."""
-        column, row = (int(x) for x in np.floor((uv_px + 0.5) * (self.size[0] / self.camera.width)))
-        return min(column, self.size[0] - 1), min(row, self.size[1] - 1)
+    def sample_colors(self, uv_px: FloatArray) -> FloatArray:
+        """(n, 3) colours inside a marker at pixels (n, 2)."""
+        return _sample_colors(self.color, self.camera, uv_px)
+
+    def sample_patch(self, uv_px: FloatArray) -> ColorArray:
+        """The grey surroundings of a pixel (2,), a square of `_PATCH` pixels at 320 on every side of it."""
+        center = (uv_px + 0.5) * (self.size[0] / self.camera.width) - 0.5 + _PATCH
+        side = 2 * _PATCH + 1
+        found = cv2.getRectSubPix(self.grey, (side, side), (float(center[0]), float(center[1])))
+        return np.asarray(found, dtype=np.uint8)
 
 
 # A ground must not hold its frame, which would keep it and its pixels for good.
@@ -87,14 +96,13 @@ def compare_looks(
     Returns:
         (n, 2) looks of the places and (2,) that of the point, see the module.
     """
-    column, row = first.find_cell(query_px)
-    template = np.ascontiguousarray(first.grey[row : row + 2 * _PATCH + 1, column : column + 2 * _PATCH + 1])
-    like = np.asarray(cv2.matchTemplate(second.grey, template, cv2.TM_CCOEFF_NORMED), dtype=np.float64)
-    like = np.nan_to_num(like, nan=0.0, posinf=0.0, neginf=0.0)  # where one of both is of a single grey
-    cells = np.concatenate([second.cells[rows], [second.find_cell(own_px)]])
-    change = second.color[cells[:, 1], cells[:, 0]].astype(np.float64) - first.color[row, column]
-    looks = np.stack([np.linalg.norm(change, axis=1), 1 - like[cells[:, 1], cells[:, 0]]], axis=1)
-    return looks[:-1], looks[-1]
+    template = first.sample_patch(query_px)
+    like = _correlate(second.grey, template)[second.cells[rows, 1], second.cells[rows, 0]]
+    colors = np.concatenate([second.place_colors[rows], second.sample_colors(own_px[None])])
+    off = np.linalg.norm(colors - first.sample_colors(query_px[None]), axis=1)
+    # The point lies anywhere between cells, and would look less like itself than it does if it were moved to one.
+    own_like = _correlate(second.sample_patch(own_px), template)[0, 0]
+    return np.stack([off[:-1], 1 - like], axis=1), np.array([off[-1], 1 - own_like])
 
 
 def find_alike(looks: FloatArray, wanted: FloatArray, loose: float) -> BoolArray:
@@ -105,8 +113,10 @@ def find_alike(looks: FloatArray, wanted: FloatArray, loose: float) -> BoolArray
 
 def look_at_pairs(first: Ground, uv_1: FloatArray, second: Ground, uv_2: FloatArray) -> FloatArray:
     """(n, 2) how unlike pixels uv_1 (n, 2) of the first image pixels uv_2 (n, 2) of the second look."""
-    none = np.zeros(0, dtype=np.int64)
-    return np.array([compare_looks(first, a, second, none, b)[1] for a, b in zip(uv_1, uv_2, strict=True)])
+    off = np.linalg.norm(second.sample_colors(uv_2) - first.sample_colors(uv_1), axis=1)
+    pairs = zip(uv_1, uv_2, strict=True)
+    like = [_correlate(second.sample_patch(b), first.sample_patch(a))[0, 0] for a, b in pairs]
+    return np.column_stack([off, 1 - np.array(like)])
 
 
 def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
@@ -117,15 +127,28 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
     cells = np.stack([x.ravel(), y.ravel()], axis=1)
     uv_px = np.floor((cells + 0.5) * (np.array(frame.camera.size) / (columns, rows)))
     stands = gate_pixels(frame, uv_px, view)
-    close = cv2.blur(at_color.astype(np.float32), (2 * _CLOSE + 1,) * 2)
-    close = cv2.resize(close, (columns, rows), interpolation=cv2.INTER_AREA)
+    close = np.asarray(cv2.blur(at_color.astype(np.float32), (2 * _CLOSE + 1,) * 2), dtype=np.float32)
     grey = cv2.cvtColor(at_grey, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
     uv_px, cells = uv_px[stands], cells[stands]
     points_m = projection.back_project(frame.camera, uv_px, frame.depth_at(uv_px))
-    return Ground(
-        frame.camera, uv_px, cells, points_m, np.asarray(close, dtype=np.float32), np.asarray(grey, dtype=np.uint8)
-    )
+    colors = _sample_colors(close, frame.camera, uv_px)
+    return Ground(frame.camera, uv_px, cells, points_m, close, colors, np.asarray(grey, dtype=np.uint8))
+
+
+def _sample_colors(image: npt.NDArray[np.float32], camera: Camera, uv_px: FloatArray) -> FloatArray:
+    at = ((uv_px + 0.5) * (image.shape[1] / camera.width) - 0.5).astype(np.float32)
+    parts = [np.zeros((0, 3))]
+    for k in range(0, len(at), _MOST_ROWS):
+        some = at[k : k + _MOST_ROWS]
+        found = cv2.remap(image, some[:, :1].copy(), some[:, 1:].copy(), cv2.INTER_LINEAR)
+        parts.append(np.asarray(found, dtype=np.float64).reshape(-1, 3))
+    return np.concatenate(parts)
+
+
+def _correlate(image: ColorArray, template: ColorArray) -> FloatArray:
+    like = np.asarray(cv2.matchTemplate(image, template, cv2.TM_CCOEFF_NORMED), dtype=np.float64)
+    return np.nan_to_num(like, nan=0.0, posinf=0.0, neginf=0.0)  # where one of both is of a single grey
 
 
 def _shrink_image(color: ColorArray, side: int) -> ColorArray:

@@ -1,25 +1,27 @@
 """Which of four marked regions is the farthest from the camera, or the nearest.
 
 Ground truth: the region whose median z is extreme, with disjoint 10-90 % intervals against every other one shown.
-The image fixes the truth, so what must not give it away is where regions lie: farther ones are higher and nearer the
-middle. Every region of the pool may stand beside the truth, and sets are chosen such that places say nothing
-(`docs/validity.md#balanced-selection`).
+The image fixes the truth, so what must not give it away is where regions lie: of the sets of all images of a scene some
+are drawn by weights under which the truth lies among its decoys as any of them does (`_balance`). Redrawing the options
+takes another set with the same truth, drawn by the same weights.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.noise import SensorNoise
-from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, QuestionType, Rejected
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS
-from vgbench_gen.tasks import mirroring
+from vgbench_gen.tasks import _balance, mirroring
 from vgbench_gen.tasks._depth_margins import DepthMargins
 from vgbench_gen.tasks._noise import is_nearest
 from vgbench_gen.tasks._regions import (
@@ -44,8 +46,29 @@ from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.render import fill_word
 
 DECOYS = 3
-DECOYS_WANTED = 6  # regions beside a truth; twenty sets to choose from
+SETS_KEPT = 4  # drawn for a fact, some perhaps more than once; options are redrawn from them
+_LEAST_WEIGHT = 1e-12
+IMAGES_MIN = 12  # whose sets are weighed together
 TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/validity.md#repetition)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sets:
+    """The sets of regions that may be asked about in one frame."""
+
+    found: list[Region]
+    """Regions of the frame, no two of the same median depth."""
+    rows: IntArray
+    """(S, 4) sets of regions as places in `found`, the right one first."""
+    weight: FloatArray
+    """(S,) weight with which each set is drawn, so that place and size of a region do not tell the answer."""
+
+
+class SetsEvidence(FactEvidence):
+    """What is kept of a fact besides its regions."""
+
+    sets: list[list[int]]
+    """Sets of wrong options of which one is asked: places of the candidates."""
 
 
 @tasks.register("relative_depth")
@@ -54,7 +77,6 @@ class RelativeDepth(Task):
 
     name = "relative_depth"
     version = 4
-    candidate_draws = 24
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     asks = ("deepest", "nearest")
     unit = "m"
@@ -63,7 +85,7 @@ class RelativeDepth(Task):
     convention: ClassVar[Mapping[str, str]] = {"depth": "z", "axes": "opencv", "unit": "m", "statistic": "median"}
     counterpart_kind = "mirror"
     checks = (check_regions,)
-    fact_evidence = FactEvidence
+    fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
@@ -79,40 +101,89 @@ class RelativeDepth(Task):
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
         """One fact per kind of question and frame."""
-        made = 0
-        for frame in view.distinct_frames(rng):
-            taken: list[Region] = []
-            for ask in self.asks:
+        frames = view.distinct_frames(rng)
+        made, seen = 0, 0
+        targets: dict[str, list[Region]] = {frame.id: [] for frame in frames}
+        while made < limit and seen < len(frames):
+            # Enough images to weigh sets by, also where few facts are wanted; each of them is asked about once.
+            wanted = max(-(-(limit - made) // len(self.asks)), IMAGES_MIN)
+            batch, seen = frames[seen : seen + wanted], seen + wanted
+            weighed = self._weighed(batch, view, rng)
+            for frame, ask in itertools.product(batch, self.asks):
                 if made >= limit:
                     return
-                draft = self._draft(frame, view, taken, ask, rng)
-                made += isinstance(draft, Fact)
-                yield draft
+                sets = weighed[frame.id, ask]
+                if isinstance(sets, Rejected):
+                    yield sets
+                    continue
+                draft = self._draft(frame, view, sets, targets[frame.id], ask, rng)
+                if draft is None:
+                    yield reject(self, view, f"{frame.id}/{ask}", "targets_near", len(sets.rows), 1)
+                    continue
+                fact, target = draft
+                targets[frame.id].append(target)
+                made += 1
+                yield fact
+
+    def _weighed(
+        self, frames: Sequence[ViewFrame], view: SceneView, rng: np.random.Generator
+    ) -> dict[tuple[str, str], _Sets | Rejected]:
+        """(frame id, ask) -> the frame's sets with weights that balance them over all the frames, or why none."""
+        weighed: dict[tuple[str, str], _Sets | Rejected] = {}
+        for ask in self.asks:
+            asked: dict[str, tuple[list[Region], IntArray]] = {}
+            differs: list[FloatArray] = []
+            for frame in frames:
+                key = f"{frame.id}/{ask}"
+                found, dropped = find_frame_regions(frame, view)
+                if len(found) <= DECOYS:
+                    most = max(dropped, key=lambda name: dropped[name])
+                    problem = f"regions_{most}", len(found), DECOYS + 1, str(dropped)
+                    weighed[frame.id, ask] = reject(self, view, key, *problem)
+                    continue
+                # One region per depth: sensors count in millimetres, and equal values never stand together.
+                found = list({region.median_m: region for region in found}.values())
+                allowed = np.array([[self._decided(a, b, ask) for b in found] for a in found])
+                rows = _balance.drawn_sets(allowed, DECOYS, rng)
+                if not len(rows):
+                    weighed[frame.id, ask] = reject(self, view, key, "no_option_set", len(found), DECOYS + 1)
+                    continue
+                asked[frame.id] = found, rows
+                rects = np.array([region.rect_px for region in found], dtype=np.float64)
+                differs.append(_balance.traits(rects[rows], frame.camera.size))
+            for (frame_id, (found, rows)), weight in zip(asked.items(), _balance.weights(differs), strict=True):
+                weighed[frame_id, ask] = _Sets(found, rows, weight)
+        return weighed
 
     def _draft(
-        self, frame: ViewFrame, view: SceneView, taken: list[Region], ask: str, rng: np.random.Generator
-    ) -> Fact | Rejected:
-        """A fact whose truth is none of `taken` nor near one, and is added to them."""
-        found, dropped = find_frame_regions(frame, view)
-        key = f"{frame.id}/{ask}"
-        if len(found) <= DECOYS:
-            most = max(dropped, key=lambda name: dropped[name])
-            return reject(self, view, key, f"regions_{most}", len(found), DECOYS + 1, str(dropped))
-        # One region per depth: sensors count in millimetres, and equal values never stand together.
-        found = list({region.median_m: region for region in found}.values())
-        beside = [[other for other in found if self._decided(region, other, ask)] for region in found]
-        able = [k for k in range(len(found)) if len(beside[k]) >= DECOYS]
-        if not able:
-            return reject(self, view, key, "no_option_set", len(found), DECOYS + 1)
-        free = [k for k in able if all(_measure_apart_m(found[k], other) >= TARGETS_APART_M for other in taken)]
-        if not free:
-            return reject(self, view, key, "targets_near", len(able), 1)
-        # Regions that hardly anything may stand beside have no sets to choose from.
-        rich = [k for k in free if len(beside[k]) >= DECOYS_WANTED] or free
-        place = rich[int(rng.integers(len(rich)))]
-        truth, others = found[place], beside[place]
-        taken.append(truth)
-        members = [truth, *(others[k] for k in rng.permutation(len(others))[: self.pool_size - 1])]
+        self,
+        frame: ViewFrame,
+        view: SceneView,
+        sets: _Sets,
+        taken: list[Region],
+        ask: str,
+        rng: np.random.Generator,
+    ) -> tuple[Fact, Region] | None:
+        """A fact of one of the sets, drawn by weight, and its truth, which is none of `taken` nor near one."""
+        found, rows = sets.found, sets.rows
+        near = np.array([any(_measure_apart_m(region, t) < TARGETS_APART_M for t in taken) for region in found])
+        free = ~near[rows[:, 0]]
+        if not free.any():
+            return None
+        # Weights may be too small for a number; where only such sets are left, they are all alike.
+        weight = np.where(free, sets.weight + _LEAST_WEIGHT, 0.0)
+        first = int(rng.choice(len(rows), p=weight / weight.sum()))
+        # Drawn with replacement: among different sets those of little weight would be chosen too often.
+        weight = np.where(rows[:, 0] == rows[first, 0], weight, 0.0)
+        others = rng.choice(len(rows), SETS_KEPT - 1, p=weight / weight.sum()).tolist()
+        truth = found[rows[first, 0]]
+        picked: list[int] = []
+        told: list[list[int]] = []
+        for row in rows[[first, *others], 1:].tolist():
+            picked += [r for r in row if r not in picked]
+            told.append([1 + picked.index(r) for r in row])
+        members = [truth, *(found[r] for r in picked)]
+        margins = [self._order_separation(truth.median_m, found[r].median_m) for r in picked]
         candidates = [
             Candidate(
                 _make_key(region),
@@ -122,9 +193,9 @@ class RelativeDepth(Task):
             )
             for region in members
         ]
-        margin = min(self._order_separation(truth.median_m, other.median_m) for other in members[1:])
-        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence=FactEvidence())
-        return add_margins(fact, f"{frame.id}/{ask}/{_make_key(truth)}", {"order": margin})
+        fact = self.new_fact(view, candidates, frame_ids=(frame.id,), ask=ask, evidence=SetsEvidence(sets=told))
+        fact = add_margins(fact, f"{frame.id}/{ask}/{_make_key(truth)}", {"order": min(margins)})
+        return fact, truth
 
     def _decided(self, truth: Region, other: Region, ask: str) -> bool:
         far, near = (truth, other) if ask == "deepest" else (other, truth)
@@ -188,14 +259,11 @@ class RelativeDepth(Task):
         """Log-ratio over the ceiling."""
         return float(abs(np.log(a.value[0] / b.value[0])) / np.log(self.limits.order_ratio_max))
 
-    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
-        """(n, 7) where each region lies in the image, how far from its centre, how large and how broad it is."""
-        camera = fact.cameras[fact.frame_ids[0]]
-        size = np.array([camera["width"], camera["height"]], dtype=np.float64)
-        rects = np.array([read_evidence_rect(option.show) for option in options]).reshape(-1, 2, 2) / size
-        middle, sides = rects.mean(axis=1) - 0.5, np.maximum(rects[:, 1] - rects[:, 0], 1e-6)
-        off = np.linalg.norm(middle * size, axis=1) / np.linalg.norm(size)
-        return np.column_stack([middle, np.abs(middle[:, 0]), off, np.log(sides), np.log(sides.prod(axis=1))])
+    def ladder(self, fact: Fact, count: int, rng: np.random.Generator) -> tuple[list[Candidate], int] | None:
+        """One of the fact's sets."""
+        sets = SetsEvidence.of(fact).sets
+        decoys = sets[int(rng.integers(len(sets)))]
+        return [fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """The image fixes which of the regions is the extreme one."""
@@ -236,7 +304,7 @@ class RelativeDepth(Task):
         return Presentation((mirroring.make_picture(fact, frame_id, *listed),), slots, texts)
 
     def counterpart(self, fact: Fact) -> Fact | None:
-        """The mirrored image: other places, the same depths."""
+        """The mirrored image: other places, the same depths and sets."""
         width = int(fact.cameras[fact.frame_ids[0]]["width"])
         return mirroring.mirror_fact(self, fact, lambda member: mirror_region(member, width), fact.second_value)
 
