@@ -1,0 +1,56 @@
+"""One of several draws is asked for each fact of a balanced task: the one that is chosen, whoever chooses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.pipeline.same_bytes import small_recipe
+from vgbench_gen import load
+from vgbench_gen.pipeline.compose import list_fact_shards
+from vgbench_gen.pipeline.draws import choose_draws
+from vgbench_gen.pipeline.executors import Engine
+from vgbench_gen.pipeline.measure import list_tasks, name_tasks
+from vgbench_gen.pipeline.question import QuestionSettings, draw_options
+from vgbench_gen.pipeline.question_plan import QuestionPlan
+from vgbench_gen.pipeline.trials import read_facts, read_plans
+from vgbench_gen.tasks.base import tasks
+from vgbench_gen.tasks.row_evidence import RowEvidence
+
+RECIPE = small_recipe()
+SETTINGS = QuestionSettings.of(RECIPE)
+
+
+def chosen_plans(folder: Path, backwards: bool = False) -> list[QuestionPlan]:
+    paths = list_fact_shards(folder)
+    plans = [plan for path in paths for plan in read_plans(path, list_tasks(RECIPE), RECIPE)]
+    shard_of = {(p.source, p.scene_id): path for path in paths for p in read_plans(path, list_tasks(RECIPE), RECIPE)}
+    plans = plans[::-1] if backwards else plans
+    return choose_draws(plans, shard_of, RECIPE, SETTINGS, Engine(), folder)
+
+
+def test_the_choice_does_not_depend_on_the_order_of_plans(reference: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = reference
+    draws = {plan.key: plan.draw for plan in chosen_plans(folder)}
+    assert {plan.key: plan.draw for plan in chosen_plans(folder, backwards=True)} == draws
+    plans = chosen_plans(folder)
+    assert any(plan.draw for plan in plans if plan.task == "point_tracking")
+    assert not any(plan.draw for plan in plans if tasks[plan.task].candidate_draws == 1)
+
+
+def test_a_build_asks_the_chosen_draw(reference: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = reference
+    by_name, asked = name_tasks(RECIPE), 0
+    plans = {plan.group_id: plan for plan in chosen_plans(folder) if plan.question_type == "multi-choice"}
+    shards = {path.stem: path for path in list_fact_shards(folder)}
+    for item in load(folder):
+        if item.question_type != "multi-choice" or by_name[item.task].candidate_draws == 1 or RowEvidence.of(item).side:
+            continue
+        plan = plans[item.group_id]
+        path = next(path for path in shards.values() if path.parent.name == plan.source)
+        fact = read_facts(path, {plan.row})[plan.row]
+        options = draw_options(fact, plan.group_id, by_name[item.task], SETTINGS, plan.draw)
+        shown = {tuple(option.value.ravel().tolist()) for option in options.options}
+        row = {tuple(option.value.ravel().tolist()) for option in RowEvidence.of(item).options}
+        assert row == shown, (item.task, plan.draw)
+        asked += plan.draw > 0
+    assert asked >= 2
