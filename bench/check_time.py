@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+
 from bench.session import Session
 from bench.table import Row
 from vgbench_gen.store.dataset import load
@@ -58,7 +60,8 @@ def sample_rows(session: Session) -> list[Row]:
     """A rendered view of a sample room against casting one ray per pixel, which it cannot do without."""
     from vgbench_gen.samples.captures import make_capture
     from vgbench_gen.samples.make import list_default_specs
-    from vgbench_gen.samples.render import RoomWorld, make_pixel_rays
+    from vgbench_gen.samples.planes import make_rays
+    from vgbench_gen.samples.render import RoomWorld
 
     began = _cpu_s()
     capture = make_capture(list_default_specs({"ca1m": 1}, frames=30)[0])
@@ -66,12 +69,13 @@ def sample_rows(session: Session) -> list[Row]:
     if not isinstance(world, RoomWorld):
         raise TypeError(f"{type(world).__name__}: expected a room")
     looked_s = cast_s = 0.0
+    u, v = np.arange(capture.camera.width)[None], np.arange(capture.camera.height)[:, None]
     for pose in capture.world_from_camera[:_VIEWS]:
         began = _cpu_s()
         world.look(capture.camera, pose)
         looked_s += _cpu_s() - began
         began = _cpu_s()
-        world.tracer.cast(make_pixel_rays(capture.camera, pose))
+        world.tracer.cast(make_rays(capture.camera, pose, u, v))
         cast_s += _cpu_s() - began
     views = len(capture.world_from_camera[:_VIEWS])
     beside = (

@@ -139,7 +139,7 @@ def test_depth_is_where_the_triangles_are() -> None:
     assert worst < 1e-3
     assert agree >= 39  # where two things touch, float32 may choose the other one
     depth, instance, cosine = capture().world.render_depth(camera, pose)
-    assert np.array_equal(depth, look.depth_m)
+    assert np.abs(depth - look.depth_m).max() < 1e-5
     assert np.array_equal(instance, look.instance)
     assert ((cosine >= 0) & (cosine <= 1 + 1e-6)).all()
     assert (cosine[depth == 0] == 0).all()

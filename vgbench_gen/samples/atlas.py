@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.types import ColorArray, FloatArray
+from vgbench_gen.samples.bands import take_columns
 from vgbench_gen.samples.textures import Texture
 
 Float32 = npt.NDArray[np.float32]
 
 LEVELS = 8
 _WIDTH = 4096
+_FOLD = 1024
 _GUTTER = 2  # pixels copied around every picture, so that bilinear weights see its other side
 
 
@@ -47,29 +49,27 @@ class Atlas:
         self.size_px = np.array([[t.image.shape[1], t.image.shape[0]] for t in textures], dtype=np.float64)
         self.mean = np.array([_compute_linear_mean(t.image) for t in textures])
 
-    def sample(self, texture: npt.NDArray[np.int32], uv: Float32, level: Float32) -> Float32:
-        """(N, 3) float32 linear 0..1 of textures (N,) at uv (N, 2) and fractional levels (N,), trilinear."""
+    def sample(self, texture: npt.NDArray[np.int32], u: Float32, v: Float32, level: Float32) -> Float32:
+        """(3, ...) linear 0..1 of textures (...,) at (u, v), (...,) each, and fractional levels (...,), trilinear."""
         level = np.clip(level, 0, np.float32(LEVELS - 1.001))
         low = level.astype(np.int32)
-        place = np.take(self._place, texture * LEVELS + low, axis=0, mode="clip")
-        inside = uv - np.floor(uv)
-        fine = self._at(place[:, :2] + inside * place[:, 2:4])
-        coarse = self._at(place[:, 4:6] + inside * place[:, 6:])
+        x, y, w, h, next_x, next_y, next_w, next_h = take_columns(self._place, texture * LEVELS + low)
+        u, v = u - np.floor(u), v - np.floor(v)
+        fine = self._look_up(x + u * w, y + v * h)
+        coarse = self._look_up(next_x + u * next_w, next_y + v * next_h)
         coarse -= fine
-        coarse *= (level - low).astype(np.float32)[:, None]
+        coarse *= (level - low).astype(np.float32)
         fine += coarse
         return fine
 
-    def _at(self, at: Float32) -> Float32:
-        at -= np.float32(0.5)
-        # remap wants pictures of less than 32,768 rows; long lists of points are folded.
-        width = 1024
-        rows = -(-len(at) // width)
-        folded = np.zeros((rows * width, 2), np.float32)
-        folded[: len(at)] = at
-        there = folded.reshape(rows, width, 2)
-        found = cv2.remap(self.image, there[..., 0], there[..., 1], cv2.INTER_LINEAR)
-        return np.asarray(cv2.LUT(found, _LINEAR), np.float32).reshape(-1, 3)[: len(at)]
+    def _look_up(self, x: Float32, y: Float32) -> Float32:
+        """(3, ...) linear colour at places (...,) of the picture, whose first pixel begins at 0."""
+        # remap wants pictures of less than 32,768 rows and columns; long lists of points are folded.
+        folded: Float32 = np.zeros((2, -(-x.size // _FOLD), _FOLD), np.float32)
+        for wide, at in zip(folded, (x, y), strict=True):
+            np.subtract(at.ravel(), np.float32(0.5), out=wide.ravel()[: at.size])
+        found = cv2.remap(self.image, folded[0], folded[1], cv2.INTER_LINEAR).reshape(-1, 3)[: x.size]
+        return np.stack([np.take(_LINEAR, channel) for channel in found.T]).reshape(3, *x.shape)
 
 
 def linear_from_srgb(color: Float32) -> Float32:

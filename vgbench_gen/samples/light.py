@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from vgbench_gen.core.types import FloatArray, IntArray
 from vgbench_gen.samples.mesh import Mesh, compute_side_lengths_m, halve_edges, list_edges
@@ -83,14 +84,12 @@ class Tracer:
             self._tensor(np.ascontiguousarray(vertices_m, np.float32)), self._tensor(faces.astype(np.uint32))
         )
 
-    def cast(self, rays: Float32) -> tuple[Float32, IntArray, Float32]:
+    def cast(self, rays: Float32) -> tuple[Float32, npt.NDArray[np.int32], Float32]:
         """Rays (..., 6) as origin and direction -> (multiples of the direction, inf where none; triangle, -1 where
         none; (..., 2) barycentric weights of its second and third corner)."""
         found = self._scene.cast_rays(self._tensor(np.ascontiguousarray(rays)), nthreads=1)
-        face = found["primitive_ids"].numpy().astype(np.int64)
-        t = found["t_hit"].numpy()
-        face[~np.isfinite(t)] = -1
-        return t, face, found["primitive_uvs"].numpy()
+        # The largest unsigned number stands for none.
+        return found["t_hit"].numpy(), found["primitive_ids"].numpy().view(np.int32), found["primitive_uvs"].numpy()
 
     def is_blocked(self, rays: Float32, far: float = 1.0) -> npt.NDArray[np.bool_]:
         """Whether anything is met before `far` multiples of the direction."""
@@ -134,6 +133,7 @@ def _compute_window_light(
     tracer: Tracer, starts: FloatArray, normals: FloatArray, windows: Sequence[Window]
 ) -> FloatArray:
     total = np.zeros((len(starts), 3))
+    own = np.einsum("ni,ni->n", starts, normals)
     for window in windows:
         sides = np.linalg.norm(window.half_m, axis=1)
         area = 4 * sides[0] * sides[1]
@@ -142,33 +142,41 @@ def _compute_window_light(
         # Half a step to and fro, so that the twelve points make no lattice.
         spots = window.center_m + (a.ravel() + 0.12 * np.sin(5 * b.ravel()))[:, None] * window.half_m[0]
         spots = spots + (b.ravel() + 0.1 * np.cos(7 * a.ravel()))[:, None] * window.half_m[1]
+        before = starts @ window.normal
         for spot in spots:
-            way = spot - starts
-            square = (way**2).sum(axis=1)
-            at_surface, at_window = (way * normals).sum(axis=1), -(way @ window.normal)
+            at_surface, at_window = normals @ spot - own, before - spot @ window.normal
             rows = np.flatnonzero((at_surface > 0) & (at_window > 0))
-            rays = np.concatenate([starts[rows], way[rows]], axis=1).astype(np.float32)
-            seen = rows[~tracer.is_blocked(rays, 0.998)]
-            form = at_surface[seen] * at_window[seen] / (np.pi * np.maximum(square[seen], 0.03) ** 2)
-            total[seen] += (form * area / cells)[:, None] * window.radiance
+            way = spot - starts[rows]
+            square = np.einsum("ni,ni->n", way, way)
+            rays = np.concatenate([starts[rows], way], axis=1).astype(np.float32)
+            seen = ~tracer.is_blocked(rays, 0.998)
+            rows, square = rows[seen], square[seen]
+            form = at_surface[rows] * at_window[rows] / (np.pi * np.maximum(square, 0.03) ** 2)
+            total[rows] += (form * area / cells)[:, None] * window.radiance
     return total
 
 
 def _compute_lamp_light(tracer: Tracer, starts: FloatArray, normals: FloatArray, lamps: Sequence[Lamp]) -> FloatArray:
     total = np.zeros((len(starts), 3))
+    own = np.einsum("ni,ni->n", starts, normals)
     for lamp in lamps:
         for k in range(3):
             angle = 2.1 * k
             offset = 0.5 * lamp.radius_m * np.array([np.cos(angle), np.sin(angle), 0.0])
-            way = lamp.center_m + offset - starts
-            distance = np.linalg.norm(way, axis=1)
-            facing = (way * normals).sum(axis=1) / np.maximum(distance, 1e-6)
-            rows = np.flatnonzero((facing > 0) & (distance > 1.02 * lamp.radius_m))
+            center = lamp.center_m + offset
+            at_surface = normals @ center - own
+            rows = np.flatnonzero(at_surface > 0)
+            way = center - starts[rows]
+            distance = np.sqrt(np.einsum("ni,ni->n", way, way))
+            away = distance > 1.02 * lamp.radius_m
+            rows, way, distance = rows[away], way[away], distance[away]
             # The ray ends outside of the lamp's own shade.
-            part = 1 - 1.6 * lamp.radius_m / distance[rows]
-            rays = np.concatenate([starts[rows], way[rows] * np.maximum(part, 0.01)[:, None]], axis=1)
-            seen = rows[~tracer.is_blocked(rays.astype(np.float32))]
-            total[seen] += (facing[seen] / np.maximum(distance[seen], 0.2) ** 2 / 3)[:, None] * lamp.power
+            part = 1 - 1.6 * lamp.radius_m / distance
+            rays = np.concatenate([starts[rows], way * np.maximum(part, 0.01)[:, None]], axis=1)
+            seen = ~tracer.is_blocked(rays.astype(np.float32))
+            rows, distance = rows[seen], distance[seen]
+            form = at_surface[rows] / distance / np.maximum(distance, 0.2) ** 2 / 3
+            total[rows] += form[:, None] * lamp.power
     return total
 
 
@@ -197,16 +205,18 @@ def _compute_indirect_light(
     """(N, 3) irradiance from other surfaces."""
     group, first = _group_vertices(mesh)
     hits = _cast_hemisphere_rays(tracer, starts[first], mesh.normals[first], rng)
+    # The last column stands for "nothing": rays that leave through a window, whose light is counted with the windows.
+    hits[hits < 0] = len(mesh.faces)
+    seen = csr_array(
+        (np.full(hits.size, 1 / _RAYS, np.float32), hits.ravel(), np.arange(0, hits.size + 1, _RAYS)),
+        shape=(len(first), len(mesh.faces) + 1),
+    )
     edges = list_edges(mesh)
     gathered = np.zeros((len(starts), 3), np.float32)
     for _ in range(_BOUNCES):
         given = color * (direct + gathered).astype(np.float32)
-        # The last row stands for "nothing": rays that leave through a window, whose light is counted with the windows.
         by_face = np.concatenate([given[mesh.faces].mean(axis=1), np.zeros((1, 3), np.float32)])
-        share = np.empty((len(first), 3), np.float32)
-        for low in range(0, len(first), _CHUNK):
-            rows = slice(low, min(low + _CHUNK, len(first)))
-            share[rows] = by_face[hits[rows]].mean(axis=1)
+        share = seen @ by_face
         gathered = _smooth_over_edges(_smooth_over_edges(share[group], edges), edges)
     return gathered.astype(np.float64)
 

@@ -39,7 +39,7 @@ from vgbench_gen.store.files import (
 )
 from vgbench_gen.store.provenance import BuildLock
 
-SAMPLES_VERSION = 3
+SAMPLES_VERSION = 4
 """Raised whenever the same spec gives other bytes than before; folders of another version are not added to."""
 LICENCE = "cc0-1.0"
 FULL = {"ca1m": 36, "scannet": 14, "scannetpp": 10, "wildrgbd": 8}
@@ -295,7 +295,7 @@ def _run_jobs(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int
             yield make_scene(*job)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_silence_worker) as pool:
+    with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_prepare_worker) as pool:
         waiting = [pool.submit(make_scene, *job) for job in jobs]
         try:
             for finished in as_completed(waiting):
@@ -310,10 +310,13 @@ def _run_jobs(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int
             raise
 
 
-def _silence_worker() -> None:
+def _prepare_worker() -> None:
+    """One thread per worker: processes are the parallelism, and threads that wait use processor time too."""
     import cv2
+    from threadpoolctl import threadpool_limits
 
     cv2.setNumThreads(1)
+    threadpool_limits(limits=1)
 
 
 def _report_progress(on_scene: OnScene | None, made: MadeScene, done: int, total: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import trimesh
@@ -254,14 +255,21 @@ def _make_side(
     region: tuple[float, float, float, float] | None,
 ) -> SolidPart:
     """One side of a cuboid centred at the origin: four vertices, two triangles."""
-    faces = _UNIT_BOX.faces[_UNIT_BOX.face_normals[:, axis] * sign > 0.5]
-    used, local = np.unique(faces, return_inverse=True)
-    vertices = np.asarray(_UNIT_BOX.vertices)[used] * size
+    corners, local = _find_unit_side(axis, sign)
+    vertices = corners * size
     normals = np.zeros((4, 3))
     normals[:, axis] = sign
     bounds = np.stack([vertices.min(axis=0), vertices.max(axis=0)])
     uv = _map_by_side(vertices[None], normals[:1], texture, along, region, bounds)[0]
-    return SolidPart(vertices, normals, uv, local.reshape(-1, 3).astype(np.int64), texture)
+    return SolidPart(vertices, normals, uv, local, texture)
+
+
+@lru_cache(maxsize=6)
+def _find_unit_side(axis: int, sign: int) -> tuple[FloatArray, IntArray]:
+    """The vertices (4, 3) and triangles (2, 3) of one side of the unit cube."""
+    faces = _UNIT_BOX.faces[_UNIT_BOX.face_normals[:, axis] * sign > 0.5]
+    used, local = np.unique(faces, return_inverse=True)
+    return np.asarray(_UNIT_BOX.vertices)[used], local.reshape(-1, 3).astype(np.int64)
 
 
 def _map_by_side(

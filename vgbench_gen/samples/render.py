@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import cv2
 import numpy as np
@@ -13,18 +12,20 @@ import numpy.typing as npt
 from vgbench_gen.core.rng import digest_bytes, rng_for
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, DepthArray, FloatArray, IntArray
 from vgbench_gen.samples.atlas import Atlas, linear_from_srgb
+from vgbench_gen.samples.bands import BAND_PX, list_bands, take_columns
 from vgbench_gen.samples.base import RenderedView, SampleObject, WorldSurface
 from vgbench_gen.samples.light import Tracer
 from vgbench_gen.samples.mesh import Mesh, refine_mesh
+from vgbench_gen.samples.planes import SeenSurface, SurfaceViewer, make_rays
 
 Float32 = npt.NDArray[np.float32]
+Int32 = npt.NDArray[np.int32]
 
 _SUBSAMPLES = ((0.125, 0.375), (-0.375, 0.125), (0.375, -0.125), (-0.125, -0.375))  # rotated grid, pixels
 _EDGE_RELATIVE = 0.03  # depth steps of this share of the depth get more rays
 _SATURATION = 0.82
 _LUMINANCE = (0.2126, 0.7152, 0.0722)  # of linear sRGB
 _NOISE = 0.9  # standard deviation of the sensor's noise, grey levels in the middle of the scale
-_BAND_PX = 49_152
 _OUTSIDE = 3.0  # brightness of the world outside over a white wall in daylight
 _VIGNETTE = 0.16  # loss in the corners
 
@@ -57,11 +58,12 @@ class RoomWorld:
         self._gain = (exposure * tint).astype(np.float32)
         self.tracer = Tracer(mesh.vertices_m, mesh.faces)
         """Casts rays over the mesh."""
+        self._viewer = SurfaceViewer(self.tracer, mesh.vertices_m, mesh.faces)
         self._face_instance = mesh.face_instance.astype(np.int32)
         corners = mesh.vertices_m[mesh.faces]
         normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         area = np.linalg.norm(normal, axis=1)
-        self._face_normal = (normal / np.maximum(area, 1e-20)[:, None]).astype(np.float32)
+        self._face_normal = normal / np.maximum(area, 1e-20)[:, None]
         texture = mesh.face_texture
         texels = mesh.uv[mesh.faces] * atlas.size_px[texture][:, None]
         a, b = texels[:, 1] - texels[:, 0], texels[:, 2] - texels[:, 0]
@@ -70,17 +72,12 @@ class RoomWorld:
         values = np.concatenate([mesh.uv, light], axis=1).astype(np.float32)[mesh.faces]
         density = 0.5 * np.log2(np.maximum(texel_area, 1e-9) / np.maximum(area, 1e-12))
         self._face_texture = texture.astype(np.int32)
+        # What a ray's direction times the normal is times the depth, less the part that the camera's place has.
+        self._face_offset = np.einsum("ij,ij->i", corners[:, 0], self._face_normal)
         # Where a thing glows, its own light is added to what falls on it.
         values[..., 2:] += glow[texture][:, None, None]
         self._face_values = np.concatenate(
-            [
-                values[:, 0],
-                values[:, 1] - values[:, 0],
-                values[:, 2] - values[:, 0],
-                density[:, None],
-                self._face_normal,
-            ],
-            axis=1,
+            [values[:, 0], values[:, 1] - values[:, 0], values[:, 2] - values[:, 0], density[:, None]], axis=1
         ).astype(np.float32)
         # Thing and direction of each face in one number: where neighbours differ, there is an edge.
         side = np.rint(self._face_normal * 2.4).astype(np.int32) + 3
@@ -94,36 +91,40 @@ class RoomWorld:
 
     def render_depth(self, camera: Camera, world_from_camera: FloatArray) -> tuple[DepthArray, np.ndarray, FloatArray]:
         """See `World`."""
-        rays = make_pixel_rays(camera, world_from_camera)
-        t, face, _ = self.tracer.cast(rays)
-        hit = face >= 0
-        return np.where(hit, t, 0).astype(np.float32), self._find_instances(face), self._measure_cosine(rays, face)
+        seen = self._viewer.see(camera, world_from_camera, locate=False)
+        depth, cosine = _keep_hits(seen), np.zeros(seen.face.shape)
+        facing = self._measure_facing(world_from_camera)
+        length = np.sqrt(_square_directions(camera, slice(None)))
+        np.divide(np.abs(facing[seen.face]), seen.depth_m * length, out=cosine, where=seen.face >= 0)
+        return depth, self._find_instances(seen.face), cosine
 
     def look(self, camera: Camera, world_from_camera: FloatArray) -> RenderedView:
         """See `World`."""
-        shape = (camera.height, camera.width)
-        t, face = np.empty(shape, np.float32), np.empty(shape, np.int64)
-        color = np.empty((*shape, 3), np.float32)
-        # In bands, so that what numpy works on stays in the processor's cache.
-        step = max(1, _BAND_PX // camera.width)
-        for low in range(0, camera.height, step):
-            rows = slice(low, min(low + step, camera.height))
-            rays = make_pixel_rays(camera, world_from_camera, rows)
-            t[rows], face[rows], weights = self.tracer.cast(rays)
-            shaded = self._shade(
-                camera, rays.reshape(-1, 6), t[rows].ravel(), face[rows].ravel(), weights.reshape(-1, 2)
+        seen = self._viewer.see(camera, world_from_camera)
+        facing = self._measure_facing(world_from_camera)
+        color = np.empty((3, camera.height, camera.width), np.float32)
+        for rows in list_bands(camera):
+            square = _square_directions(camera, rows)
+            color[:, rows] = self._shade(
+                camera, facing, square, seen.depth_m[rows], seen.face[rows], seen.weights[:, rows]
             )
-            color[rows] = shaded.reshape(-1, camera.width, 3)
-        v, u = np.nonzero(self._find_edges(t, face))
-        for low in range(0, len(v), _BAND_PX):
-            few = slice(low, low + _BAND_PX)
-            mean: Float32 = np.zeros((len(v[few]), 3), np.float32)
+        v, u = np.nonzero(seen.face < 0)
+        color[:, v, u] = self._shade_sky(make_rays(camera, world_from_camera, u, v))
+        v, u = np.nonzero(self._find_edges(seen.depth_m, seen.face))
+        for low in range(0, len(v), BAND_PX):
+            few = slice(low, low + BAND_PX)
+            mean: Float32 = np.zeros((3, len(v[few])), np.float32)
             for du, dv in _SUBSAMPLES:
-                more = _make_rays_at(camera, world_from_camera, u[few] + du, v[few] + dv)
-                mean += np.minimum(self._shade(camera, more, *self.tracer.cast(more)), 6)
-            color[v[few], u[few]] = mean / len(_SUBSAMPLES)
-        depth = np.where(face >= 0, t, 0).astype(np.float32)
-        return RenderedView(self._develop(camera, world_from_camera, color), depth, self._find_instances(face))
+                rays = make_rays(camera, world_from_camera, u[few] + du, v[few] + dv)
+                t, face, weights = self.tracer.cast(rays)
+                square = np.einsum("ni,ni->n", rays[:, 3:], rays[:, 3:])
+                shaded = self._shade(camera, facing, square, t, face, np.ascontiguousarray(weights.T))
+                shaded[:, face < 0] = self._shade_sky(rays[face < 0])
+                mean += np.minimum(shaded, 6)
+            color[:, v[few], u[few]] = mean / len(_SUBSAMPLES)
+        return RenderedView(
+            self._develop(camera, world_from_camera, color), _keep_hits(seen), self._find_instances(seen.face)
+        )
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """See `World`."""
@@ -139,9 +140,17 @@ class RoomWorld:
             # Colours come from the texture seen at the size of the edges.
             per_metre = np.minimum(self._per_metre[fine.texture], self._atlas.size_px[fine.texture, 0])
             level = np.log2(np.maximum(per_metre * edge_m, 1)).astype(np.float32)
-            color = self._atlas.sample(fine.texture.astype(np.int32), fine.uv.astype(np.float32), level)
-            shown = self._apply_tone(color * fine.normals[:, 3:].astype(np.float32) * self._gain)
-            pieces.append((fine.vertices_m, fine.faces + start, shown, np.full(len(fine.faces), item.instance_id)))
+            u, v = fine.uv.T.astype(np.float32)
+            color = self._atlas.sample(fine.texture.astype(np.int32), u, v, level)
+            shown = self._apply_tone(color * fine.normals[:, 3:].T.astype(np.float32) * self._gain[:, None])
+            pieces.append(
+                (
+                    fine.vertices_m,
+                    fine.faces + start,
+                    shown.T.astype(np.uint8),
+                    np.full(len(fine.faces), item.instance_id),
+                )
+            )
             start += len(fine.vertices_m)
         vertices, faces, colors, instance = (np.concatenate(column) for column in zip(*pieces, strict=True))
         return WorldSurface(vertices, faces, colors, instance.astype(np.int64))
@@ -150,16 +159,14 @@ class RoomWorld:
         """(N,) distance of points (N, 3) from the nearest surface."""
         return self.tracer.distance_m(points)
 
-    def _find_instances(self, face: IntArray) -> np.ndarray:
+    def _find_instances(self, face: Int32) -> np.ndarray:
         return np.where(face >= 0, self._face_instance[face], 0).astype(np.int32)
 
-    def _measure_cosine(self, rays: Float32, face: IntArray) -> FloatArray:
-        direction = rays[..., 3:]
-        length = np.sqrt(np.einsum("hwi,hwi->hw", direction, direction))
-        cosine = np.abs(np.einsum("hwi,hwi->hw", self._face_normal[face], direction)) / length
-        return np.where(face >= 0, cosine, 0).astype(np.float64)
+    def _measure_facing(self, world_from_camera: FloatArray) -> Float32:
+        """(M,) of each triangle, the product of its normal with what leads from the camera to its plane."""
+        return np.asarray(self._face_offset - self._face_normal @ world_from_camera[:3, 3], np.float32)
 
-    def _find_edges(self, t: Float32, face: IntArray) -> BoolArray:
+    def _find_edges(self, t: Float32, face: Int32) -> BoolArray:
         """(H, W) pixels next to another thing, a step in depth or a fold."""
         key = np.where(face >= 0, self._face_key[face], -1)
         near = np.where(face >= 0, t, np.float32(1e6))
@@ -174,39 +181,43 @@ class RoomWorld:
             edge[second] |= step
         return edge
 
-    def _shade(self, camera: Camera, rays: Float32, t: Float32, face: IntArray, weights: Float32) -> Float32:
-        """(N, 3) linear colour of rays (N, 6) and what they hit."""
-        values = np.take(self._face_values, face, axis=0, mode="clip")
-        mixed = values[:, :5] + weights[:, :1] * values[:, 5:10]
-        mixed += weights[:, 1:] * values[:, 10:15]
-        direction = rays[:, 3:]
-        facing = np.einsum("ni,ni->n", values[:, 16:19], direction)
-        square = np.einsum("ni,ni->n", direction, direction)
-        # Width of a pixel on the surface: the geometric mean of both directions of its slanted footprint.
-        slant = np.maximum(np.abs(facing) / np.sqrt(square), np.float32(0.06))
+    def _shade(
+        self, camera: Camera, facing: Float32, square: Float32, t: Float32, face: Int32, weights: Float32
+    ) -> Float32:
+        """(3, ...) linear colour of what rays meet.
+
+        facing: see `_measure_facing`. square: (...,) squared lengths of the rays' directions. t, face, weights: (...,),
+        (...,) and (2, ...), what they met.
+        """
+        columns = take_columns(self._face_values, face)
+        mixed = columns[:5]
+        mixed += weights[0] * columns[5:10]
+        mixed += weights[1] * columns[10:15]
         reach = np.where(face >= 0, t, np.float32(1))
-        level = values[:, 15] + np.float32(0.5) * np.log2(reach * reach / slant) - np.float32(np.log2(camera.fx))
-        color = self._atlas.sample(np.take(self._face_texture, face, mode="clip"), mixed[:, :2], level)
-        color *= mixed[:, 2:5]
-        miss = np.flatnonzero(face < 0)
-        if len(miss):
-            color[miss] = self._shade_sky(direction[miss])
+        # Width of a pixel on the surface: the geometric mean of both directions of its slanted footprint.
+        slant = np.abs(np.take(facing, face, mode="clip")) / (reach * np.sqrt(square))
+        spread = reach * reach / np.maximum(slant, np.float32(0.06))
+        level = columns[15] + np.float32(0.5) * np.log2(spread) - np.float32(np.log2(camera.fx))
+        color = self._atlas.sample(np.take(self._face_texture, face, mode="clip"), mixed[0], mixed[1], level)
+        color *= mixed[2:]
         return color
 
-    def _shade_sky(self, direction: Float32) -> Float32:
+    def _shade_sky(self, rays: Float32) -> Float32:
+        """(3, N) linear colour of rays (N, 6) that leave the room."""
+        direction = rays[:, 3:]
         h, w = self._outside.shape[:2]
         turn = np.arctan2(direction[:, 1], direction[:, 0]) / (2 * np.pi) + 0.5
         rise = np.arctan2(direction[:, 2], np.hypot(direction[:, 0], direction[:, 1])) / np.pi
         x, y = (turn * w).astype(np.float32)[:, None], ((0.5 - rise) * h).astype(np.float32)[:, None]
-        chunks = [
-            cv2.remap(self._outside, x[k : k + 30000], y[k : k + 30000], cv2.INTER_LINEAR, None, cv2.BORDER_REPLICATE)
-            for k in range(0, len(x), 30000)
-        ]
-        return linear_from_srgb(np.concatenate(chunks).reshape(-1, 3).astype(np.float32)) * np.float32(_OUTSIDE)
+        found = np.empty((len(x), 1, 3), np.uint8)
+        for k in range(0, len(x), 30000):
+            few = slice(k, k + 30000)
+            found[few] = cv2.remap(self._outside, x[few], y[few], cv2.INTER_LINEAR, None, cv2.BORDER_REPLICATE)
+        return linear_from_srgb(found[:, 0].T.astype(np.float32)) * np.float32(_OUTSIDE)
 
     def _develop(self, camera: Camera, world_from_camera: FloatArray, color: Float32) -> ColorArray:
-        """Vignette, tone curve, noise, 8 bits."""
-        h, w = color.shape[:2]
+        """(H, W, 3) of linear colour (3, H, W): vignette, tone curve, noise, 8 bits."""
+        h, w = color.shape[1:]
         half = np.hypot(w, h) / 2
         x, y = ((np.arange(n) - n / 2) / half for n in (w, h))
         view = digest_bytes(
@@ -216,21 +227,23 @@ class RoomWorld:
         grain = rng.standard_normal((h, w), dtype=np.float32)
         # Pixels of real images are not independent: demosaicing and denoising spread the grain.
         grain = cv2.GaussianBlur(grain, (3, 3), 0.6) * np.float32(1.7 * _NOISE)
+        grain += np.float32(0.5)
         shown = np.empty((h, w, 3), np.uint8)
-        step = max(1, _BAND_PX // w)
-        for low in range(0, h, step):
-            rows = slice(low, min(low + step, h))
+        for rows in list_bands(camera):
             fall = (1 - _VIGNETTE * (x[None] ** 2 + y[rows, None] ** 2)).astype(np.float32)
-            band = self._apply_tone(color[rows] * fall[..., None] * self._gain).astype(np.float32)
-            shown[rows] = np.clip(band + (grain[rows, :, None] + np.float32(0.5)), 0, 255)
+            band = self._apply_tone(color[:, rows] * fall * self._gain[:, None, None]) + grain[rows]
+            shown[rows] = cv2.merge(list(np.clip(band, 0, 255, out=band).astype(np.uint8)))
         return shown
 
-    def _apply_tone(self, color: Float32) -> ColorArray:
-        red, green, blue = (color[..., k] * np.float32(weight) for k, weight in enumerate(_LUMINANCE))
-        grey = (red + green + blue)[..., None]
+    def _apply_tone(self, color: Float32) -> Float32:
+        """(3, ...) grey levels 0..255, whole numbers, of linear colour (3, ...)."""
+        red, green, blue = (channel * np.float32(weight) for channel, weight in zip(color, _LUMINANCE, strict=True))
+        grey = red + green + blue
         # Cameras and eyes see bright colours paler.
-        paler = grey + np.float32(_SATURATION) * (color - grey)
-        index = np.sqrt(np.clip(paler, 0, 15.99)) * np.float32(4095 / 4)
+        paler = color - grey
+        paler *= np.float32(_SATURATION)
+        paler += grey
+        index = np.sqrt(np.clip(paler, 0, 15.99, out=paler), out=paler) * np.float32(4095 / 4)
         return np.asarray(np.take(self._tone, index.astype(np.uint16), mode="clip"))
 
 
@@ -250,36 +263,21 @@ def _refine_instance(mesh: Mesh, light: Float32, rows: IntArray, edge_m: float) 
     return refine_mesh(part, rounds=12)
 
 
-def _make_tone_curve() -> ColorArray:
+def _make_tone_curve() -> Float32:
     """sRGB of linear values (i / 4095)^2 * 16: straight in the shadows, with a soft shoulder."""
     x = (np.arange(4096) / 4095) ** 2 * 16
     # Filmic curve of J. Hable (Uncharted 2, GDC 2010) in K. Narkowicz's ACES fit, scaled so that 0.18 stays 0.18.
     x = x * 0.62
     y = x * (2.51 * x + 0.03) / (x * (2.43 * x + 0.59) + 0.14)
-    return np.clip(255 * np.clip(y, 0, 1) ** (1 / 2.2) + 0.5, 0, 255).astype(np.uint8)
+    return np.floor(np.clip(255 * np.clip(y, 0, 1) ** (1 / 2.2) + 0.5, 0, 255)).astype(np.float32)
 
 
-def make_pixel_rays(camera: Camera, world_from_camera: FloatArray, rows: slice = slice(None)) -> Float32:
-    """(H, W, 6) centre and direction of the pixels of some rows; the direction has z = 1 in the camera, so that its
-    multiples are z-depth."""
-    turn, center = world_from_camera[:3, :3], world_from_camera[:3, 3]
-    x = (np.arange(camera.width) - camera.cx) / camera.fx
-    y = (np.arange(camera.height)[rows] - camera.cy) / camera.fy
-    rays = np.empty((len(y), camera.width, 6), np.float32)
-    for k in range(3):
-        rays[..., k] = center[k]
-        rays[..., 3 + k] = (turn[k, 0] * x + turn[k, 2])[None] + (turn[k, 1] * y)[:, None]
-    return rays
+def _square_directions(camera: Camera, rows: slice) -> Float32:
+    """(h, W) the squared lengths of the directions of some rows of pixels, whose z is 1."""
+    x, y = (np.arange(camera.width) - camera.cx) / camera.fx, (np.arange(camera.height) - camera.cy) / camera.fy
+    return ((x**2 + 1)[None] + (y**2)[rows, None]).astype(np.float32)
 
 
-def _make_rays_at(
-    camera: Camera, world_from_camera: FloatArray, u_px: npt.NDArray[Any], v_px: npt.NDArray[Any]
-) -> Float32:
-    """(N, 6) as `make_pixel_rays`, of pixels (N,) and (N,)."""
-    turn, center = world_from_camera[:3, :3], world_from_camera[:3, 3]
-    x, y = (u_px - camera.cx) / camera.fx, (v_px - camera.cy) / camera.fy
-    rays = np.empty((len(x), 6), np.float32)
-    for k in range(3):
-        rays[:, k] = center[k]
-        rays[:, 3 + k] = turn[k, 0] * x + turn[k, 1] * y + turn[k, 2]
-    return rays
+def _keep_hits(seen: SeenSurface) -> DepthArray:
+    """(H, W) depth in metres, 0 where nothing was met."""
+    return np.where(seen.face >= 0, seen.depth_m, np.float32(0))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.ndimage import find_objects
 
 from vgbench_gen.core.rng import hash_stably
 from vgbench_gen.core.types import BoolArray, Camera, DepthArray, FloatArray, OrientedBox
@@ -121,11 +122,13 @@ class _UnscannedPlaces:
 
     def find_hidden(self, camera: Camera, pose: FloatArray, depth_m: DepthArray, instance: np.ndarray) -> BoolArray:
         """(h, w) True where there is no return, the same places of the room in every view."""
-        v, u = np.mgrid[: camera.height, : camera.width]
-        points = transform(pose, back_project(camera, np.stack([u, v], -1).reshape(-1, 2), depth_m.ravel()))
+        x = ((np.arange(camera.width) - camera.cx) / camera.fx)[None]
+        y = ((np.arange(camera.height) - camera.cy) / camera.fy)[:, None]
+        square = depth_m**2 * (x**2 + y**2 + 1)
         hidden = np.isin(instance, self._glass)
-        for center, radius in zip(self._centers, self._radii, strict=True):
-            hidden |= (((points - center) ** 2).sum(axis=1) < radius**2).reshape(hidden.shape)
+        for (a, b, c), radius in zip(transform(invert(pose), self._centers), self._radii, strict=True):
+            # |z (x, y, 1) - centre|^2
+            hidden |= square - 2 * depth_m * (a * x + b * y + c) < radius**2 - (a * a + b * b + c * c)
         return np.asarray(hidden)
 
 
@@ -149,16 +152,16 @@ def _list_visible(
     """The frame's own list: what can be seen, boxes in the camera frame, second extent vertical."""
     camera_from_world = invert(pose)
     entries = []
-    ids, counts = np.unique(instance, return_counts=True)
-    for number in ids[counts >= _MIN_VISIBLE_PX].tolist():
-        if number not in objects:
+    counts = np.bincount(instance.ravel())
+    for number, places in enumerate(find_objects(instance), 1):
+        if places is None or counts[number] < _MIN_VISIBLE_PX or number not in objects:
             continue
-        rows, columns = np.nonzero(instance == number)
+        rows, columns = places
         box = transform_box(objects[number].box, camera_from_world, "camera")
         rotation = np.stack([box.rotation[:, 0], -box.rotation[:, 2], box.rotation[:, 1]], axis=1)
         turned = OrientedBox(box.center_m, box.size_m[[0, 2, 1]], rotation, "camera")
         # Outer edges of the pixels, in the count of K: the centre of the first pixel is 0.
-        rendered = [columns.min() - 0.5, rows.min() - 0.5, columns.max() + 0.5, rows.max() + 0.5]
+        rendered = [columns.start - 0.5, rows.start - 0.5, columns.stop - 0.5, rows.stop - 0.5]
         projected = project_rect(camera, box)
         rects = {"box_2d_rend": rendered, "box_2d_proj": list(rendered if projected is None else projected)}
         entries.append(_format_entry(spec, objects[number], turned) | rects)

@@ -1,0 +1,87 @@
+"""What pixels show is the same whether every one has a ray of its own or most follow from the planes around them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import trimesh
+from scipy.spatial.transform import Rotation
+
+from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.geometry.poses import make_pose
+from vgbench_gen.samples.captures import make_capture
+from vgbench_gen.samples.light import Tracer
+from vgbench_gen.samples.make import list_default_specs
+from vgbench_gen.samples.planes import SurfaceViewer, make_rays
+from vgbench_gen.samples.render import RoomWorld
+
+CAMERA = Camera(np.array([[410.0, 0, 250.3], [0, 411.0, 176.1], [0, 0, 1]]), 502, 355)  # no multiples of the stride
+
+
+def make_cluttered_wall(seed: int) -> trimesh.Trimesh:
+    """A wall of small triangles with things before it that are thinner and smaller than the gaps between rays."""
+    rng = np.random.default_rng(seed)
+    wall = trimesh.creation.box(extents=(6, 4, 0.1)).subdivide().subdivide().subdivide()
+    wall.apply_translation((0, 0, 3.05))
+    things = [wall]
+    for _ in range(12):
+        a, b = rng.uniform((-1.5, -1, 1.2), (1.5, 1, 2.8), (2, 3))
+        things.append(trimesh.creation.cylinder(radius=rng.uniform(5e-4, 4e-3), segment=np.stack([a, b]), sections=5))
+    for _ in range(60):
+        dot = trimesh.creation.box(extents=rng.uniform(2e-3, 1.5e-2, 3))
+        dot.apply_translation(rng.uniform((-1.5, -1, 1.2), (1.5, 1, 3.0)))
+        things.append(dot)
+    # Boxes that stick out of the wall by a little: no line of theirs is where they meet it.
+    for _ in range(20):
+        box = trimesh.creation.box(
+            extents=(0.1, 0.1, 0.1), transform=make_pose(Rotation.random(rng=rng).as_matrix(), np.zeros(3))
+        )
+        box.apply_translation(
+            (*rng.uniform((-1.2, -0.8), (1.2, 0.8)), 3.0 - box.vertices[:, 2].min() - rng.uniform(1e-3, 2e-2))
+        )
+        things.append(box)
+    # Something that reaches from before the camera to behind it.
+    things.append(trimesh.creation.cylinder(radius=0.01, segment=[(0.3, 0.2, -1.0), (0.2, 0.1, 2.5)], sections=6))
+    joined: trimesh.Trimesh = trimesh.util.concatenate(things)
+    return joined
+
+
+def compare(viewer: SurfaceViewer, tracer: Tracer, camera: Camera, pose: FloatArray, part: np.ndarray) -> float:
+    """Require the same part and depth of every pixel; returns the share of pixels whose triangle is another."""
+    u, v = np.arange(camera.width)[None], np.arange(camera.height)[:, None]
+    t, face, weights = tracer.cast(make_rays(camera, pose, u, v))
+    seen, hit = viewer.see(camera, pose), face >= 0
+    assert np.array_equal(seen.face >= 0, hit)
+    assert np.array_equal(part[seen.face[hit]], part[face[hit]])
+    assert np.allclose(seen.depth_m[hit], t[hit], rtol=1e-5)
+    same = seen.face == face
+    assert np.abs(seen.weights - np.moveaxis(weights, -1, 0))[:, same & hit].max() < 2e-3
+    flat = viewer.see(camera, pose, locate=False)
+    assert np.allclose(flat.depth_m[hit], t[hit], rtol=1e-5)
+    assert np.array_equal(part[flat.face[hit]], part[face[hit]])
+    return 1 - float(same.mean())
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_small_and_thin_things_are_not_missed(seed: int) -> None:
+    mesh = make_cluttered_wall(seed)
+    vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces, np.int64)
+    tracer = Tracer(vertices, faces)
+    viewer = SurfaceViewer(tracer, vertices, faces)
+    sides = np.rint(np.asarray(mesh.face_normals) * 50).astype(np.int64)
+    part = trimesh.graph.connected_component_labels(mesh.face_adjacency, node_count=len(faces)) * 1_000_000
+    part += sides @ [10_000, 100, 1]
+    for yaw in (0.0, 25.0):
+        pose = make_pose(Rotation.from_euler("YX", (yaw, 7.0), degrees=True).as_matrix(), np.array([0.05, 0.02, 0.0]))
+        assert compare(viewer, tracer, CAMERA, pose, part) < 1e-3
+
+
+def test_a_room_looks_as_with_a_ray_for_every_pixel() -> None:
+    capture = make_capture(list_default_specs({"wildrgbd": 1})[0])
+    world = capture.world
+    assert isinstance(world, RoomWorld)
+    surface = world.make_surface(1e3)  # its triangles as they are
+    tracer = Tracer(surface.vertices_m, surface.faces)
+    viewer = SurfaceViewer(tracer, surface.vertices_m, surface.faces)
+    for pose in capture.world_from_camera[::10]:
+        assert compare(viewer, tracer, capture.camera, pose, surface.instance) < 1e-3
