@@ -12,12 +12,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from vgbench_gen.core.types import Camera, FloatArray
+from vgbench_gen.core.types import Camera, FloatArray, IntArray
 from vgbench_gen.geometry.cameras import resize_camera
 
 _EXACT = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, 100, 1e-12)
 _MARGIN_PX = 3
-_ROWS = 128  # of a grid that are worked on at a time, for memory's sake
+_ROWS = 128  # that are worked on at a time, for memory's sake
 
 
 @dataclass(eq=False)
@@ -37,37 +37,45 @@ class LensImage:
     the pinhole picture, which would alias."""
     pinhole: Camera = field(init=False)
     """The camera of the pinhole picture to render, wide enough for every pixel of the lens."""
-    _maps: tuple[Any, Any] = field(init=False, repr=False)
+    _maps: npt.NDArray[np.float32] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         grid = resize_camera(self.camera, self.camera.width * self.fine, self.camera.height * self.fine)
-        rays = np.concatenate([self._rays(grid, slice(k, k + _ROWS)) for k in range(0, grid.height, _ROWS)])
+        columns, rows = np.arange(grid.width), np.arange(grid.height)
+        # The rim of the picture of the lens is the rim of what it sees.
+        rim = [(columns, rows[[0, -1]]), (columns[[0, -1]], rows)]
+        rays = np.concatenate([self._compute_rays(grid, *part).reshape(-1, 2) for part in rim])
         fx, fy = self.camera.fx * self.focal_share, self.camera.fy * self.focal_share
         low, high = rays.min(axis=0), rays.max(axis=0)
         cx, cy = _MARGIN_PX - low[0] * fx, _MARGIN_PX - low[1] * fy
         width = int(np.ceil(high[0] * fx + cx)) + 1 + _MARGIN_PX
         height = int(np.ceil(high[1] * fy + cy)) + 1 + _MARGIN_PX
         self.pinhole = Camera(np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]]), width, height)
-        there = (rays * (fx, fy) + (cx, cy)).reshape(grid.height, grid.width, 2).astype(np.float32)
-        self._maps = (np.ascontiguousarray(there[..., 0]), np.ascontiguousarray(there[..., 1]))
+        self._maps = np.empty((2, grid.height, grid.width), np.float32)
+        for low_row in range(0, grid.height, _ROWS):
+            part = rows[low_row : low_row + _ROWS]
+            self._maps[:, part] = np.moveaxis(self._compute_rays(grid, columns, part) * (fx, fy) + (cx, cy), -1, 0)
 
-    def _rays(self, grid: Camera, rows: slice) -> FloatArray:
-        """The rays (x, y, 1) of the pixels in some rows of a grid without their 1, row by row, (N, 2)."""
-        pixels = np.stack(np.meshgrid(np.arange(grid.width), np.arange(grid.height)[rows]), -1)
+    def _compute_rays(self, grid: Camera, columns: IntArray, rows: IntArray) -> FloatArray:
+        """The rays (x, y, 1) of some pixels of a grid without their 1, (rows, columns, 2)."""
+        pixels = np.stack(np.meshgrid(columns, rows), -1)
         points, coefficients = pixels.reshape(-1, 1, 2).astype(np.float64), np.array(self.distortion)
         if self.model == "OPENCV_FISHEYE":
             rays = cv2.fisheye.undistortPoints(points, grid.K, coefficients, criteria=_EXACT)
         else:
             rays = cv2.undistortPoints(points, grid.K, coefficients, criteria=_EXACT)
-        return np.asarray(rays, np.float64).reshape(-1, 2)
+        return np.asarray(rays, np.float64).reshape(pixels.shape)
 
     def color(self, pinhole_rgb: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """The distorted picture (H, W, 3) of a picture of `pinhole`."""
-        picture = cv2.remap(pinhole_rgb, *self._maps, cv2.INTER_CUBIC)
-        if self.fine > 1:
-            picture = cv2.resize(picture, self.camera.size, interpolation=cv2.INTER_AREA)
-        return np.asarray(picture, np.uint8)
+        shown = np.empty((self.camera.height, self.camera.width, 3), np.uint8)
+        for low in range(0, self.camera.height, _ROWS):
+            fine = slice(low * self.fine, (low + _ROWS) * self.fine)
+            band = cv2.remap(pinhole_rgb, self._maps[0, fine], self._maps[1, fine], cv2.INTER_CUBIC)
+            size = self.camera.width, len(band) // self.fine
+            shown[low : low + _ROWS] = cv2.resize(band, size, interpolation=cv2.INTER_AREA) if self.fine > 1 else band
+        return shown
 
     def nearest(self, pinhole_values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The values (H, W) of a picture of `pinhole`, never mixed, as depth needs it; `fine` must be 1."""
-        return np.asarray(cv2.remap(pinhole_values, *self._maps, cv2.INTER_NEAREST))
+        return np.asarray(cv2.remap(pinhole_values, self._maps[0], self._maps[1], cv2.INTER_NEAREST))

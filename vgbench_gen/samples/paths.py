@@ -75,8 +75,7 @@ def make_walk(
     best: tuple[float, FloatArray] | None = None
     for relaxed in (False, True):
         for _ in range(_CANDIDATES):
-            poses = _draw_arc(rng, frames, targets, size_m)
-            eyes = poses[:, :3, 3]
+            eyes, gaze, turns = _draw_arc(rng, frames, targets, size_m)
             steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1)
             if steps.max() > 2 * _STEP_M[1] or (np.median(steps) < _STEP_M[0] and not relaxed):
                 continue
@@ -84,6 +83,7 @@ def make_walk(
             inside = (eyes[:, :2] > margin).all() and (eyes[:, :2] < np.array(size_m[:2]) - margin).all()
             if not inside:
                 continue
+            poses = make_looking_poses(eyes, gaze, turns)
             score = _score_path(poses, camera, targets)
             if best is not None and score <= best[0]:
                 continue
@@ -128,7 +128,8 @@ def make_orbit(
 
 def _draw_arc(
     rng: np.random.Generator, frames: int, targets: list[FilmingTarget], size_m: tuple[float, float, float]
-) -> FloatArray:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Eyes, targets and turns as `make_looking_poses` takes them."""
     w, d, _ = size_m
     centers = np.stack([target.center_m for target in targets])
     hub = centers[int(rng.integers(len(centers)))]
@@ -156,7 +157,7 @@ def _draw_arc(
     drift = np.append(rng.uniform(-0.7, 0.7, 2), 0.0)
     gaze = aim + drift * (ease[:, None] - 0.5) + make_slow_noise(rng, frames, 3) * np.array([0.16, 0.16, 0.1])
     turns = make_slow_noise(rng, frames, 3) * np.array([2.0, 1.6, 1.6])
-    return make_looking_poses(eyes, gaze, turns)
+    return eyes, gaze, turns
 
 
 def _score_path(poses: FloatArray, camera: Camera, targets: list[FilmingTarget]) -> float:
