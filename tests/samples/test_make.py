@@ -103,12 +103,12 @@ class TiredWorld(BoxWorld):
 
 def tired_capture(spec: SampleSpec) -> Capture:
     capture = box_take(spec)
-    return replace(capture, world=TiredWorld()) if spec.number == 1 else capture
+    return replace(capture, world=TiredWorld()) if spec.number else capture
 
 
 @pytest.mark.parametrize("dataset", ["ca1m", "scannet", "scannetpp", "wildrgbd"])
 def test_a_broken_run_leaves_no_half_scene(tmp_path: Path, dataset: str) -> None:
-    specs = some({dataset: 2})
+    specs = [spec for spec in some({dataset: 3}) if spec.number != 1]  # of one camera, so made in this order
     with pytest.raises(RuntimeError, match="tired"):
         make_samples(specs, tmp_path, film=tired_capture)
     assert [ref.scene_id for ref in discover(tmp_path)] == [specs[0].scene_id]
