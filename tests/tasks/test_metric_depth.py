@@ -14,11 +14,11 @@ from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.types import Camera, Candidate, Fact, Rejected
 from vgbench_gen.distractors.base import compatibility, strategies
 from vgbench_gen.geometry import projection
-from vgbench_gen.geometry.summed_depth import SummedDepth
 from vgbench_gen.pipeline.measure import confirm_draft
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks import _regions
 from vgbench_gen.tasks._regions import find_regions, measure, propose_rects
+from vgbench_gen.tasks._summed_depth import SummedDepth
 from vgbench_gen.tasks.base import read_gates
 from vgbench_gen.tasks.metric_depth import MetricDepth
 from vgbench_gen.tasks.records import make_camera_record

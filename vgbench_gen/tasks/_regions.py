@@ -17,10 +17,10 @@ from vgbench_gen.core.rng import rng_for
 from vgbench_gen.core.types import BoolArray, Candidate, DepthArray, Fact, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.geometry.poses import transform
-from vgbench_gen.geometry.summed_depth import SummedDepth
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.tasks import mirroring
 from vgbench_gen.tasks._region_votes import are_seen_alike
+from vgbench_gen.tasks._summed_depth import SummedDepth
 from vgbench_gen.tasks.base import Problems
 from vgbench_gen.tasks.evidence import ArrayShape, Evidence
 from vgbench_gen.tasks.presentation import Mark

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vgbench_gen.core.types import Camera, FloatArray, IntArray
-from vgbench_gen.geometry.summed_depth import SummedDepth
+from vgbench_gen.tasks._summed_depth import SummedDepth
 
 CAMERA = Camera(np.array([[210.0, 0, 118.0], [0, 205.0, 92.5], [0, 0, 1]]), 240, 180)
 WIDE = Camera(np.array([[840.0, 0, 473.5], [0, 820.0, 371.5], [0, 0, 1]]), 960, 720)
