@@ -47,7 +47,7 @@ def rows(session: Session) -> list[Row]:
             two_views: list[Fact] = []
             for task in list_tasks(recipe):
                 began = time.process_time()
-                kept, dropped = measure_task(task, view, recipe.seed, recipe.facts_per_scene)
+                kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))
                 task_s = time.process_time() - began
                 spent[task.name] += task_s
                 facts[task.name] += len(kept)

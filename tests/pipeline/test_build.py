@@ -291,11 +291,12 @@ def test_a_bad_frame_costs_only_itself_and_is_reported(raw_room: Path, tmp_path:
     shutil.copytree(raw_room / "wildrgbd", raw)
     picture = raw / "box" / "scenes" / "scenes_000" / "rgb" / "00000.png"
     picture.write_bytes(picture.read_bytes()[:5000])
-    report = build(recipe(tasks=("relative_depth",)), raw, tmp_path / "b")
+    settings = recipe(tasks=("metric_depth", "relative_depth"), facts_of={"metric_depth": 2})
+    report = build(settings, raw, tmp_path / "b")
     (scene,) = report.scenes
-    assert scene.facts["relative_depth"] > 0
+    assert scene.facts == {"metric_depth": 2, "relative_depth": 5}
     assert scene.issues == {"unusable_file": 1}
-    (again,) = recompose(recipe(tasks=("relative_depth",)), tmp_path / "b").scenes
+    (again,) = recompose(settings, tmp_path / "b").scenes
     assert (again.issues, again.total_frames) == (scene.issues, scene.total_frames)
 
 

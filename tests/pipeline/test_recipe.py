@@ -82,9 +82,10 @@ def test_digest_follows_what_facts_depend_on() -> None:
     changed = [
         Recipe(seed=1),
         Recipe(facts_per_scene=3),
+        Recipe(facts_of={"metric_depth": 3}),
         Recipe(gates=Gates(region=RegionGates(valid_min=0.8))),
     ]
-    assert len({recipe.digest for recipe in [base, *changed]}) == 4
+    assert len({recipe.digest for recipe in [base, *changed]}) == 5
 
 
 def test_vgbench_is_the_published_one() -> None:

@@ -25,11 +25,12 @@ from tests.tasks.two_view_scenes import (
 from vgbench_gen.core.errors import GeometryError
 from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import Camera, Fact
+from vgbench_gen.core.types import Camera, Fact, FloatArray
 from vgbench_gen.distractors.base import set_problem
 from vgbench_gen.distractors.set_first import SetFirst
+from vgbench_gen.geometry.projection import sample_nearest
 from vgbench_gen.scenes.base import loaders
-from vgbench_gen.scenes.view import SceneView, ViewFrame
+from vgbench_gen.scenes.view import GREY_WIDTH, SceneView, ViewFrame
 from vgbench_gen.store.drawing import COLORS, CROSSHAIR, SHAPES
 from vgbench_gen.tasks.point_tracking import PointTracking, task, track_looks, tracked
 from vgbench_gen.tasks.point_tracking.gates import TrackGates
@@ -76,10 +77,10 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
             assert (moves >= 0.08 * b.camera.diagonal_px - 1).all()
             for decoy in pool[1:]:
                 assert set_problem([fact.truth_candidate, decoy], 2, fact, TASK) == ""
-                assert tracked.gate_pixels(b, decoy.value[None], view).all()
+                assert passes_gates(b, decoy.value, view)
                 assert decoy.evidence["point_2_m"][2] == pytest.approx(float(b.depth_at(decoy.value)), abs=1e-3)
                 if "uv_1_px" in decoy.evidence:
-                    assert tracked.gate_pixels(a, np.array([decoy.evidence["uv_1_px"]], dtype=np.float64), view).all()
+                    assert passes_gates(a, np.array(decoy.evidence["uv_1_px"], dtype=np.float64), view)
             total += 1
             with_same += len(pool) < len(fact.candidates)
             options = SetFirst().options(fact, TASK, rng_for(seed, fact.key))
@@ -90,6 +91,28 @@ def test_pool_keeps_all_margins_and_same_pixel_is_never_the_truth() -> None:
                 assert extra.value.tolist() == fact.truth_candidate.show["query"]
     assert total >= 40
     assert 0.03 < with_same / total < 0.4
+
+
+def passes_gates(frame: ViewFrame, uv_px: FloatArray, view: SceneView) -> bool:
+    """What `tracked.gate_grid` says of a single pixel, read from the depth image and the masks pixel by pixel."""
+    border = max(view.gates.depth.border * max(frame.camera.size), 26 * frame.camera.width / GREY_WIDTH)
+    inside = (uv_px >= border).all() and (uv_px <= np.array(frame.camera.size) - 1 - border).all()
+    known = view.near_m <= frame.depth_at(uv_px) <= view.far_m
+    edge = sample_nearest(frame.edge_mask(view.gates.depth), frame.depth_uv(uv_px), outside=True)
+    textured = frame.textured()
+    at = (uv_px + 0.5) * textured.shape[1] / frame.camera.width - 0.5
+    return bool(inside and known and not edge and sample_nearest(textured, at, outside=False))
+
+
+def test_gates_of_a_grid_are_those_of_its_pixels() -> None:
+    view = room_view()
+    for frame in view.frames[:3]:
+        u_px, v_px = (np.floor(np.linspace(0, size - 1, 29)) for size in frame.camera.size)
+        good, z_m = tracked.gate_grid(frame, u_px, v_px, view)
+        pixels = [[np.array([u, v]) for u in u_px] for v in v_px]
+        assert good.tolist() == [[passes_gates(frame, uv, view) for uv in row] for row in pixels]
+        assert z_m.tolist() == [[float(frame.depth_at(uv)) for uv in row] for row in pixels]
+        assert 20 < good.sum() < good.size
 
 
 @cache
@@ -122,10 +145,16 @@ def test_a_look_is_the_difference_of_colours_and_of_surroundings() -> None:
         a, b = (view.frame(frame_id) for frame_id in fact.frame_ids)
         here, there = (track_looks.get_ground(frame, view) for frame in (a, b))
         query = np.array(fact.truth_candidate.show["query"], dtype=np.float64)
-        rows = np.arange(0, len(here.uv_px), 97)
-        places, own = track_looks.compare_looks(here, query, here, rows, query)
-        assert own == pytest.approx([0.0, 0.0], abs=1e-3)
+        looks = track_looks.Looks(here, query, here)
+        assert looks.of_pixel(query) == pytest.approx([0.0, 0.0], abs=1e-3)
+        places = looks.of_places(np.arange(len(here.uv_px)))
         assert (places >= -1e-3).all()
+        wanted = places[len(places) // 3]
+        off = np.abs(places - wanted) / (2 * np.array([2.0 + 0.15 * wanted[0], 0.06]))
+        alike = np.flatnonzero((off <= 1).all(axis=1))
+        assert looks.find_alike(wanted, 2.0).tolist() == alike.tolist()
+        assert sorted(track_looks.SortedLooks(places).find_alike(wanted, 2.0).tolist()) == alike.tolist()
+        assert 0 < len(alike) < len(places) / 2
         again = track_looks.look_at_pairs(here, query[None], there, fact.truth_candidate.value[None])
         assert again[0] == pytest.approx(fact.truth_candidate.evidence["look"], abs=2e-3)
 

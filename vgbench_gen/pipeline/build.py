@@ -115,7 +115,7 @@ def check_names(recipe: Recipe) -> None:
                     f"items.{task.name}.{form}: found {count}; expected one of {', '.join(task.formats)}, the question "
                     "types of this task. Mend the recipe."
                 )
-    for name in recipe.only_from:
+    for name in [*recipe.only_from, *recipe.facts_of]:
         tasks[name]
     for source in [*recipe.sources, *(source for named in recipe.only_from.values() for source in named)]:
         loaders[source]

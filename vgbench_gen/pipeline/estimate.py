@@ -61,8 +61,9 @@ def estimate(refs: Sequence[SceneRef], recipe: Recipe) -> BuildEstimate:
             keyframes += sum(seen) * count / len(seen)
             seconds += sum(map(scene_seconds, seen)) * count / len(seen)
             most = max(most, *seen)
-    cells = sum(len(task.formats) for task in list_tasks(recipe))
-    items = recipe.total or min(recipe.items_per_cell * cells, recipe.facts_per_scene * cells * len(refs))
+    formats = {task.name: len(task.formats) for task in list_tasks(recipe)}
+    facts = sum(count * recipe.find_most_facts(name) for name, count in formats.items())
+    items = recipe.total or min(recipe.items_per_cell * sum(formats.values()), facts * len(refs))
     return BuildEstimate(
         scenes=len(refs),
         keyframes=round(keyframes),

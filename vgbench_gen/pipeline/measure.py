@@ -167,7 +167,7 @@ def _measure(scene: Scene, recipe: Recipe, media: MediaStore, report: SceneRepor
     else:
         for task in list_tasks(recipe):
             began = time.monotonic()
-            kept, dropped = measure_task(task, view, recipe.seed, recipe.facts_per_scene)
+            kept, dropped = measure_task(task, view, recipe.seed, recipe.find_most_facts(task.name))
             report.task_seconds[task.name] = time.monotonic() - began
             facts += kept
             rejects += dropped

@@ -115,6 +115,8 @@ class Recipe(Config):
     """The seed of everything random."""
     facts_per_scene: int = Field(default=36, ge=1)
     """The most facts of one task from one scene."""
+    facts_of: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    """The same for single tasks, by name, in place of `facts_per_scene`."""
     tasks: tuple[str, ...] = ()
     """The names of the tasks; when empty those of `items`, or all."""
     strategy: str = DEFAULT
@@ -190,6 +192,10 @@ class Recipe(Config):
         """The tasks that are named anywhere; empty for all."""
         return self.tasks or tuple(sorted(self.items))
 
+    def find_most_facts(self, task: str) -> int:
+        """The most facts of a task from one scene."""
+        return self.facts_of.get(task, self.facts_per_scene)
+
     def with_noise(self, sources: Iterable[str]) -> Recipe:
         """The recipe with the noise that loaders state of these sources, where it says nothing of them itself.
 
@@ -205,8 +211,10 @@ class Recipe(Config):
     @property
     def digest(self) -> str:
         """Digest of the settings that facts depend on."""
-        settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "gates"})
+        settings = self.model_dump(mode="json", include={"seed", "facts_per_scene", "facts_of", "gates"})
         del settings["gates"]["noise"]
+        if not self.facts_of:  # recipes that do not name it keep the facts of builds from before there was such a table
+            del settings["facts_of"]
         text = json.dumps(settings, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -150,9 +150,11 @@ def _advise_on_task(
         parts.append(f"about {_estimate_more_scenes(short, len(scenes), len(able), recipe)} more such scenes would do")
     else:
         parts.append(f"add scenes{named} that show more for this task")
-    full = sum(report.facts.get(task, 0) >= recipe.facts_per_scene for report in scenes)
+    most = recipe.find_most_facts(task)
+    full = sum(report.facts.get(task, 0) >= most for report in scenes)
     if full:
-        parts.append(f"{full} of them reach facts_per_scene = {recipe.facts_per_scene}: raise it")
+        key = f"facts_of.{task}" if task in recipe.facts_of else "facts_per_scene"
+        parts.append(f"{full} of them reach {key} = {most}: raise it")
     if lost := _find_losses(task, forms, scenes, mine):
         parts.append(f"lost mostly by {lost}")
     return "; ".join(parts) + "."

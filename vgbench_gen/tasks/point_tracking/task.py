@@ -71,7 +71,7 @@ class PointTracking(PairMarginsTask):
     """See the module. Values are (2,) integer pixels of image 2."""
 
     name = "point_tracking"
-    version = 5
+    version = 6
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice")
     unit = "px"
     input_modality = "multi-images"

@@ -161,39 +161,56 @@ def find_wrong_places(
     frame, start, z_m = frames[to], ends[1 - to], (tracks.z_a[k], tracks.points_b_m[k, 2])[to]
     here, there = track_looks.get_ground(frames[1 - to], view), track_looks.get_ground(frame, view)
     truth_m = projection.back_project(frame.camera, ends[to], np.array(z_m))
-    diagonal_px = frame.camera.diagonal_px
+    gap_px, motion_px = (d / 100 * frame.camera.diagonal_px for d in (gates.gap_min_d, gates.motion_min_d))
+
+    def find_apart(rows: IntArray, uv: FloatArray, point_m: FloatArray) -> BoolArray:
+        wide = _square_distances(there.uv_px[rows], uv) >= gap_px**2
+        return wide & (_square_distances(there.points_m[rows], point_m) >= (1.01 * gates.gap_min_m) ** 2)
+
+    def keep_free(rows: IntArray) -> IntArray:
+        far = _square_distances(there.uv_px[rows], start) >= motion_px**2
+        return rows[far & find_apart(rows, ends[to], truth_m)]
+
+    looks = track_looks.Looks(here, start, there)
+    own = looks.of_pixel(ends[to])
+    # The point is held to what its rivals are: its look must be one that other places can have. That of most points is
+    # not, so it is asked before anything else.
+    rivals = keep_free(looks.find_alike(own, loose))
+    none = WrongPlaces(np.zeros((0, 2)), np.zeros((0, 3)), np.zeros((0, 2)), own)
+    if not len(rivals):
+        return none
     target = _find_targets(there, motions.list_targets(number, start, (frames[1 - to], frame), rng))
-    moved_px = np.linalg.norm(there.uv_px - start, axis=1)
-    rows = np.flatnonzero((target >= 0) & (100 * moved_px >= gates.motion_min_d * diagonal_px))
+    if (target[rivals] < 0).all():
+        return none
     # By target, those that start nearest first; of the places around one, any.
-    rows = rng.permutation(rows)
+    rows = rng.permutation(keep_free(np.flatnonzero(target >= 0)))
     rows = rows[np.argsort(target[rows], kind="stable")]
-    looks, own = track_looks.compare_looks(here, start, there, rows, ends[to])
-    uv_px, points_m = there.uv_px[rows], there.points_m[rows]
-
-    def find_apart(uv: FloatArray, point_m: FloatArray) -> BoolArray:
-        apart_px, apart_m = np.linalg.norm(uv_px - uv, axis=1), np.linalg.norm(points_m - point_m, axis=1)
-        return np.asarray((100 * apart_px >= gates.gap_min_d * diagonal_px) & (apart_m >= 1.01 * gates.gap_min_m))
-
-    free = find_apart(ends[to], truth_m)
+    ordered = track_looks.SortedLooks(looks.of_places(rows))
+    free = np.ones(len(rows), dtype=bool)
     picked: list[int] = []
     law = motions.list_looks(number, rng)
     # As many places whose surroundings are more like the query's than those of the point as others: such are rarer.
     waiting = [list(law[law[:, 1] >= own[1]]), list(law[law[:, 1] < own[1]])]
     found = [0, 0]
-    # The point is held to what its rivals are: its look must be one that other places can have.
-    findable = bool((free & track_looks.find_alike(looks, own, loose)).any())
-    while findable and len(picked) < _DECOYS and any(waiting):
+    while len(picked) < _DECOYS and any(waiting):
         side = int(found[1] <= found[0])
         side = side if waiting[side] else 1 - side
-        alike = free & track_looks.find_alike(looks, waiting[side].pop(), loose)
-        row = int(np.argmax(alike))
-        if not alike[row]:
+        alike = ordered.find_alike(waiting[side].pop(), loose)
+        alike = alike[free[alike]]
+        if not len(alike):
             continue
+        row = int(alike.min())
         picked.append(row)
         found[side] += 1
-        free &= (target[rows] != target[rows[row]]) & find_apart(uv_px[row], points_m[row])
-    return WrongPlaces(uv_px[picked], points_m[picked], looks[picked], own)
+        free &= target[rows] != target[rows[row]]
+        free &= find_apart(rows, there.uv_px[rows[row]], there.points_m[rows[row]])
+    places = rows[picked]
+    return WrongPlaces(there.uv_px[places], there.points_m[places], ordered.looks[picked], own)
+
+
+def _square_distances(places: FloatArray, place: FloatArray) -> FloatArray:
+    """(n,) of places (n, d) from one (d,); coordinate by coordinate, as NumPy is slow along a short last axis."""
+    return np.asarray(sum((places[:, axis] - place[axis]) ** 2 for axis in range(len(place))))
 
 
 def _find_targets(there: track_looks.Ground, targets_px: FloatArray) -> IntArray:

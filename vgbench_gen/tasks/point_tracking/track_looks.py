@@ -21,7 +21,7 @@ from vgbench_gen.core.types import BoolArray, Camera, ColorArray, FloatArray, In
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
 from vgbench_gen.store.pictures import decode
-from vgbench_gen.tasks.point_tracking.tracked import gate_pixels
+from vgbench_gen.tasks.point_tracking.tracked import gate_grid
 
 _COLOR_SIDE, _GREY_SIDE = 640, 320  # long sides of the images on which colours and patches are compared
 _CLOSE, _PATCH = 3, 12  # radii there: what a marker leaves open, and the surroundings
@@ -81,32 +81,55 @@ def get_ground(frame: ViewFrame, view: SceneView) -> Ground:
     return _GROUNDS[frame]
 
 
-def compare_looks(
-    first: Ground, query_px: FloatArray, second: Ground, rows: IntArray, own_px: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """How unlike the query some places look, and how unlike a point of the same image.
+class Looks:
+    """How unlike one pixel of an image the places of another image look."""
 
-    Args:
-        first: ground of the query.
-        query_px: (2,) pixel of its image.
-        second: ground of the places.
-        rows: (n,) which places of it.
-        own_px: (2,) pixel of the second image.
+    def __init__(self, first: Ground, query_px: FloatArray, second: Ground) -> None:
+        """
+        Args:
+            first: ground of the query.
+            query_px: (2,) pixel of its image.
+            second: ground of the places.
+        """
+        self._ground = second
+        self._template, self._color = first.sample_patch(query_px), first.sample_colors(query_px[None])
+        self._patch_off = 1 - _correlate(second.grey, self._template)[second.cells[:, 1], second.cells[:, 0]]
 
-    Returns:
-        (n, 2) looks of the places and (2,) that of the point, see the module.
-    """
-    template = first.sample_patch(query_px)
-    like = _correlate(second.grey, template)[second.cells[rows, 1], second.cells[rows, 0]]
-    colors = np.concatenate([second.place_colors[rows], second.sample_colors(own_px[None])])
-    off = np.linalg.norm(colors - first.sample_colors(query_px[None]), axis=1)
-    # The point lies anywhere between cells, and would look less like itself than it does if it were moved to one.
-    own_like = _correlate(second.sample_patch(own_px), template)[0, 0]
-    return np.stack([off[:-1], 1 - like], axis=1), np.array([off[-1], 1 - own_like])
+    def of_pixel(self, uv_px: FloatArray) -> FloatArray:
+        """(2,) the look of any pixel (2,) of the second image, see the module."""
+        off = np.linalg.norm(self._ground.sample_colors(uv_px[None]) - self._color)
+        # It lies anywhere between cells, and would look less like itself than it does if it were moved to one.
+        return np.array([off, 1 - _correlate(self._ground.sample_patch(uv_px), self._template)[0, 0]])
+
+    def of_places(self, rows: IntArray) -> FloatArray:
+        """(n, 2) the looks of some places (n,) of the ground."""
+        red, green, blue = (self._ground.place_colors[rows] - self._color).T
+        return np.stack([np.sqrt(red**2 + green**2 + blue**2), self._patch_off[rows]], axis=1)
+
+    def find_alike(self, wanted: FloatArray, loose: float) -> IntArray:
+        """The places that look as the look wanted (2,), `loose` times as wide as usual."""
+        rows = np.flatnonzero(np.abs(self._patch_off - wanted[1]) <= loose * _PATCH_ALIKE)
+        return rows[_are_alike(self.of_places(rows), wanted, loose)]
 
 
-def find_alike(looks: FloatArray, wanted: FloatArray, loose: float) -> BoolArray:
-    """(n,) which looks (n, 2) are so near to the one wanted (2,) that they count as alike, `loose` times as wide."""
+class SortedLooks:
+    """Looks in which many are looked up that are alike."""
+
+    def __init__(self, looks: FloatArray) -> None:
+        """looks: (n, 2)."""
+        self.looks = looks
+        self._order = np.argsort(looks[:, 1])
+        self._patch_off = looks[self._order, 1]
+
+    def find_alike(self, wanted: FloatArray, loose: float) -> IntArray:
+        """The looks that are as the one wanted (2,), `loose` times as wide as usual."""
+        reach = loose * _PATCH_ALIKE
+        low, high = np.searchsorted(self._patch_off, (wanted[1] - reach, wanted[1] + reach))
+        rows = self._order[low:high]
+        return rows[_are_alike(self.looks[rows], wanted, loose)]
+
+
+def _are_alike(looks: FloatArray, wanted: FloatArray, loose: float) -> BoolArray:
     color_off, patch_off = np.abs(looks - wanted).T / loose
     return np.asarray((color_off <= _COLOR_ALIKE + _COLOR_SHARE * wanted[0]) & (patch_off <= _PATCH_ALIKE))
 
@@ -123,15 +146,17 @@ def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
     color = decode(frame.base_image()[0], frame.id)
     at_color, at_grey = (_shrink_image(color, side) for side in (_COLOR_SIDE, _GREY_SIDE))
     rows, columns = at_grey.shape[:2]
-    x, y = np.meshgrid(np.arange(columns), np.arange(rows))
-    cells = np.stack([x.ravel(), y.ravel()], axis=1)
-    uv_px = np.floor((cells + 0.5) * (np.array(frame.camera.size) / (columns, rows)))
-    stands = gate_pixels(frame, uv_px, view)
+    u_px, v_px = (
+        np.floor((np.arange(cells) + 0.5) * (size / cells))
+        for cells, size in zip((columns, rows), frame.camera.size, strict=True)
+    )
+    stands, z_m = gate_grid(frame, u_px, v_px, view)
+    cells = np.argwhere(stands)[:, ::-1]
+    uv_px = np.stack([u_px[cells[:, 0]], v_px[cells[:, 1]]], axis=1)
     close = np.asarray(cv2.blur(at_color.astype(np.float32), (2 * _CLOSE + 1,) * 2), dtype=np.float32)
     grey = cv2.cvtColor(at_grey, cv2.COLOR_RGB2GRAY)
     grey = cv2.copyMakeBorder(grey, _PATCH, _PATCH, _PATCH, _PATCH, cv2.BORDER_REFLECT_101)
-    uv_px, cells = uv_px[stands], cells[stands]
-    points_m = projection.back_project(frame.camera, uv_px, frame.depth_at(uv_px))
+    points_m = projection.back_project(frame.camera, uv_px, z_m[stands])
     colors = _sample_colors(close, frame.camera, uv_px)
     return Ground(frame.camera, uv_px, cells, points_m, close, colors, np.asarray(grey, dtype=np.uint8))
 

@@ -105,13 +105,31 @@ def find_tracks(a: ViewFrame, b: ViewFrame, view: SceneView, gates: TrackGates) 
     return Tracks(uv_a[first[k]], z_a[k], uv_b[k], points_b[k], motion_d[k], cycle[k], scarce, a, b)
 
 
-def gate_pixels(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
-    """(N,) which pixels (N, 2) pass the gates that a point must pass in each image by itself."""
-    good = _is_inside(frame, uv, view)
-    good[good] = _is_in_range(frame.depth_at(uv[good]), view)
-    good[good] = _is_firm(frame, uv[good], view)
-    good[good] = _is_textured(frame, uv[good])
-    return good
+def gate_grid(frame: ViewFrame, u_px: FloatArray, v_px: FloatArray, view: SceneView) -> tuple[BoolArray, FloatArray]:
+    """Which pixels of a grid pass the gates that a point must pass in each image by itself, and their depth.
+
+    Args:
+        frame: whose pixels they are.
+        u_px: (m,) columns.
+        v_px: (n,) rows.
+        view: of the frame.
+
+    Returns:
+        (n, m) whether a pixel passes, and (n, m) metres.
+    """
+    inside_u, inside_v = (
+        _is_between(along, *ends) for along, ends in zip((u_px, v_px), _find_ends(frame, view), strict=True)
+    )
+    # Neither camera has skew, so columns and rows are carried into the depth image one by one.
+    u_depth = frame.depth_uv(np.stack([u_px, np.zeros_like(u_px)], axis=1))[:, 0]
+    v_depth = frame.depth_uv(np.stack([np.zeros_like(v_px), v_px], axis=1))[:, 1]
+    z_m = projection.sample_grid(frame.depth_m, u_depth, v_depth).astype(np.float64)
+    good = inside_v[:, None] & inside_u & _is_in_range(z_m, view)
+    good &= ~projection.sample_grid(get_edges(frame, view), u_depth, v_depth, outside=True)
+    mask = get_mask(_TEXTURED, frame, frame.textured)
+    scale = mask.shape[1] / frame.camera.width
+    good &= projection.sample_grid(mask, (u_px + 0.5) * scale - 0.5, (v_px + 0.5) * scale - 0.5, outside=False)
+    return good, z_m
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,10 +223,20 @@ def _find_peak(score: object, row: int, column: int) -> FloatArray:
 
 
 def _is_inside(frame: ViewFrame, uv: FloatArray, view: SceneView) -> BoolArray:
+    u, v = (_is_between(uv[:, axis], *ends) for axis, ends in enumerate(_find_ends(frame, view)))
+    return u & v
+
+
+def _find_ends(frame: ViewFrame, view: SceneView) -> list[tuple[float, float]]:
+    """The first and the last column, and the first and the last row, on which a point may lie."""
     # Room for the patch around a point and the search around it, so that every pool member has its second route.
     room = (_PATCH_RADIUS + _SEARCH_RADIUS + 2) * frame.camera.width / GREY_WIDTH
-    border = np.maximum(view.gates.depth.border * np.array(frame.camera.size), room)
-    return np.asarray(((uv >= border) & (uv <= np.array(frame.camera.size) - 1 - border)).all(axis=-1))
+    borders = [(max(view.gates.depth.border * size, room), size) for size in frame.camera.size]
+    return [(border, size - 1 - border) for border, size in borders]
+
+
+def _is_between(along_px: FloatArray, low: float, high: float) -> BoolArray:
+    return np.asarray((along_px >= low) & (along_px <= high))
 
 
 def _is_in_range(z_m: FloatArray, view: SceneView) -> BoolArray:
