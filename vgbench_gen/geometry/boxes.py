@@ -85,7 +85,9 @@ def transform_box(box: OrientedBox, dst_from_src: FloatArray, frame: str) -> Ori
 def contains(box: OrientedBox, points: npt.ArrayLike, margin_m: float = 0.0) -> BoolArray:
     """Whether points (N, 3) lie in the box (faces included), grown by `margin_m` on every side."""
     local = (np.asarray(points, dtype=np.float64) - box.center_m) @ box.rotation
-    return np.asarray((np.abs(local) <= box.size_m / 2.0 + margin_m).all(axis=-1))
+    # Axis by axis: NumPy reduces a last axis of three in several times the time.
+    x, y, z = (np.abs(local) <= box.size_m / 2.0 + margin_m).T
+    return np.asarray(x & y & z)
 
 
 def scale_about_camera(box: OrientedBox, scale: float) -> OrientedBox:

@@ -27,7 +27,7 @@ from vgbench_gen.scenes.opening import decode_depth
 Float32Array = npt.NDArray[np.float32]
 
 GREY_WIDTH = 640  # the width at which pixel gates are stated
-_FEATURE_WIDTH = 256
+_FEATURE_SIDE = 256  # the longer side of the image on which features are found
 _SAMPLE_COLUMNS = 24  # points per image row for pair tables: 24 x 18 decides an overlap to about 2 %
 
 
@@ -54,12 +54,15 @@ class ViewFrame:
 
         native = frame.color()
         color = _resize_to(native, self.camera)
+        images = {self.camera.size: color}
+        if self.wide_camera.size not in images:
+            images[self.wide_camera.size] = _resize_to(native, self.wide_camera)
         self.grey = _convert_to_grey(color)
         self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
         # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
         self._slots = {
-            size: spool.put(_encode_png(_resize_to(native, camera)))
-            for size, camera in {camera.size: camera for camera in (self.camera, self.wide_camera)}.items()
+            size: spool.put(_encode_png(image))
+            for size, image in images.items()
             if size != frame.camera.size or frame.encoded_color() is None
         }
         self.depth_m = np.array(decode_depth(frame))
@@ -142,18 +145,19 @@ class ViewFrame:
 
     @cached_property
     def features(self) -> tuple[FloatArray, Float32Array]:
-        """SIFT on `grey` at 256 wide: ((N, 2) delivered pixels, (N, 128) float32 descriptors), strongest 600.
+        """SIFT on `grey` at a long side of 256: ((N, 2) delivered pixels, (N, 128) float32 descriptors), strongest 600.
 
         Faint keypoints of a small image: on 166 pairs of real captures they gave more matches that fit depth and pose
         than OpenCV's defaults at 640 (88 pairs solved instead of 70, 0.25 instead of 0.32 degrees off) in a quarter
         of the time. The finest scale of a large image costs most and matches least.
         """
-        image = _shrink(self.grey, _FEATURE_WIDTH)
+        height, width = self.grey.shape
+        image = _shrink(self.grey, max(1, round(_FEATURE_SIDE * width / max(width, height))))
         found, descriptors = cv2.SIFT.create(nfeatures=600, contrastThreshold=0.01).detectAndCompute(image, None)
         if descriptors is None or not found:
             return np.zeros((0, 2)), np.zeros((0, 128), np.float32)
         scale = np.array([self.camera.width / image.shape[1], self.camera.height / image.shape[0]])
-        uv_px = (np.array([point.pt for point in found], dtype=np.float64) + 0.5) * scale - 0.5
+        uv_px = (_list_places(found) + 0.5) * scale - 0.5
         return uv_px, np.asarray(descriptors, dtype=np.float32)
 
     @cached_property
@@ -161,7 +165,7 @@ class ViewFrame:
         """(N, 2) FAST corners on `grey` in delivered pixels; their number is a cheap measure of what can be matched."""
         found = cv2.FastFeatureDetector.create(threshold=12).detect(self.grey)
         scale = np.array(self.camera.size) / self.grey.shape[1::-1]
-        return (np.array([point.pt for point in found], dtype=np.float64).reshape(-1, 2) + 0.5) * scale - 0.5
+        return (_list_places(found) + 0.5) * scale - 0.5
 
     @cached_property
     def print_share(self) -> float:
@@ -175,6 +179,11 @@ class ViewFrame:
         """
         texture = np.asarray(cv2.cornerMinEigenVal(self.grey, blockSize=7), dtype=np.float32)
         return np.asarray(texture > np.median(texture[::2, ::2]))
+
+
+def _list_places(found: Sequence[cv2.KeyPoint]) -> FloatArray:
+    """(N, 2) pixels of keypoints."""
+    return np.array(cv2.KeyPoint.convert(found), dtype=np.float64).reshape(-1, 2)
 
 
 def make_delivered_camera(camera: Camera, long_side_px: int) -> Camera:

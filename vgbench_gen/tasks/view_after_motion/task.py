@@ -43,7 +43,7 @@ class ViewAfterMotion(PairMarginsTask):
     """See the module. Values are (3, 4) [R|t], second_from_source, as printed."""
 
     name = "view_after_motion"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("multi-choice",)
     unit = "m"
     input_modality = "multi-images"
