@@ -52,7 +52,7 @@ class SurfaceViewer:
         self._tracer = tracer
         self._corners_m = vertices_m[faces]
         self._plane, self._beyond, rims = _find_planes(self._corners_m, faces)
-        self._rims_m = vertices_m[rims]
+        self._rims_m = vertices_m[rims].astype(np.float32)
 
     def see(self, camera: Camera, world_from_camera: FloatArray, locate: bool = True) -> SeenSurface:
         """What the pixels of a view show.
@@ -123,7 +123,8 @@ class SurfaceViewer:
     def _mark_rims(self, camera: Camera, world_from_camera: FloatArray, farthest_m: Float32) -> BoolArray:
         """(h, w) cells through which a line runs at which a plane ends and that lies before `farthest_m` (h, w)."""
         marked: BoolArray = np.zeros(farthest_m.shape, bool)
-        ends = (self._rims_m.reshape(-1, 3) - world_from_camera[:3, 3]) @ world_from_camera[:3, :3]
+        pose: Float32 = world_from_camera.astype(np.float32)
+        ends: Float32 = (self._rims_m.reshape(-1, 3) - pose[:3, 3]) @ pose[:3, :3]
         u, v, inverse_m = _draw_lines(camera, ends.reshape(-1, 2, 3))
         row, column = (v // _STRIDE).astype(np.int64), (u // _STRIDE).astype(np.int64)
         inside = (row >= 0) & (column >= 0) & (row < marked.shape[0]) & (column < marked.shape[1])
@@ -232,7 +233,7 @@ def _find_planes(corners_m: FloatArray, faces: IntArray) -> tuple[Int32, Int32, 
     return plane.astype(np.int32), beyond.reshape(-1, 3), rims
 
 
-def _draw_lines(camera: Camera, ends_m: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _draw_lines(camera: Camera, ends_m: Float32) -> tuple[Float32, Float32, Float32]:
     """Points on lines (E, 2, 3) in the camera, near one another in the picture: their pixels u and v and one over their
     depth, (P,) each. Of lines that leave the picture there are only the points within."""
     depth = ends_m[..., 2]
@@ -258,7 +259,7 @@ def _draw_lines(camera: Camera, ends_m: FloatArray) -> tuple[FloatArray, FloatAr
     start, way, enter, leave = start[:, shown], way[:, shown], enter[shown], leave[shown]
     pieces = np.ceil((leave - enter) * np.abs(way[:2]).max(axis=0) / _STEP_PX).astype(np.int64) + 1
     line = np.repeat(np.arange(len(pieces)), pieces)
-    number = np.arange(len(line)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    number = (np.arange(len(line)) - np.repeat(np.cumsum(pieces) - pieces, pieces)).astype(np.float32)
     share = enter[line] + number * ((leave - enter) / np.maximum(pieces - 1, 1))[line]
     u, v, inverse_m = start[:, line] + share * way[:, line]
     return u, v, inverse_m

@@ -108,23 +108,27 @@ class RoomWorld:
             color[:, rows] = self._shade(
                 camera, facing, square, seen.depth_m[rows], seen.face[rows], seen.weights[:, rows]
             )
-        v, u = np.nonzero(seen.face < 0)
+        depth, face = _keep_hits(seen), seen.face
+        del seen  # the weights of large pictures are large
+        v, u = np.nonzero(face < 0)
         color[:, v, u] = self._shade_sky(make_rays(camera, world_from_camera, u, v))
-        v, u = np.nonzero(self._find_edges(seen.depth_m, seen.face))
+        edge: BoolArray = np.zeros(face.shape, bool)
+        for rows in list_bands(camera):
+            more = slice(rows.start, rows.stop + 1)
+            edge[more] |= self._find_edges(depth[more], face[more])
+        v, u = np.nonzero(edge)
         for low in range(0, len(v), BAND_PX):
             few = slice(low, low + BAND_PX)
             mean: Float32 = np.zeros((3, len(v[few])), np.float32)
             for du, dv in _SUBSAMPLES:
                 rays = make_rays(camera, world_from_camera, u[few] + du, v[few] + dv)
-                t, face, weights = self.tracer.cast(rays)
+                t, met, weights = self.tracer.cast(rays)
                 square = np.einsum("ni,ni->n", rays[:, 3:], rays[:, 3:])
-                shaded = self._shade(camera, facing, square, t, face, np.ascontiguousarray(weights.T))
-                shaded[:, face < 0] = self._shade_sky(rays[face < 0])
+                shaded = self._shade(camera, facing, square, t, met, np.ascontiguousarray(weights.T))
+                shaded[:, met < 0] = self._shade_sky(rays[met < 0])
                 mean += np.minimum(shaded, 6)
             color[:, v[few], u[few]] = mean / len(_SUBSAMPLES)
-        return RenderedView(
-            self._develop(camera, world_from_camera, color), _keep_hits(seen), self._find_instances(seen.face)
-        )
+        return RenderedView(self._develop(camera, world_from_camera, color), depth, self._find_instances(face))
 
     def make_surface(self, edge_m: float = 0.05) -> WorldSurface:
         """See `World`."""
@@ -166,11 +170,11 @@ class RoomWorld:
         """(M,) of each triangle, the product of its normal with what leads from the camera to its plane."""
         return np.asarray(self._face_offset - self._face_normal @ world_from_camera[:3, 3], np.float32)
 
-    def _find_edges(self, t: Float32, face: Int32) -> BoolArray:
+    def _find_edges(self, depth_m: Float32, face: Int32) -> BoolArray:
         """(H, W) pixels next to another thing, a step in depth or a fold."""
         key = np.where(face >= 0, self._face_key[face], -1)
-        near = np.where(face >= 0, t, np.float32(1e6))
-        edge = np.zeros(t.shape, dtype=bool)
+        near = np.where(face >= 0, depth_m, np.float32(1e6))
+        edge = np.zeros(face.shape, dtype=bool)
         for first, second in (
             ((slice(None, -1), slice(None)), (slice(1, None), slice(None))),
             ((slice(None), slice(None, -1)), (slice(None), slice(1, None))),
