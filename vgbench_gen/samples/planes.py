@@ -123,9 +123,9 @@ class SurfaceViewer:
     def _mark_rims(self, camera: Camera, world_from_camera: FloatArray, farthest_m: Float32) -> BoolArray:
         """(h, w) cells through which a line runs at which a plane ends and that lies before `farthest_m` (h, w)."""
         marked: BoolArray = np.zeros(farthest_m.shape, bool)
-        pose: Float32 = world_from_camera.astype(np.float32)
-        ends: Float32 = (self._rims_m.reshape(-1, 3) - pose[:3, 3]) @ pose[:3, :3]
-        u, v, inverse_m = _draw_lines(camera, ends.reshape(-1, 2, 3))
+        pose = world_from_camera.astype(np.float32)
+        ends = (self._rims_m.reshape(-1, 3) - pose[:3, 3]) @ pose[:3, :3]
+        u, v, inverse_m = _draw_lines(camera, np.asarray(ends.reshape(-1, 2, 3), np.float32))
         row, column = (v // _STRIDE).astype(np.int64), (u // _STRIDE).astype(np.int64)
         inside = (row >= 0) & (column >= 0) & (row < marked.shape[0]) & (column < marked.shape[1])
         row, column = row[inside], column[inside]
