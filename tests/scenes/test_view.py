@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.scene_factory import RoomScene, render
+from tests.scene_factory import RoomScene, render, room_scene
 from tests.small_room import as_jpeg, other_world, small_room, small_view, stored
 from vgbench_gen.core.errors import FrameError
 from vgbench_gen.core.gates import FrameGates, Gates
@@ -416,3 +416,16 @@ def test_a_shifted_frame_is_noticed_not_only_missed() -> None:
     _, share, pairs = SceneView(changed_poses("shifted"), Gates()).pose_agreement()
     assert pairs > 5
     assert share < 0.70
+
+
+def test_the_small_image_is_the_same_whether_it_was_kept_or_is_made_when_it_is_asked_for() -> None:
+    scene = room_scene(frames=2, width=1280, height=960)
+    gates = Gates(frame=FrameGates(long_side_px=1280, keyframe_turn_deg=1e-3, keyframe_shift_m=1e-3))
+    kept, made = SceneView(scene, gates), SceneView(scene, gates, [frame.id for frame in scene.frames])
+    for first, second in zip(kept.frames, made.frames, strict=True):
+        assert first.small_color().shape == (480, 640, 3)
+        assert np.array_equal(first.small_color(), second.small_color())
+        quarters = decode(first.base_image()[0]).reshape(480, 2, 640, 2, 3).mean(axis=(1, 3))
+        assert np.abs(first.small_color() - quarters).max() <= 0.5
+    kept.close()
+    made.close()

@@ -23,6 +23,7 @@ from vgbench_gen.scenes._print import measure_print_share
 from vgbench_gen.scenes._spool import Spool
 from vgbench_gen.scenes.base import Frame
 from vgbench_gen.scenes.opening import decode_depth
+from vgbench_gen.store.pictures import decode
 
 Float32Array = npt.NDArray[np.float32]
 
@@ -39,9 +40,12 @@ class ViewFrame:
     depth.
 
     wide_side_px: the longer side of the wide image; 0 where no crops are cut, and the wide image is the delivered one.
+    keeps_small: whether `small_color` is kept, for those who look at it in most frames.
     """
 
-    def __init__(self, frame: Frame, long_side_px: int, spool: Spool, wide_side_px: int = 0) -> None:
+    def __init__(
+        self, frame: Frame, long_side_px: int, spool: Spool, wide_side_px: int = 0, keeps_small: bool = False
+    ) -> None:
         self.id = frame.id
         self.world_from_camera = frame.world_from_camera
         self.pose_deviation = frame.pose_deviation
@@ -65,6 +69,8 @@ class ViewFrame:
             for size, image in images.items()
             if size != frame.camera.size or frame.encoded_color() is None
         }
+        small = _shrink_color(color) if keeps_small else None
+        self._small = None if small is None else (spool.put(small.tobytes()), small.shape)
         self.depth_m = np.array(decode_depth(frame))
         mask = frame.valid_mask()
         if mask is not None:
@@ -101,6 +107,13 @@ class ViewFrame:
         if data is None:
             raise FrameError(self.id, "no original bytes", "the bytes that were there before", "Report this.")
         return data, "jpg" if data[:2] == b"\xff\xd8" else "png"
+
+    def small_color(self) -> ColorArray:
+        """(h, w, 3) RGB pixels of the delivered image, shrunk to a long side of at most 640."""
+        if self._small is None:
+            return _shrink_color(decode(self.base_image()[0], self.id))
+        slot, shape = self._small
+        return np.frombuffer(self._spool.get(slot), dtype=np.uint8).reshape(shape)
 
     def depth_uv(self, uv_px: FloatArray) -> FloatArray:
         """Delivered pixels (..., 2) as depth pixels (..., 2)."""
@@ -211,6 +224,13 @@ def _resize_to(color: ColorArray, camera: Camera) -> ColorArray:
     if color.shape[1::-1] == camera.size:
         return color
     return np.asarray(cv2.resize(color, camera.size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
+
+
+def _shrink_color(color: ColorArray) -> ColorArray:
+    height, width = color.shape[:2]
+    scale = min(1.0, GREY_WIDTH / max(width, height))
+    size = max(1, round(width * scale)), max(1, round(height * scale))
+    return np.asarray(cv2.resize(color, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _convert_to_grey(color: ColorArray) -> ColorArray:

@@ -65,7 +65,7 @@ class SceneView:
         else:
             wanted = set(frame_ids)
             chosen = [frame for frame in scene.frames if frame.id in wanted]
-        frames = self._load(chosen)
+        frames = self._load(chosen, keeps_small=frame_ids is None)
         self.frames = frames if frame_ids is not None else self._gated(frames)
         self._by_id = {frame.id: frame for frame in self.frames}
 
@@ -197,11 +197,11 @@ class SceneView:
         median = float(np.median(all_cycles)) if len(all_cycles) else float("nan")
         return median, agreeing / max(looked, 1), len(picked)
 
-    def _load(self, chosen: Sequence[Frame]) -> list[ViewFrame]:
-        frames = []
+    def _load(self, chosen: Sequence[Frame], keeps_small: bool) -> list[ViewFrame]:
+        frames, long_side_px = [], self.gates.frame.long_side_px
         for frame in chosen:
             try:
-                frames.append(ViewFrame(frame, self.gates.frame.long_side_px, self._spool, self._wide_side_px))
+                frames.append(ViewFrame(frame, long_side_px, self._spool, self._wide_side_px, keeps_small))
             except FrameError as error:
                 self._reject(frame.id, "unreadable", float("nan"), float("nan"), str(error))
         return frames

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import VGBenchError
-from vgbench_gen.pipeline.executors.base import Engine, Executor, Job, Result, WorkerDied, engines, limit_to_one_thread
+from vgbench_gen.pipeline.executors.base import (
+    Engine,
+    Executor,
+    Job,
+    Result,
+    WorkerDied,
+    engines,
+    keep_freed_memory,
+    limit_to_one_thread,
+)
 
 _DIED = (
     "the worker process ended before its work did; most often memory ran out. Use fewer workers or more memory and run "
@@ -57,6 +66,7 @@ class Local(Executor):
     ) -> Generator[tuple[int, Result | WorkerDied], None, None]:
         """See `Executor.attempt`; folders are those of this machine and need no check."""
         if not apart and (engine.cores <= 1 or len(jobs) <= 1):
+            keep_freed_memory()
             with limit_to_one_thread():
                 for index, job in enumerate(jobs):
                     yield index, function(job)
@@ -144,6 +154,7 @@ def prepare() -> None:
     """Begin a worker's life: it ends with its parent, leaves Ctrl-C to the parent, and computes on one thread."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    keep_freed_memory()
     _forever.append(limit_to_one_thread())
     _forever[-1].__enter__()
 

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from vgbench_gen.core.errors import ConfigError, VGBenchError
-from vgbench_gen.pipeline.executors.base import Engine, Executor, Job, Result, WorkerDied, engines, limit_to_one_thread
+from vgbench_gen.pipeline.executors.base import (
+    Engine,
+    Executor,
+    Job,
+    Result,
+    WorkerDied,
+    engines,
+    keep_freed_memory,
+    limit_to_one_thread,
+)
 from vgbench_gen.store.provenance import LOCK, code_version
 
 # Results are rows of text and numbers; without a limit Ray reserves a third of the memory for them.
@@ -87,6 +96,7 @@ def _read_outcome(ray: Any, reference: Any) -> Any:
 def _work(function: Callable[[Job], Result], job: Job, ground: _Ground) -> Result:
     """Runs in a Ray worker."""
     _enter_ground(ground)
+    keep_freed_memory()
     with limit_to_one_thread():
         return function(job)
 

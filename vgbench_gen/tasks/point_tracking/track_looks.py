@@ -20,11 +20,11 @@ import numpy.typing as npt
 from vgbench_gen.core.types import BoolArray, Camera, ColorArray, FloatArray, IntArray
 from vgbench_gen.geometry import projection
 from vgbench_gen.scenes.view import SceneView, ViewFrame
-from vgbench_gen.store.pictures import decode
 from vgbench_gen.tasks.point_tracking.tracked import gate_grid
 
-_COLOR_SIDE, _GREY_SIDE = 640, 320  # long sides of the images on which colours and patches are compared
-_CLOSE, _PATCH = 3, 12  # radii there: what a marker leaves open, and the surroundings
+# Colours are compared in the image at 640, patches at half of that. Radii there: what a marker leaves open, and the
+# surroundings.
+_CLOSE, _PATCH = 3, 12
 _GROUNDS_KEPT = 32
 _MOST_ROWS = 30000  # OpenCV takes maps of less than 32767
 # How far two looks may be apart and still count as alike: colours of 255 and a share of them, and correlations.
@@ -143,9 +143,9 @@ def look_at_pairs(first: Ground, uv_1: FloatArray, second: Ground, uv_2: FloatAr
 
 
 def _make_ground(frame: ViewFrame, view: SceneView) -> Ground:
-    color = decode(frame.base_image()[0], frame.id)
-    at_color, at_grey = (_shrink_image(color, side) for side in (_COLOR_SIDE, _GREY_SIDE))
-    rows, columns = at_grey.shape[:2]
+    at_color = frame.small_color()
+    columns, rows = (max(1, size // 2) for size in at_color.shape[1::-1])
+    at_grey = cv2.resize(at_color, (columns, rows), interpolation=cv2.INTER_AREA)
     u_px, v_px = (
         np.floor((np.arange(cells) + 0.5) * (size / cells))
         for cells, size in zip((columns, rows), frame.camera.size, strict=True)
@@ -174,10 +174,3 @@ def _sample_colors(image: npt.NDArray[np.float32], camera: Camera, uv_px: FloatA
 def _correlate(image: ColorArray, template: ColorArray) -> FloatArray:
     like = np.asarray(cv2.matchTemplate(image, template, cv2.TM_CCOEFF_NORMED), dtype=np.float64)
     return np.nan_to_num(like, nan=0.0, posinf=0.0, neginf=0.0)  # where one of both is of a single grey
-
-
-def _shrink_image(color: ColorArray, side: int) -> ColorArray:
-    height, width = color.shape[:2]
-    scale = min(1.0, side / max(width, height))
-    size = max(1, round(width * scale)), max(1, round(height * scale))
-    return np.asarray(cv2.resize(color, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
