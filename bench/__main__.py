@@ -18,6 +18,7 @@ from bench import (
     distractors_time,
     eval_overhead,
     geometry,
+    measuring,
     memory,
     sens_reader,
     task_rates,
@@ -30,6 +31,7 @@ from vgbench_gen.pipeline.executors.base import limit_to_one_thread
 PARTS: dict[str, Callable[[Session], list[Row]]] = {
     "sens": sens_reader.rows,
     "geometry": geometry.rows,
+    "measuring": measuring.rows,
     "tasks": task_rates.rows,
     "build": build_time.rows,
     "workers": build_time.worker_rows,
