@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -13,6 +13,7 @@ from vgbench_gen.geometry.poses import make_pose, transform
 from vgbench_gen.scenes.base import DepthKind, Frame, Issue, Scene, SceneObject
 
 ROOM_M = np.array([6.0, 5.0, 2.6])
+JOINT_M = 0.04  # width of the joints between panels
 
 
 @dataclass(eq=False)
@@ -23,6 +24,7 @@ class Solid:
     label: str
     texture: ColorArray
     inward: bool = False
+    panel_m: float = 0.0  # side of square panels with dark joints on every face; 0 for none
 
 
 class RenderedFrame(Frame):
@@ -69,17 +71,19 @@ def room_scene(
     noise_m: float = 0.0,
     world_from_room: FloatArray | None = None,
     dataset: str = "ca1m",
+    panel_m: float = 0.0,
 ) -> RoomScene:
     """A room with a table, things on and around it, and a camera that walks an arc and looks at them.
 
     depth_scale: depth size over colour size. world_from_room: (4, 4) another world frame for the same room.
+    panel_m: side of the panels of every face, whose joints are straight lines; 0 for none.
     """
     rng = np.random.default_rng(seed)
     world_from_room = np.eye(4) if world_from_room is None else world_from_room
-    solids = [Solid(_box(ROOM_M / 2, ROOM_M, 0.0), "room", _texture(rng, (150, 150, 140)), inward=True)]
+    solids = [Solid(_box(ROOM_M / 2, ROOM_M, 0.0), "room", _texture(rng, (150, 150, 140)), True, panel_m)]
     for label, center, size, yaw in _furniture(rng):
         color = tuple(int(c) for c in rng.integers(60, 220, 3))
-        solids.append(Solid(_box(np.array(center), np.array(size), yaw), label, _texture(rng, color)))
+        solids.append(Solid(_box(np.array(center), np.array(size), yaw), label, _texture(rng, color), panel_m=panel_m))
     camera = Camera(
         np.array([[0.9 * width, 0, (width - 1) / 2 + 3], [0, 0.9 * width, (height - 1) / 2 - 2], [0, 0, 1]]),
         width,
@@ -101,7 +105,7 @@ def room_scene(
         if not solid.inward
     ]
     if not np.array_equal(world_from_room, np.eye(4)):
-        moved = [Solid(_moved(s.box, world_from_room), s.label, s.texture, s.inward) for s in solids]
+        moved = [replace(s, box=_moved(s.box, world_from_room)) for s in solids]
         for frame in rendered:
             frame._solids = moved
     scene = RoomScene(rendered, objects, depth_kind, dataset)
@@ -155,6 +159,10 @@ def _shaded(solid: Solid, points: FloatArray, axis: np.ndarray) -> ColorArray:
     wx, wy = (x - np.floor(x))[:, None], (y - np.floor(y))[:, None]
     top = texture[y0, x0] * (1 - wx) + texture[y0, x1] * wx
     samples = top * (1 - wy) + (texture[y1, x0] * (1 - wx) + texture[y1, x1] * wx) * wy
+    if solid.panel_m:
+        samples = 150 + 0.15 * (samples - 150)  # detectors of lines see the joints, not the noise
+        along = np.stack([points[rows, (axis + 1) % 3], points[rows, (axis + 2) % 3]], axis=1)
+        samples[(np.mod(along, solid.panel_m) < JOINT_M).any(axis=1)] = 50
     light = np.array([0.85, 0.7, 1.0])[axis]
     shaded: ColorArray = (samples * light[:, None]).astype(np.uint8)
     return shaded

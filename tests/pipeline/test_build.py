@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.lenient import without_lines
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.pipeline.build import BuildReport, build, recompose
@@ -32,7 +33,9 @@ SEED = 5
 
 
 def recipe(**changes: object) -> Recipe:
-    return load_recipe("default").model_copy(update={"seed": SEED, "facts_per_scene": 5, **changes})
+    default = load_recipe("default")
+    shared = {"seed": SEED, "facts_per_scene": 5, "gates": without_lines(default.gates)}
+    return default.model_copy(update={**shared, **changes})
 
 
 @pytest.fixture(scope="session")

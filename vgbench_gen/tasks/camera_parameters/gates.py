@@ -30,12 +30,6 @@ class CameraGates(TaskGates):
     principal_off_centre_min: float = 0.10
     """Smallest distance of the principal point from the image centre, as a share of the image side; otherwise half the
     image size is the answer."""
-    lines_min: int = 30
-    """Number of line segments in a crop from which they determine its camera; not needed where the depth spreads
-    enough."""
-    depth_spread_min: float = 2.0
-    """Ratio of the 95th to the 5th percentile of depth from which perspective determines the camera; not needed where
-    there are enough lines."""
-    corners_min: int = 50
-    """Smallest number of corners found in a crop, at 640 pixels wide; a blank wall with a shadow passes the two gates
-    above and shows nothing."""
+    undecided_max: float = 0.5
+    """Largest error of the camera that the line segments of a crop give, and its largest standard deviation, as a share
+    of the margin between options; beyond it the pixels do not tell the options apart."""

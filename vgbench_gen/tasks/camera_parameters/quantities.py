@@ -9,6 +9,7 @@ import numpy as np
 
 from vgbench_gen.core.types import Camera, FloatArray
 from vgbench_gen.geometry import cameras
+from vgbench_gen.tasks.camera_parameters.gates import CameraGates
 from vgbench_gen.tasks.evidence import Evidence, FactEvidence, Size
 from vgbench_gen.text.numbers import format_fixed
 
@@ -77,9 +78,19 @@ def compute_parameter_by_rays(ask: str, K: FloatArray, rect: tuple[int, int, int
     return float(-focal * rays[0, axis] - 0.5 if ask in CENTRES else focal)
 
 
+def measure_margins(a: float, b: float, ask: str, size: tuple[int, int], gates: CameraGates) -> float:
+    """Difference of two values over the margin between options: of logarithms for focal lengths, in degrees for fields
+    of view, in shares of the side of an image of `size` (width, height) for principal points."""
+    if ask in CENTRES:
+        return float(abs(a - b) / (gates.principal_gap_min * size[ASK_AXIS[ask]]))
+    if ask in ANGLES:
+        return abs(a - b) / gates.fov_gap_min_deg
+    return float(abs(np.log(a / b)) / np.log(gates.focal_ratio_min)) if min(a, b) > 0 else 0.0
+
+
 def round_as_printed(value: float, ask: str) -> FloatArray:
-    """(1,) as printed for that kind of question."""
-    return np.array([float(format_fixed(float(value), get_decimals(ask)))])
+    """(1,) as printed for that kind of question; a half stays a half, however it was reached."""
+    return np.array([float(format_fixed(round(float(value), 6), get_decimals(ask)))])
 
 
 def get_decimals(ask: str) -> int:

@@ -26,12 +26,9 @@ from vgbench_gen.tasks._proposals import make_range, move_numbers
 from vgbench_gen.tasks.base import add_margins, reject, tasks
 from vgbench_gen.tasks.camera_parameters.candidates import make_candidate, mirror_candidate
 from vgbench_gen.tasks.camera_parameters.checks import check_crops
-from vgbench_gen.tasks.camera_parameters.crops import (
-    compute_output_size,
-    propose_ladder_crops,
-    propose_off_centre_crops,
-)
+from vgbench_gen.tasks.camera_parameters.crops import compute_output_size, keep_determined, propose_rects
 from vgbench_gen.tasks.camera_parameters.gates import CameraGates
+from vgbench_gen.tasks.camera_parameters.lines import NOISE_PX, detect_segments
 from vgbench_gen.tasks.camera_parameters.quantities import (
     ANGLES,
     ASK_AXIS,
@@ -40,18 +37,20 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
     SizeEvidence,
     compute_parameter_by_rays,
     get_decimals,
+    measure_margins,
     read_shown_crop,
     round_as_printed,
 )
+from vgbench_gen.tasks.camera_parameters.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
-from vgbench_gen.tasks.solving import NoSolver
 from vgbench_gen.text.numbers import format_fixed
 from vgbench_gen.text.render import fill_word
 
 CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
 PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
+FRAME_PER_FACTS = 3  # one frame is looked at for as many facts as are wanted of a scene: finding lines takes long
 # What a model is told to name between: of the long side, of the side, and degrees.
 NAMED_FOCAL, NAMED_CENTRE, NAMED_DEG = (0.5, 2.5), (0.15, 0.85), (20.0, 100.0)
 _RECHECK_COLUMNS = 48
@@ -62,7 +61,7 @@ class CameraParameters(ScalarTask):
     """See the module. `unit` is left empty: pixels or degrees, by `ask` (`unit_for`)."""
 
     name = "camera_parameters"
-    version = 3
+    version = 4
     formats: ClassVar[tuple[QuestionType, ...]] = ("judgment", "multi-choice", "open-ended")
     asks = tuple(ASK_AXIS)
     category, subcategory = "Camera and Image Transformation", "3D Camera Pose"
@@ -77,7 +76,7 @@ class CameraParameters(ScalarTask):
     fact_evidence = SizeEvidence
     candidate_evidence = CropEvidence
     checks = (check_crops,)
-    solvers = NoSolver("Classical vision finds a camera from vanishing points only in some images; none is shipped.")
+    solvers = SOLVERS
     paper_column = "Camera"
     any_image_fits = True
 
@@ -89,34 +88,40 @@ class CameraParameters(ScalarTask):
     # --- measuring -------------------------------------------------------------------------------------------------
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """One fact per frame; the six kinds take turns in random order."""
+        """Of each frame one fact on its focal length or field of view and one on its principal point; kinds take turns
+        in random order."""
         made = 0
-        turns: list[str] = []
-        for frame in view.distinct_frames(rng):
-            if made >= limit:
-                return
-            turns = turns or [self.asks[k] for k in rng.permutation(len(self.asks))]
-            draft = self._draft(frame, view, turns.pop(), rng)
-            made += isinstance(draft, Fact)
-            yield draft
+        turns: dict[bool, list[str]] = {True: [], False: []}
+        for frame in view.distinct_frames(rng)[: -(-limit // FRAME_PER_FACTS)]:
+            segments = detect_segments(frame.grey)
+            for centre in (False, True):
+                if made >= limit:
+                    return
+                kinds = [ask for ask in self.asks if (ask in CENTRES) is centre]
+                turns[centre] = turns[centre] or [kinds[k] for k in rng.permutation(len(kinds))]
+                draft = self._draft(frame, segments, view, turns[centre].pop(), rng)
+                made += isinstance(draft, Fact)
+                yield draft
 
-    def _draft(self, frame: ViewFrame, view: SceneView, ask: str, rng: np.random.Generator) -> Fact | Rejected:
-        key = f"{frame.id}/{ask}"
-        gates, axis = self.limits, ASK_AXIS[ask]
-        if ask in CENTRES:
-            crops, dropped = propose_off_centre_crops(frame, self.pool_size, gates, rng, axis)
-        else:
-            crops, dropped = propose_ladder_crops(frame, self.pool_size, gates, rng, axis, by_angle=ask in ANGLES)
-        if len(crops) < 4:
-            most = max(dropped, key=lambda name: dropped[name], default="none")
-            return reject(self, view, key, f"crops_{most}", len(crops), 4, str(dropped))
-        size = compute_output_size(frame.camera)
-        pool = tuple(make_candidate(crop, ask, size) for crop in crops)
-        fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=SizeEvidence(size=size))
-        drawn = self.with_drawn_truth(fact, rng)
-        if drawn is None:
-            return reject(self, view, key, "no_option_set", len(pool), 4)
-        return add_margins(drawn, key, crops[drawn.truth].margins)
+    def _draft(
+        self, frame: ViewFrame, segments: FloatArray, view: SceneView, ask: str, rng: np.random.Generator
+    ) -> Fact | Rejected:
+        """segments: (N, 4) line segments of the frame, pixels of its grey image."""
+        key, camera = f"{frame.id}/{ask}", frame.camera
+        sets = propose_rects(camera, ask, self.limits, rng)
+        if not len(sets):
+            return reject(self, view, key, "crops_none", 0, 4)
+        scale = camera.width / frame.grey.shape[1]
+        segments = (segments + 0.5) * scale - 0.5
+        size = compute_output_size(camera, ask)
+        crops = keep_determined(camera, segments, NOISE_PX * scale, sets, ask, self.limits)
+        if len(crops) >= 4:
+            pool = tuple(make_candidate(crop, ask, size) for crop in crops)
+            fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=SizeEvidence(size=size))
+            drawn = self.with_drawn_truth(fact, rng)
+            if drawn is not None:
+                return add_margins(drawn, key, crops[drawn.truth].margins)
+        return reject(self, view, key, "pixels_undecided", len(crops), 4)
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Fit the pinhole equation to measured points and the output pixels where the resize puts them."""
@@ -177,13 +182,8 @@ class CameraParameters(ScalarTask):
 
     def margin_ratio(self, a: Candidate, b: Candidate, fact: Fact) -> float:
         """Ratio for focal lengths, degrees for fields of view, shares of the side for principal points."""
-        gates = self.limits
         x, y = float(a.value[0]), float(b.value[0])
-        if fact.ask in CENTRES:
-            return float(abs(x - y) / (gates.principal_gap_min * SizeEvidence.of(fact).size[ASK_AXIS[fact.ask]]))
-        if fact.ask in ANGLES:
-            return abs(x - y) / gates.fov_gap_min_deg
-        return float(abs(np.log(x / y)) / np.log(self.ratio_min(fact))) if min(x, y) > 0 else 0.0
+        return measure_margins(x, y, fact.ask, SizeEvidence.of(fact).size, self.limits)
 
     def pair_margins(self, candidates: Sequence[Candidate], fact: Fact) -> tuple[FloatArray, FloatArray]:
         """See `margin_ratio` and `ceiling_ratio`."""
@@ -282,12 +282,18 @@ class CameraParameters(ScalarTask):
         return (mirroring.make_picture(fact, fact.frame_ids[0], op),)
 
     def slots(self, fact: Fact) -> dict[str, str]:
-        """Quantity, unit, definition and the size of the image as shown."""
+        """Quantity, unit, the size of the image as shown, and the definition with what else of the camera is stated."""
         width, height = SizeEvidence.of(fact).size
+        if fact.ask in CENTRES:
+            camera = CropEvidence.of(fact.truth_candidate).parameters
+            others = [name for name in ("fx", "fy", "cx", "cy") if name != fact.ask]
+            stated = fill_word(f"stated.{fact.ask}", **{name: format_fixed(camera[name], 0) for name in others})
+        else:
+            stated = fill_word("stated.middle")
         return {
             "quantity": fill_word(f"quantity.{fact.ask}"),
             "unit": fill_word(f"unit.{self.unit_key(fact)}"),
-            "definition": fill_word(f"definition.{fact.ask}"),
+            "definition": f"{fill_word(f'definition.{fact.ask}')} {stated}",
             "width": str(width),
             "height": str(height),
         }
