@@ -159,10 +159,10 @@ def test_crops_show_the_parts_of_segments_that_lie_inside() -> None:
         expected = np.sort([x for x in inside if x >= LENGTH_MIN])[::-1]
         lengths = 2 * lines.halves[b][lines.halves[b] > 0]
         np.testing.assert_allclose(lengths, expected, atol=2e-3)
-        middles = lines.middles[b] * side + rect[:2] + (rect[2:] - 1) / 2
+        middles = lines.middles[:, b].T * side + rect[:2] + (rect[2:] - 1) / 2
         ends = (
             middles[:, None]
-            + np.array([-1, 1])[:, None] * (lines.directions[b] * lines.halves[b][:, None] * side)[:, None]
+            + np.array([-1, 1])[:, None] * (lines.directions[:, b].T * lines.halves[b][:, None] * side)[:, None]
         )
         real = ends[lines.halves[b] > 0]
         assert (real >= rect[:2] - 0.5 - 1e-6).all()

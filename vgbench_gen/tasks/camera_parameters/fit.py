@@ -63,7 +63,7 @@ class _Problem:
 
     def pick(self, places: IntArray) -> _Problem:
         one = self.lines
-        lines = Lines(one.middles[places], one.directions[places], one.halves[places], one.noise[places])
+        lines = Lines(one.middles[:, places], one.directions[:, places], one.halves[places], one.noise[places])
         return _Problem(lines, self.means[places], self.weights[places])
 
 
@@ -122,43 +122,41 @@ def _linearise(problem: _Problem, state: _State, widening: float) -> tuple[Float
 
     The residual of a segment is the distance of its ends from the line through its middle and its vanishing point.
     """
-    lines, focal = problem.lines, np.exp(state.parameters[:, 0])[:, None]
-    noise = widening * lines.noise[:, None]
-    offset = state.parameters[:, None, 1:] - lines.middles
-    axes = state.turns.swapaxes(1, 2)
-    # From the middle of the segment to the vanishing point, times the third coordinate of the direction.
-    to_x = focal[..., None] * axes[:, None, :, 0] + offset[..., 0:1] * axes[:, None, :, 2]
-    to_y = focal[..., None] * axes[:, None, :, 1] + offset[..., 1:2] * axes[:, None, :, 2]
-    along_x, along_y = lines.directions[..., 0:1], lines.directions[..., 1:2]
-    sines = (along_x * to_y - along_y * to_x) / np.sqrt(to_x**2 + to_y**2 + 1e-12)
-    nearest = np.abs(sines).argmin(axis=-1)[..., None]
-    sine, to_x, to_y = (np.take_along_axis(x, nearest, 2)[..., 0] for x in (sines, to_x, to_y))
-    axis = np.take_along_axis(axes, nearest, 1)
+    lines, turns = problem.lines, state.turns
+    focal, centre_x, centre_y = np.exp(state.parameters[:, :1]), state.parameters[:, 1:2], state.parameters[:, 2:]
+    (along_x, along_y), noise = lines.directions, widening * lines.noise[:, None]
+    off_x, off_y = centre_x - lines.middles[0], centre_y - lines.middles[1]
+    # From the middle of the segment to the vanishing point, times the third coordinate of the direction: (3, B, N).
+    x, y, z = turns.transpose(1, 2, 0)[..., None]
+    to_x, to_y = focal * x + off_x * z, focal * y + off_y * z
+    per_length = 1 / np.sqrt(to_x * to_x + to_y * to_y + 1e-12)
+    sines = (along_x * to_y - along_y * to_x) * per_length
+    # Each segment belongs to the direction that it points to best; from here on all is (B, N).
+    nearest = np.abs(sines).argmin(axis=0)
+    place = nearest * nearest.size + np.arange(nearest.size).reshape(nearest.shape)
+    to_x, to_y, per_length, sine = (found.ravel()[place] for found in (to_x, to_y, per_length, sines))
+    place = np.arange(len(turns))[:, None] * 9 + nearest
+    x, y, z = (turns.ravel()[place + 3 * row] for row in range(3))
+
     residual, real = lines.halves * sine, lines.halves > 0
-
     inlier = (1 - OUTLIERS) / 3 / np.sqrt(2 * np.pi) / noise * np.exp(-0.5 * (residual / noise) ** 2)
-    outlier = OUTLIERS / np.maximum(2 * lines.halves, 1e-6)
-    weight = np.where(real, inlier / (inlier + outlier), 0.0) / noise**2
+    odds = inlier * (2 / OUTLIERS) * lines.halves
+    weight = np.where(real, odds / (1 + odds) / noise**2, 0.0)
     off = state.parameters - problem.means
-    likelihood = np.where(real, np.log1p(inlier / outlier), 0.0).sum(axis=1) - 0.5 * (off**2 * problem.weights).sum(
-        axis=1
-    )
+    likelihood = np.log1p(odds).sum(axis=1) - 0.5 * (off**2 * problem.weights).sum(axis=1)
 
-    x, y, z = axis[..., 0], axis[..., 1], axis[..., 2]
-    off_x, off_y = offset[..., 0], offset[..., 1]
-    cosine = (lines.directions[..., 0] * to_x + lines.directions[..., 1] * to_y) / np.sqrt(to_x**2 + to_y**2 + 1e-12)
-    slope = np.empty((*residual.shape, 6))
-    slope[..., 0] = to_x * (off_y * y - focal * z) - to_y * off_x * y
-    slope[..., 1] = -to_x * off_y * x - to_y * (focal * z - off_x * x)
-    slope[..., 2] = focal * (to_x * x + to_y * y)
-    slope[..., 3] = focal * (to_x * y - to_y * x)
-    slope[..., 4] = -to_y * z
-    slope[..., 5] = to_x * z
-    slope *= (lines.halves * cosine / (to_x**2 + to_y**2 + 1e-12))[..., None]
-    weighted = (slope * weight[..., None]).swapaxes(1, 2)
+    slope = np.empty((len(turns), 6, nearest.shape[1]))
+    slope[:, 0] = to_x * (off_y * y - focal * z) - to_y * off_x * y
+    slope[:, 1] = -to_x * off_y * x - to_y * (focal * z - off_x * x)
+    slope[:, 2] = focal * (to_x * x + to_y * y)
+    slope[:, 3] = focal * (to_x * y - to_y * x)
+    slope[:, 4] = -to_y * z
+    slope[:, 5] = to_x * z
+    slope *= (lines.halves * (along_x * to_x + along_y * to_y) * per_length**3)[:, None]
+    weighted = slope * weight[:, None]
     gradient = (weighted @ residual[..., None])[..., 0]
     gradient[:, 3:] += problem.weights * off
-    return weighted @ slope, gradient, likelihood
+    return weighted @ slope.swapaxes(1, 2), gradient, likelihood
 
 
 def _guess_turns(lines: Lines, parameters: FloatArray) -> FloatArray:
@@ -166,19 +164,13 @@ def _guess_turns(lines: Lines, parameters: FloatArray) -> FloatArray:
 
     Two segments meet in one direction, a third one gives the next at a right angle to it.
     """
-    middles, directions, halves = (x[:, :GUESSED_FROM] for x in (lines.middles, lines.directions, lines.halves))
-    images, segments = halves.shape
-    offset = middles - parameters[:, None, 1:]
-    # Normal of the plane through the camera and the segment.
-    normals = np.stack(
-        [
-            -directions[..., 1],
-            directions[..., 0],
-            (offset[..., 0] * directions[..., 1] - offset[..., 1] * directions[..., 0])
-            / np.exp(parameters[:, 0])[:, None],
-        ],
-        axis=-1,
+    (x, y), (along_x, along_y), halves = (
+        found[..., :GUESSED_FROM] for found in (lines.middles, lines.directions, lines.halves)
     )
+    images, segments = halves.shape
+    # Normal of the plane through the camera and the segment.
+    depth = (x - parameters[:, 1:2]) * along_y - (y - parameters[:, 2:]) * along_x
+    normals = np.stack([-along_y, along_x, depth / np.exp(parameters[:, :1])], axis=-1)
     normals /= np.linalg.norm(normals, axis=-1, keepdims=True)
     share = halves / np.maximum(halves.sum(axis=1, keepdims=True), 1e-9)
     drawn = (np.cumsum(share, axis=1)[:, None, None] < _draw_trials()[..., None]).sum(axis=-1)

@@ -23,9 +23,9 @@ class Lines:
     """
 
     middles: FloatArray
-    """(B, N, 2) middles of the segments."""
+    """(2, B, N) x and y of the middles of the segments."""
     directions: FloatArray
-    """(B, N, 2) unit vectors along them."""
+    """(2, B, N) x and y of unit vectors along them."""
     halves: FloatArray
     """(B, N) half their lengths; 0 for the filling of images that show fewer than N."""
     noise: FloatArray
@@ -61,4 +61,5 @@ def cut_segments(segments: FloatArray, rects: IntArray, noise_px: float) -> Line
     centres = rects[:, None, :2] + (rects[:, None, 2:] - 1) / 2
     middles = (starts[0][longest] + along[..., None] * steps[0][longest] - centres) / sides[:, None, None]
     directions = steps[0] / np.maximum(lengths_px[0], 1e-9)[:, None]
-    return Lines(middles, directions[longest], halves, noise_px / sides)
+    by_axis = (np.ascontiguousarray(np.moveaxis(found, -1, 0)) for found in (middles, directions[longest]))
+    return Lines(*by_axis, halves, noise_px / sides)
