@@ -29,7 +29,8 @@ LONG_SIDE_PX = 640  # of the delivered crop: the largest zoom then enlarges a 10
 SIDE_OF_FRAME_MAX = 0.75  # of the frame's side, so that small frames too leave room to zoom before crops are blurred
 STRIP_ZOOM = 1.6  # side of the frame over that of a strip, along the coordinate that is asked
 OFF_CENTRE_MAX = 0.40  # further out the principal point would leave the image
-LADDERS = 3  # sets of four proposed per frame
+LADDERS = 6  # sets of four proposed per frame
+COMPLETED = 3  # of which the narrowest crop is determined, whose others are looked at as well
 # Whole pixels: a crop reaches a wanted field of view, or logarithm of the zoom, to within this.
 FOV_SLACK_DEG, ZOOM_SLACK = 0.1, 0.005
 _TRIED = 4096  # sets of strips drawn, of which a few per cent keep the gaps
@@ -96,7 +97,8 @@ def keep_determined(
     narrowest = np.take_along_axis(sets, sets[..., 2].argmin(axis=1)[:, None, None], 1)[:, 0]
     first = _fit_crops(camera, segments, noise_px, narrowest, ask, gates)
     passed = {crop.rect for crop in first}
-    left = [rect for four in sets if passed & {*map(_as_rect, four)} for rect in four if _as_rect(rect) not in passed]
+    hopeful = [four for four in sets if passed & {*map(_as_rect, four)}][:COMPLETED]
+    left = [rect for four in hopeful for rect in four if _as_rect(rect) not in passed]
     if not left:
         return first
     return first + _fit_crops(camera, segments, noise_px, np.unique(left, axis=0), ask, gates)

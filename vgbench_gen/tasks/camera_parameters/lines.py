@@ -61,5 +61,5 @@ def cut_segments(segments: FloatArray, rects: IntArray, noise_px: float) -> Line
     centres = rects[:, None, :2] + (rects[:, None, 2:] - 1) / 2
     middles = (starts[0][longest] + along[..., None] * steps[0][longest] - centres) / sides[:, None, None]
     directions = steps[0] / np.maximum(lengths_px[0], 1e-9)[:, None]
-    by_axis = (np.ascontiguousarray(np.moveaxis(found, -1, 0)) for found in (middles, directions[longest]))
-    return Lines(*by_axis, halves, noise_px / sides)
+    middles, directions = (np.ascontiguousarray(np.moveaxis(found, -1, 0)) for found in (middles, directions[longest]))
+    return Lines(middles, directions, halves, noise_px / sides)

@@ -88,18 +88,20 @@ class CameraParameters(ScalarTask):
     # --- measuring -------------------------------------------------------------------------------------------------
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """Of each frame one fact on its focal length or field of view and one on its principal point; kinds take turns
-        in random order."""
-        made = 0
-        turns: dict[bool, list[str]] = {True: [], False: []}
-        for frame in view.distinct_frames(rng)[: -(-limit // FRAME_PER_FACTS)]:
-            segments = detect_segments(frame.grey)
-            for centre in (False, True):
+        """Of each frame one fact on its focal length or field of view and one on its principal point, of each frame of a
+        short capture two; kinds take turns in random order."""
+        made, frames = 0, view.distinct_frames(rng)
+        orders = [rng.permutation([ask for ask in self.asks if (ask in CENTRES) is centre]) for centre in (False, True)]
+        segments: dict[int, FloatArray] = {}
+        for look in range(min(-(-limit // FRAME_PER_FACTS), 2 * len(frames))):
+            again, number = divmod(look, len(frames))
+            if number not in segments:
+                segments[number] = detect_segments(frames[number].grey)
+            for order in orders:
                 if made >= limit:
                     return
-                kinds = [ask for ask in self.asks if (ask in CENTRES) is centre]
-                turns[centre] = turns[centre] or [kinds[k] for k in rng.permutation(len(kinds))]
-                draft = self._draft(frame, segments, view, turns[centre].pop(), rng)
+                ask = str(order[(number + again) % len(order)])
+                draft = self._draft(frames[number], segments[number], view, ask, rng)
                 made += isinstance(draft, Fact)
                 yield draft
 
@@ -114,7 +116,7 @@ class CameraParameters(ScalarTask):
         scale = camera.width / frame.grey.shape[1]
         segments = (segments + 0.5) * scale - 0.5
         size = compute_output_size(camera, ask)
-        crops = keep_determined(camera, segments, NOISE_PX * scale, sets, ask, self.limits)
+        crops = keep_determined(camera, segments, NOISE_PX * scale, sets, ask, self.limits)[-self.pool_size :]
         if len(crops) >= 4:
             pool = tuple(make_candidate(crop, ask, size) for crop in crops)
             fact = self.new_fact(view, pool, frame_ids=(frame.id,), key=key, ask=ask, evidence=SizeEvidence(size=size))
