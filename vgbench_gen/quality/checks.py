@@ -9,6 +9,7 @@ not in a row; what needs them is asked by `verify.verify_scene`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,7 +79,7 @@ def _find_tolerance_problems(item: Item, fact: Fact, task: Task) -> Problems:
     found: Problems = [
         ("tolerance", f"the item's tolerance is {item.tolerance:g}, and the text does not say {words!r}")
         for words in task.tolerance_words(item.ask, item.tolerance)
-        if words not in text
+        if not re.search(rf"(?<![\d.]){re.escape(words)}", text)  # "9 pixels" is not said by a claim of 89 pixels
     ]
     claim = RowEvidence.of(item).claim
     if claim is None:

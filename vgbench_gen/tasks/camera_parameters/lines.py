@@ -32,9 +32,9 @@ class Lines:
     """(B,) standard deviation of an end across its segment."""
 
 
-def detect_segments(grey: ColorArray) -> FloatArray:
+def detect_segments(grey: ColorArray, scale: float = SCALE) -> FloatArray:
     """(N, 4) ends x1, y1, x2, y2 of the line segments (LSD, von Gioi et al. 2010) of a grey image (h, w), pixels."""
-    found = cv2.createLineSegmentDetector(cv2.LSD_REFINE_NONE, SCALE).detect(grey)[0]
+    found = cv2.createLineSegmentDetector(cv2.LSD_REFINE_NONE, scale).detect(grey)[0]
     return np.zeros((0, 4)) if found is None else np.asarray(found, dtype=np.float64).reshape(-1, 4)
 
 

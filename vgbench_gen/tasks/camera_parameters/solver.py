@@ -16,6 +16,7 @@ from vgbench_gen.text.numbers import parse_numbers
 
 # A true claim is off by up to a quarter of the margin between options, a false one by the whole, the estimate by some.
 _CLAIM_OFF = 0.6  # of the margin, from which a claim is called false
+_SCALE = 0.8  # at which segments are searched; the image is no larger than what it shows
 _STATED = re.compile(r"\b(fx|fy|cx|cy) = (\d+)")
 _TOLERANCE_FIRST = re.compile(r"within \S+ (?:percent|pixels) of \S")
 
@@ -31,7 +32,7 @@ def score_by_lines(seen: VisibleQuestion) -> FloatArray:
     if seen.ask in CENTRES and len(found) != 3:
         raise Unread(f"states {sorted(found)} of the camera")
     stated = [float(found.get(name, "nan")) for name in ("fx", "fy", "cx", "cy")]
-    segments = detect_segments(seen.images[0].gray)
+    segments = detect_segments(seen.images[0].gray, _SCALE)
     (estimate,) = estimate_parameters(
         cut_segments(segments, np.array([[0, 0, *size]]), NOISE_PX), size, seen.ask, stated
     )

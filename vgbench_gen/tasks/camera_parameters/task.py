@@ -50,7 +50,6 @@ from vgbench_gen.text.render import fill_word
 
 CENTRE_TOLERANCE = 0.04  # of the image side: half the gap between two options
 PAPER_NOISE_MIN, PAPER_NOISE_MAX = 0.05, 0.15  # relative noise of the published wrong values
-FRAME_PER_FACTS = 3  # one frame is looked at for as many facts as are wanted of a scene: finding lines takes long
 # What a model is told to name between: of the long side, of the side, and degrees.
 NAMED_FOCAL, NAMED_CENTRE, NAMED_DEG = (0.5, 2.5), (0.15, 0.85), (20.0, 100.0)
 _RECHECK_COLUMNS = 48
@@ -88,12 +87,13 @@ class CameraParameters(ScalarTask):
     # --- measuring -------------------------------------------------------------------------------------------------
 
     def drafts(self, view: SceneView, rng: np.random.Generator, limit: int) -> Iterator[Fact | Rejected]:
-        """Of each frame one fact on its focal length or field of view and one on its principal point, of each frame of a
-        short capture two; kinds take turns in random order."""
+        """Of each frame one fact on its focal length or field of view and one on its principal point, of the frames of
+        a short capture two each; no more frames are looked at than would give the facts if every one did. Kinds take
+        turns in random order."""
         made, frames = 0, view.distinct_frames(rng)
         orders = [rng.permutation([ask for ask in self.asks if (ask in CENTRES) is centre]) for centre in (False, True)]
         segments: dict[int, FloatArray] = {}
-        for look in range(min(-(-limit // FRAME_PER_FACTS), 2 * len(frames))):
+        for look in range(min(-(-limit // len(orders)), 2 * len(frames))):
             again, number = divmod(look, len(frames))
             if number not in segments:
                 segments[number] = detect_segments(frames[number].grey)
