@@ -429,3 +429,12 @@ def test_the_small_image_is_the_same_whether_it_was_kept_or_is_made_when_it_is_a
         assert np.abs(first.small_color() - quarters).max() <= 0.5
     kept.close()
     made.close()
+
+
+def test_wide_images_are_kept_of_the_frames_that_are_named() -> None:
+    scene = room_scene(frames=2, width=1280, height=960)
+    first, second = (frame.id for frame in scene.frames)
+    view = SceneView(scene, Gates(), [first, second], wide={second})
+    assert [frame.wide_camera.size for frame in view.frames] == [(1024, 768), (1280, 960)]
+    assert [decode(frame.base_image(wide=True)[0]).shape for frame in view.frames] == [(768, 1024, 3), (960, 1280, 3)]
+    view.close()

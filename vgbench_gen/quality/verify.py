@@ -199,7 +199,8 @@ def verify_scene(job: VerifyJob) -> list[Problem]:
     try:
         with open_scene(job.ref) as scene:
             wanted = {frame_id for item in job.items for frame_id in item.frame_ids}
-            view = SceneView(scene, job.gates, wanted, wide=any(tasks[item.task].cuts_crops for item in job.items))
+            cut = {frame_id for item in job.items if tasks[item.task].cuts_crops for frame_id in item.frame_ids}
+            view = SceneView(scene, job.gates, wanted, wide=cut)
             names: dict[tuple[str, bool], str] = {}
             problems = [problem for item in job.items for problem in _find_raw_problems(item, view, names)]
             view.close()

@@ -36,8 +36,7 @@ class ViewFrame:
     """One keyframe at delivered size.
 
     camera: of the delivered image. wide_camera: of the image that crops are cut from. depth_camera, depth_m: as the
-    loader gives them, float32 metres, 0 = unknown. sharpness: Laplacian variance of `grey`. depth_valid: share of known
-    depth.
+    loader gives them, float32 metres, 0 = unknown. depth_valid: share of known depth.
 
     wide_side_px: the longer side of the wide image; 0 where no crops are cut, and the wide image is the delivered one.
     keeps_small: whether `small_color` is kept, for those who look at it in most frames.
@@ -62,7 +61,6 @@ class ViewFrame:
         if self.wide_camera.size not in images:
             images[self.wide_camera.size] = _resize_to(native, self.wide_camera)
         self.grey = _convert_to_grey(color)
-        self.sharpness = float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
         # Wide images are kept now as well: to come back for some means to decode a video once more from its start.
         self._slots = {
             size: spool.put(_encode_png(image))
@@ -135,6 +133,11 @@ class ViewFrame:
         z_m = self.depth_at(uv_px)
         camera_points = projection.back_project(self.camera, uv_px, np.where(z_m > 0, z_m, np.nan))
         return poses.transform(self.world_from_camera, camera_points)
+
+    @cached_property
+    def sharpness(self) -> float:
+        """Variance of the Laplacian of `grey`."""
+        return float(cv2.Laplacian(self.grey, cv2.CV_64F).var())
 
     @cached_property
     def samples(self) -> tuple[FloatArray, FloatArray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -45,10 +45,13 @@ class SceneView:
     tolerance: visibility tolerance of this kind of depth. near_m, far_m: range in which depth is believed.
     """
 
-    def __init__(self, scene: Scene, gates: Gates, frame_ids: Iterable[str] | None = None, wide: bool = True) -> None:
+    def __init__(
+        self, scene: Scene, gates: Gates, frame_ids: Iterable[str] | None = None, wide: bool | Collection[str] = True
+    ) -> None:
         """Load keyframes; with `frame_ids` exactly those, ungated (to look again at published items).
 
-        wide: whether images are kept from which crops are cut (`gates.frame.wide_side_px`), which takes time.
+        wide: whether images are kept from which crops are cut (`gates.frame.wide_side_px`), or the ids of the frames of
+            which they are; each takes time.
         """
         self.dataset, self.id, self.split, self.licence = scene.dataset, scene.id, scene.split, scene.licence
         self.up_world, self.depth_kind = scene.up_world, scene.depth_kind
@@ -59,13 +62,13 @@ class SceneView:
         self.near_m, self.far_m = gates.depth.near_m, gates.depth.far_laser_m if laser else gates.depth.far_sensor_m
         self.rejected: list[Rejected] = []
         self._spool = Spool()
-        self._wide_side_px = gates.frame.wide_side_px if wide else 0
         if frame_ids is None:
             chosen = [scene.frames[i] for i in choose_keyframes(scene.frames, gates.frame)]
         else:
             wanted = set(frame_ids)
             chosen = [frame for frame in scene.frames if frame.id in wanted]
-        frames = self._load(chosen, keeps_small=frame_ids is None)
+        wide_ids = {frame.id for frame in chosen} if wide is True else set(wide or ())
+        frames = self._load(chosen, wide_ids, keeps_small=frame_ids is None)
         self.frames = frames if frame_ids is not None else self._gated(frames)
         self._by_id = {frame.id: frame for frame in self.frames}
 
@@ -197,11 +200,12 @@ class SceneView:
         median = float(np.median(all_cycles)) if len(all_cycles) else float("nan")
         return median, agreeing / max(looked, 1), len(picked)
 
-    def _load(self, chosen: Sequence[Frame], keeps_small: bool) -> list[ViewFrame]:
-        frames, long_side_px = [], self.gates.frame.long_side_px
+    def _load(self, chosen: Sequence[Frame], wide_ids: set[str], keeps_small: bool) -> list[ViewFrame]:
+        frames, gates = [], self.gates.frame
         for frame in chosen:
+            wide_side_px = gates.wide_side_px if frame.id in wide_ids else 0
             try:
-                frames.append(ViewFrame(frame, long_side_px, self._spool, self._wide_side_px, keeps_small))
+                frames.append(ViewFrame(frame, gates.long_side_px, self._spool, wide_side_px, keeps_small))
             except FrameError as error:
                 self._reject(frame.id, "unreadable", float("nan"), float("nan"), str(error))
         return frames
