@@ -6,7 +6,8 @@ and for every candidate set the rank of the truth under that model is noted. Set
 comes out equally often, and the model is fitted again. Reasons and figures: `docs/validity.md#balanced-selection`.
 
 Models are cross-fitted by scene: none ranks sets of a scene that it has seen. Ranks of earlier rounds stay in force,
-and so do the ranks of image cues, which rules without understanding choose by.
+and so do the ranks of image cues, which rules without understanding choose by. Beside them every number that the text
+tells of an option must lie below each of a few steps as often where the option is true as where it is wrong.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import FloatArray, IntArray
 
 ROUNDS = 3
-FOLDS = 3
+FOLDS = 5
+STEPS = 7  # of each cue, between as many values in each part
 FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
 _SWEEPS = 2  # choices of later facts change what is best for earlier ones
 _CHUNK = 20_000  # sets that are ranked at once
+_SAME = 1e-6  # a cue whose options differ by less tells nothing of them
 _DIGITS = 6  # of a model's belief; sums differ in their last digits
 
 Ranks = npt.NDArray[np.uint8]
@@ -55,6 +58,7 @@ def choose_sets(facts: Sequence[CandidateSets], seed: int) -> IntArray:
     """
     if not facts:
         return np.zeros(0, dtype=np.int64)
+    import sklearn.ensemble  # noqa: F401  # libraries that are loaded later would keep all their threads
     from threadpoolctl import threadpool_limits
 
     turn = sorted(range(len(facts)), key=lambda f: hash_stably("balanced", str(seed), facts[f].scene, facts[f].key))
@@ -76,6 +80,8 @@ class _Selection:
         names = sorted({fact.scene for fact in facts}, key=lambda name: hash_stably("fold", str(seed), name))
         fold = {name: place % FOLDS for place, name in enumerate(names)}
         self.fold = np.array([fold[fact.scene] for fact in facts])
+        varies = np.ptp(self.text, axis=1).max(axis=0) > _SAME
+        self.parts = _find_parts(self.text[:, :, varies])
         self.teaches = len(facts) >= FEWEST_FACTS and len(names) >= FEWEST_SCENES and self.text.shape[2] > 0
 
     def choose(self) -> IntArray:
@@ -89,7 +95,7 @@ class _Selection:
 
     def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
         """Kinds of model with the cues that each sees: those who read, and those who look at marks as well."""
-        seen = [("boosting", self.text), ("linear", self.text)]
+        seen = [("boosting", self.text), ("forest", self.text), ("linear", self.text)]
         if self.looks.shape[2]:
             seen.append(("boosting", np.concatenate([self.text, self.looks], axis=2)))
         return seen
@@ -103,20 +109,21 @@ class _Selection:
         return np.asarray(above[:, 1:].sum(axis=1), dtype=np.uint8)
 
     def _balance(self, ranks: Sequence[Ranks]) -> IntArray:
-        """(F,) places of the sets under which every rank comes out as often as every other, for all cues at once."""
+        """(F,) places of the sets under which every rank comes out as often as every other, and as many truths as wrong
+        options lie below each step of a cue; for all cues at once."""
+        sets, options = self.text.shape[:2]
+        cells = np.array(ranks, dtype=np.int64).reshape(-1, sets).T + options * np.arange(len(ranks))
+        taken, steps = np.zeros(options * len(ranks)), _Steps(self.parts)
         chosen = np.zeros(len(self.starts) - 1, dtype=np.int64)
-        if not ranks:
-            return chosen
-        options = self.text.shape[1]
-        cells = np.stack(ranks, axis=1).astype(np.int64) + options * np.arange(len(ranks))
-        taken = np.zeros(options * len(ranks))
         for sweep in range(_SWEEPS):
             for f, (start, stop) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
-                mine = cells[start:stop]
                 if sweep:
-                    taken[mine[chosen[f]]] -= 1
-                chosen[f] = np.argmin(taken[mine].sum(axis=1))
-                taken[mine[chosen[f]]] += 1
+                    taken[cells[start + chosen[f]]] -= 1
+                    steps.count(start + chosen[f], -1)
+                cost = taken[cells[start:stop]].sum(axis=1) + steps.measure_costs(slice(start, stop))
+                chosen[f] = np.argmin(cost)
+                taken[cells[start + chosen[f]]] += 1
+                steps.count(start + chosen[f], 1)
         return chosen
 
     def _believe(self, kind: str, cues: npt.NDArray[np.float32], chosen: IntArray, number: int) -> FloatArray:
@@ -136,6 +143,35 @@ class _Selection:
         return np.round(believed, _DIGITS)
 
 
+class _Steps:
+    """How many more truths than wrong options lie below each step of each cue, among the sets that are chosen."""
+
+    def __init__(self, parts: Ranks) -> None:
+        self.parts = parts
+        self.more = np.zeros((parts.shape[2], STEPS))
+        self.above = np.zeros((parts.shape[2], STEPS + 1))  # of each part: the sum of `more` over the steps above it
+
+    def measure_costs(self, sets: slice) -> FloatArray:
+        """(m,) how much each of the sets would add to what there is more."""
+        each = self.above[np.arange(len(self.above)), self.parts[sets]]
+        return np.asarray((each[:, 0] - each[:, 1:].mean(axis=1)).sum(axis=1))
+
+    def count(self, row: int, sign: int) -> None:
+        """Count one set, or count it no longer."""
+        below = self.parts[row][:, :, None] <= np.arange(STEPS)  # (n, d, STEPS)
+        self.more += sign * (below[0] - below[1:].mean(axis=0))
+        self.above[:, :STEPS] = self.more[:, ::-1].cumsum(axis=1)[:, ::-1]
+
+
+def _find_parts(cues: npt.NDArray[np.float32]) -> Ranks:
+    """(N, n, d) how many steps lie below each value of each cue; the steps part all values evenly."""
+    parts = np.zeros(cues.shape, dtype=np.uint8)
+    for cue in range(cues.shape[2]):
+        steps = np.quantile(cues[:, :, cue], np.arange(1, STEPS + 1) / (STEPS + 1), method="lower")
+        parts[:, :, cue] = np.searchsorted(steps, cues[:, :, cue])
+    return parts
+
+
 def _describe(text: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """(N, n, 3 d) each cue by itself, beside the mean of its set, and as a rank in its set."""
     beside = text - text.mean(axis=1, keepdims=True)
@@ -149,13 +185,20 @@ def _cut(rows: IntArray) -> Iterator[IntArray]:
 
 
 def _make_model(kind: str, state: int) -> Any:
-    """A classifier of right and wrong options: trees that see the interplay of cues, or a weighing of them."""
+    """A classifier of right and wrong options: trees that see the interplay of cues, grown one after the other or each
+    by itself, or a weighing of cues. What one kind finds the other may miss."""
     if kind == "boosting":
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         return HistGradientBoostingClassifier(
             max_iter=40, max_leaf_nodes=15, min_samples_leaf=20, l2_regularization=1.0, early_stopping=False,
             random_state=state,
+        )  # fmt: skip
+    if kind == "forest":
+        from sklearn.ensemble import ExtraTreesClassifier
+
+        return ExtraTreesClassifier(
+            40, min_samples_leaf=5, max_features=1 / 3, bootstrap=True, max_samples=0.7, n_jobs=1, random_state=state,
         )  # fmt: skip
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

@@ -167,20 +167,30 @@ class Strategy(abc.ABC):
         Raises:
             TooFewOptionsError: no proposal passed; the detail counts why.
         """
+        members, truth = self.find_set(fact, space, rng, count, margins)
+        order = rng.permutation(len(members))
+        shuffled = tuple(members[i] for i in order)
+        place = int(np.flatnonzero(order == truth)[0])
+        separations = tuple(
+            0.0 if i == place else float(space.margin_ratio(shuffled[place], option, fact))
+            for i, option in enumerate(shuffled)
+        )
+        return OptionSet(shuffled, place, self.name, separations)
+
+    def find_set(
+        self, fact: Fact, space: AnswerSpace, rng: np.random.Generator, count: int, margins: Margins
+    ) -> tuple[list[Candidate], int]:
+        """The members of the set that `options` gives, in any order, and the place of the truth among them.
+
+        Raises:
+            TooFewOptionsError: no proposal passed; the detail counts why.
+        """
         refused: Counter[str] = Counter()
         for members, truth in itertools.islice(self.propose(fact, space, rng, count), MAX_PROPOSALS):
             problem = set_problem(members, count, fact, space, margins)
-            if problem:
-                refused[problem] += 1
-                continue
-            order = rng.permutation(len(members))
-            shuffled = tuple(members[i] for i in order)
-            place = int(np.flatnonzero(order == truth)[0])
-            separations = tuple(
-                0.0 if i == place else float(space.margin_ratio(shuffled[place], option, fact))
-                for i, option in enumerate(shuffled)
-            )
-            return OptionSet(shuffled, place, self.name, separations)
+            if not problem:
+                return members, truth
+            refused[problem] += 1
         tried = ", ".join(f"{reason} x{n}" for reason, n in sorted(refused.items())) or "nothing to propose"
         raise TooFewOptionsError("too_few_options", f"{self.name} on {fact.task} {fact.key}: {tried}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -23,6 +24,7 @@ EDGES: npt.NDArray[np.int64] = np.array(
 )
 # Points tried for the yaw of a gravity-aligned box.
 _YAW_POINTS = 4096
+_SETTLED_M = 1e-13  # a fitted side that moves by less moves no more
 
 
 def corners(box: OrientedBox) -> FloatArray:
@@ -31,48 +33,52 @@ def corners(box: OrientedBox) -> FloatArray:
     return box.center_m + offsets
 
 
-def _fit(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Centre, full sizes (possibly negative) and rotation of the cuboid closest to eight ordered corners."""
-    center, size, rotation = _fit_cached(points.tobytes())
-    return center.copy(), size.copy(), rotation.copy()
+def fit_to_corners(points: npt.ArrayLike, frame: str = "world") -> OrientedBox:
+    """The box whose corners (8, 3), in the defined order, are closest to `points`; its arrays cannot be written to.
+
+    Raises:
+        GeometryError: a side has no length, or the order describes a mirrored box.
+    """
+    points_ = np.ascontiguousarray(points, dtype=np.float64)
+    if points_.shape != (8, 3):
+        raise GeometryError(f"a box has 8 finite corners, got an array of shape {points_.shape}")
+    box = _fit(points_.tobytes())
+    if box is None:
+        raise GeometryError("a box has 8 finite corners, got some that are not")
+    if not min(box.size_m.tolist()) > 1e-9:
+        raise GeometryError("corners are flat or not in the order (---)(+--)(++-)(-+-)(--+)(+-+)(+++)(-++)")
+    return box if box.frame == frame else replace(box, frame=frame)
 
 
-@lru_cache(maxsize=256)  # options are compared with each other, and every comparison needs both boxes
-def _fit_cached(points_bytes: bytes) -> tuple[FloatArray, FloatArray, FloatArray]:
+@lru_cache(maxsize=1024)  # options are compared with each other, and every comparison needs both boxes
+def _fit(points_bytes: bytes) -> OrientedBox | None:
+    """The cuboid closest to eight ordered corners, whose sizes may be negative; None where a corner is not finite."""
     points = np.frombuffer(points_bytes, dtype=np.float64).reshape(8, 3)
+    if not np.isfinite(points).all():
+        return None
     center = points.mean(axis=0)
     # Columns: mean vectors from the centre to the faces +x, +y, +z.
     half = (points - center).T @ CORNER_SIGNS / 8.0
     size = np.linalg.norm(half, axis=0)
     rotation = np.eye(3)
     for _ in range(4):
-        rotation = find_nearest_rotation(half * size)
+        rotation, last = find_nearest_rotation(half * size), size
         size = (rotation * half).sum(axis=0)
-    return center, 2.0 * size, rotation
-
-
-def fit_to_corners(points: npt.ArrayLike, frame: str = "world") -> OrientedBox:
-    """The box whose corners (8, 3), in the defined order, are closest to `points`.
-
-    Raises:
-        GeometryError: a side has no length, or the order describes a mirrored box.
-    """
-    points_ = np.asarray(points, dtype=np.float64)
-    if points_.shape != (8, 3) or not np.isfinite(points_).all():
-        raise GeometryError(f"a box has 8 finite corners, got an array of shape {points_.shape}")
-    center, size, rotation = _fit(points_)
-    if not (size > 1e-9).all():
-        raise GeometryError("corners are flat or not in the order (---)(+--)(++-)(-+-)(--+)(+-+)(+++)(-++)")
-    return OrientedBox(center, size, rotation, frame)
+        if np.abs(size - last).max() < _SETTLED_M:
+            break
+    box = OrientedBox(center, 2.0 * size, rotation)
+    for array in (box.center_m, box.size_m, box.rotation):
+        array.flags.writeable = False
+    return box
 
 
 def cuboid_residual_m(points: npt.ArrayLike) -> float:
     """Largest distance of eight ordered corners (8, 3) from those of the closest cuboid, metres; `inf` for `nan`."""
-    points_ = np.asarray(points, dtype=np.float64)
-    if points_.shape != (8, 3) or not np.isfinite(points_).all():
+    points_ = np.ascontiguousarray(points, dtype=np.float64)
+    box = _fit(points_.tobytes()) if points_.shape == (8, 3) else None
+    if box is None:
         return float("inf")
-    center, size, rotation = _fit(points_)
-    ideal = corners(OrientedBox(center, np.maximum(size, 0.0), rotation))
+    ideal = corners(OrientedBox(box.center_m, np.maximum(box.size_m, 0.0), box.rotation))
     return float(np.linalg.norm(points_ - ideal, axis=1).max())
 
 

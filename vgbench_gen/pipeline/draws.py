@@ -23,7 +23,7 @@ from vgbench_gen.pipeline.measure import name_tasks
 from vgbench_gen.pipeline.question import (
     QuestionRejectedError,
     QuestionSettings,
-    draw_options,
+    draw_members,
     list_strategies,
     presentation_rng,
 )
@@ -37,7 +37,7 @@ FEW = 400  # facts that this process describes itself: workers take longer to st
 
 
 @dataclass(frozen=True, slots=True)
-class DescribeJob:
+class _DescribeJob:
     """Facts of one scene whose draws are described; crosses process borders."""
 
     path: Path
@@ -93,11 +93,11 @@ def choose_draws(
         for scene, members in itertools.groupby(asked, key=lambda k: (plans[k].source, plans[k].scene_id))
     ]
     jobs = [
-        DescribeJob(shard_of[scene], recipe, settings, tuple(plans[k] for k in members)) for scene, members in grouped
+        _DescribeJob(shard_of[scene], recipe, settings, tuple(plans[k] for k in members)) for scene, members in grouped
     ]
     where = engine if len(asked) > FEW else Engine()
     cells: dict[tuple[str, str, str], list[tuple[int, IntArray, CandidateSets]]] = defaultdict(list)
-    described = dict(run(describe_draws, jobs, where, [folder]))
+    described = dict(run(_describe_draws, jobs, where, [folder]))
     for index, (_, members) in enumerate(grouped):
         for k, found in zip(members, described[index], strict=True):
             if found is not None:
@@ -118,7 +118,7 @@ def is_balanced(task: Task, form: QuestionType, settings: QuestionSettings) -> b
     return form == "judgment" or any(strategies[name].balanced for name in list_strategies(settings.strategy, task))
 
 
-def describe_draws(job: DescribeJob) -> list[tuple[IntArray, CandidateSets] | None]:
+def _describe_draws(job: _DescribeJob) -> list[tuple[IntArray, CandidateSets] | None]:
     """The numbers of the draws that give each question, and what can be known of them without understanding an image;
     None where there is no choice.
 
@@ -153,29 +153,23 @@ def _describe(
     return np.array(list(drawn)), CandidateSets(f"{plan.source}/{plan.scene_id}", name, text, looks)
 
 
-def _draw_sets(
-    fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings
-) -> dict[int, tuple[Candidate, ...]]:
+def _draw_sets(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:
     """Number of a draw -> its options, the truth first; none of a second strategy where the first one has some."""
-    drawn: dict[str, dict[int, tuple[Candidate, ...]]] = {}
+    drawn: dict[str, dict[int, list[Candidate]]] = {}
     for number in range(task.candidate_draws):
         try:
-            found = draw_options(fact, plan.group_id, task, settings, number)
+            strategy, members = draw_members(fact, plan.group_id, task, settings, number)
         except QuestionRejectedError:
             continue
-        options, truth = found.options, found.truth
-        members = (options[truth], *options[:truth], *options[truth + 1 :])
-        drawn.setdefault(found.strategy, {})[number] = members
+        drawn.setdefault(strategy, {})[number] = members
     return next((drawn[name] for name in list_strategies(settings.strategy, task) if name in drawn), {})
 
 
-def _draw_claims(
-    fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings
-) -> dict[int, tuple[Candidate, ...]]:
+def _draw_claims(fact: Fact, plan: QuestionPlan, task: Task, settings: QuestionSettings) -> dict[int, list[Candidate]]:
     """Number of a draw -> what its true and its false claim are about."""
-    drawn: dict[int, tuple[Candidate, ...]] = {}
+    drawn: dict[int, list[Candidate]] = {}
     for number in range(min(task.candidate_draws, CANDIDATE_CLAIMS)):
         pair = task.claim_pair(fact, presentation_rng(settings.words_seed, plan.group_id, plan.question_type, number))
         if pair is not None and pair.false.separation >= 1:
-            drawn[number] = pair.true.get_candidate(fact), pair.false.get_candidate(fact)
+            drawn[number] = [pair.true.get_candidate(fact), pair.false.get_candidate(fact)]
     return drawn

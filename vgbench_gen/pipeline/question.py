@@ -294,6 +294,26 @@ def list_strategies(strategy: str, task: Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys((task.strategy, "set_first"))) if strategy == DEFAULT else (strategy,)
 
 
+def draw_members(
+    fact: Fact, group_id: str, task: Task, settings: QuestionSettings, draw: int
+) -> tuple[str, list[Candidate]]:
+    """The strategy that `draw_options` takes and the members of its set, the truth first; nothing else is measured.
+
+    Raises:
+        QuestionRejectedError: there is no set that could be asked.
+    """
+    reason = ""
+    for name in list_strategies(settings.strategy, task):
+        rng = _make_options_rng(name, group_id, settings, draw)
+        try:
+            members, truth = strategies[name].find_set(fact, task, rng, len(LETTERS), settings.margins)
+        except TooFewOptionsError as error:
+            reason = error.reason
+            continue
+        return name, [members[truth], *members[:truth], *members[truth + 1 :]]
+    raise QuestionRejectedError(reason)
+
+
 def _draw_by(
     strategy: str,
     fact: Fact,
@@ -303,12 +323,18 @@ def _draw_by(
     draw: int = 0,
     side: str = "",
 ) -> OptionSet:
-    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
-    rng = rng_for(settings.seed, "options", *names)
+    rng = _make_options_rng(strategy, group_id, settings, draw, side)
     try:
         return strategies[strategy].options(fact, task, rng, len(LETTERS), settings.margins)
     except TooFewOptionsError as error:
         raise QuestionRejectedError(error.reason) from error
+
+
+def _make_options_rng(
+    strategy: str, group_id: str, settings: QuestionSettings, draw: int, side: str = ""
+) -> np.random.Generator:
+    names = (group_id, strategy, str(settings.distractor_seed), *((side,) if side else ()), *_name_draw(draw))
+    return rng_for(settings.seed, "options", *names)
 
 
 def _name_draw(draw: int) -> tuple[str, ...]:

@@ -194,8 +194,7 @@ class ObjectLocation(Task):
 
     def rounded(self, value: FloatArray) -> FloatArray:
         """To the printed decimals."""
-        flat = [float(numbers.format_fixed(x, DECIMALS)) for x in np.asarray(value, dtype=np.float64).ravel().tolist()]
-        return np.array(flat).reshape(value.shape)
+        return np.asarray(np.round(np.asarray(value, dtype=np.float64), DECIMALS) + 0.0)  # no minus zero
 
     def printed(self, value: FloatArray) -> str:
         """The eight corners on one line."""

@@ -12,10 +12,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from vgbench_gen.core.errors import GeometryError
+from vgbench_gen.core.gates import Gates
 from vgbench_gen.core.noise import SensorNoise
 from vgbench_gen.core.types import Candidate, Fact, FloatArray, IntArray, QuestionType, Rejected
 from vgbench_gen.distractors.base import OptionSet, compatibility, valid_sets
@@ -86,6 +88,10 @@ class PointTracking(PairMarginsTask):
     solvers = SOLVERS
     image_rules = RULES
     paper_column = "Tracking"
+
+    def __init__(self, gates: Gates | None = None) -> None:
+        super().__init__(gates)
+        self._sets: WeakKeyDictionary[Fact, dict[int, IntArray]] = WeakKeyDictionary()
 
     @property
     def limits(self) -> TrackGates:
@@ -229,11 +235,15 @@ class PointTracking(PairMarginsTask):
     def _list_sets(self, fact: Fact, count: int) -> IntArray:
         """(n, count) sets of candidates that may be asked. Of four, those with the same-pixel decoy where it fits; of
         two it would give the other away."""
+        known = self._sets.setdefault(fact, {})  # many draws are made of one fact
+        if count in known:
+            return known[count]
         same = [k for k, c in enumerate(fact.candidates) if "same_pixel_of" in c.show]
         sets = valid_sets(compatibility(fact.candidates, fact, self), count)
         sets = sets[(sets == fact.truth).any(axis=1)]
         holds = np.isin(sets, same).any(axis=1)
-        return np.asarray(sets[holds] if count > 2 and holds.any() else sets[~holds])
+        known[count] = np.asarray(sets[holds] if count > 2 and holds.any() else sets[~holds])
+        return known[count]
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Where the pixels themselves put the query in image 2, after the second frame's depth has led back to it."""
