@@ -94,11 +94,12 @@ def test_a_small_cell_neither_falls_nor_counts_and_says_what_it_could_have_seen(
 
 
 def test_tests_of_distributions_fall_at_any_size_and_counts_stay() -> None:
-    p = Finding("exchange", "value", n=50, value=0.0001, unit="p").judge(False, 0, ChanceTest(0.0001))
-    fair = Finding("exchange", "value", n=50, value=0.4, unit="p").judge(True, 0, ChanceTest(0.4))
+    p = Finding("exchange", "value", n=50, value=20, unit="KS").judge(False, 0, ChanceTest(0.0001))
+    fair = Finding("exchange", "value", n=50, value=6, unit="KS").judge(False, 0, ChanceTest(0.4))
+    slight = Finding("exchange", "value", n=900, value=2, unit="KS").judge(True, 0, ChanceTest(0.0001))
     count = Finding("duplicates", "identical", n=5, value=1, unit="count").judge(False, 1)
-    judged = judge_family([p, fair, count])
-    assert [line.verdict for line in judged] == ["red", "few", "red"]
-    assert judged[0].value == pytest.approx(0.0002)  # of two
+    judged = judge_family([p, fair, count, slight])
+    assert [line.verdict for line in judged] == ["red", "few", "red", "green"]
+    assert judged[0].p == judged[3].p == pytest.approx(0.0003)  # of three
     assert judged[2] == count
     assert judge_family([p, *[fair] * 999])[0].verdict == "few"

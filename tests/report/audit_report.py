@@ -53,7 +53,17 @@ def report() -> AuditReport:
             ),
         ),
         AuditLine(
-            "pool", Finding("exchange", "value", *cells[0], n=1200, value=0.4, unit="p", bar=">= 0.01", verdict="green")
+            "pool",
+            Finding(
+                "exchange",
+                "value",
+                *cells[0],
+                n=1200,
+                value=1.4,
+                unit="KS",
+                bar="<= 4, or p >= 0.05 (Holm)",
+                verdict="green",
+            ),
         ),
         AuditLine(
             "set",

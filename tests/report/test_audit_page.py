@@ -43,7 +43,7 @@ def test_in_brief_what_fell_and_where_the_rest_stands() -> None:
 def test_in_brief_it_is_never_more_than_fifteen_lines() -> None:
     whole = report()
     red = next(line for line in whole.lines if line.finding.fell)
-    tested = replace(red.finding, audit="exchange", unit="p", value=0.001)
+    tested = replace(red.finding, audit="exchange", unit="KS", value=20)
     whole.lines = [replace(red, finding=replace(red.finding, name=f"rule {k}")) for k in range(40)]
     whole.lines += [replace(red, finding=replace(tested, name=f"quantity {k}")) for k in range(30)]
     whole.notes = [f"Note {k}." for k in range(9)]

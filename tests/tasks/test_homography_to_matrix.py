@@ -273,7 +273,10 @@ def test_a_break_in_either_route_sinks_the_draft(
         assert isinstance(outcome, Rejected)
         assert outcome.reason == "second_route_disagrees"
         assert outcome.value > 1
-    swapped = lambda H, image: warp_correspondences(H, image)[::-1]  # noqa: E731
+
+    def swapped(H: FloatArray, image: WarpedImageEvidence) -> tuple[FloatArray, FloatArray]:
+        return warp_correspondences(H, image)[::-1]
+
     monkeypatch.setattr(_homographies, "warp_correspondences", swapped)
     assert isinstance(confirm_draft(TASK, fact, view), Rejected)
 

@@ -48,8 +48,7 @@ def _count_verdicts(findings: Sequence[Finding], verdict: str) -> object:
 
 def _format_red_row(found: Finding) -> tuple[object, ...]:
     what = f"{name_of('audits', found.audit)}: {found.name}"
-    unit = "p = " if found.unit == "p" else ""
-    return what, name_cell(found), unit + format_value(found), found.bar, found.n
+    return what, name_cell(found), format_value(found), found.bar, found.n
 
 
 def _read_finding(record: Mapping[str, Any]) -> Finding:

@@ -5,6 +5,9 @@ distance between right and wrong values is kept as the measure; its distribution
 anew within every question, which is exact when options are exchangeable. Two views of each quantity are tested: as
 printed, and beside the mean of the question's options, where differences between questions cannot hide a leak.
 Twins of a judgment are a question with two options here.
+
+Options of one question are much alike in some quantities, and there a test sees differences that help nobody. So a
+figure falls where the distance is proven *and* large enough for a reader to win by it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from vgbench_gen.quality.questions import Question
 from vgbench_gen.quality.text_only import join_claim_pairs
 
 FEWEST = 20
+DISTANCE_BAR = 4.0  # points; who goes by one quantity of four options wins at most three quarters of them
 _FIRST, _LOOK_AGAIN = 199, 0.05
 _MOST_DRAWS = 59_999  # Holm multiplies by the number of figures: so many can tell a leak among 3,000
 _CUTS = 256
@@ -33,7 +37,7 @@ _TESTED_PRINT = frozenset({"significant", "trailing_zeros", "length"})
 def audit_exchangeability(questions: Sequence[Question], seed: int) -> list[Finding]:
     """One line per quantity of the options of one task and form, each kind of question (ask) by itself.
 
-    Nothing for open-ended questions. A line's value is its p, which `quality.family` corrects and judges.
+    Nothing for open-ended questions. A line's value is the distance in points, from 0 to 100.
     """
     task, form = questions[0].cell
     if form == "open-ended":
@@ -46,9 +50,9 @@ def audit_exchangeability(questions: Sequence[Question], seed: int) -> list[Find
     lines = []
     for line, values, truth in found:
         p, distance = measure_exchangeability_p(values, truth, rng_for(seed, "exchange", task, form, line.name))
-        line = replace(line, value=p, detail=f"KS distance {distance:.3f}")
-        lines.append(line.judge(p >= LEVEL, conclusive=0, test=ChanceTest(p)))
-    return sorted(lines, key=lambda f: f.value)
+        line = replace(line, value=100 * distance)
+        lines.append(line.judge(line.value <= DISTANCE_BAR, conclusive=0, test=ChanceTest(p)))
+    return sorted(lines, key=lambda line: line.test.p if line.test else 1.0)
 
 
 def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, FloatArray, IntArray]]:
@@ -65,7 +69,11 @@ def _list_quantities(questions: Sequence[Question]) -> Iterator[tuple[Finding, F
         for name, values in _choose_columns(block).items():
             line = Finding(audit="exchange", name=f"{ask}: {name}" if ask else name, n=n)
             ids = tuple(questions[block.rows[i]].id for i in _find_worst(values, truth))
-            yield replace(line, unit="p", bar=f">= {LEVEL:g} (Holm)", items=ids), values, truth
+            yield (
+                replace(line, unit="KS", bar=f"<= {DISTANCE_BAR:g}, or p >= {LEVEL:g} (Holm)", items=ids),
+                values,
+                truth,
+            )
 
 
 def measure_exchangeability_p(

@@ -62,11 +62,12 @@ def find_smallest_excess(test: ChanceTest, figures: int) -> float:
 
 def _conclude(finding: Finding, p: float, seen: float) -> Finding:
     verdict: Verdict = finding.verdict
-    if finding.unit == "p" and not math.isnan(p):
-        # A small p proves unlike options at any size; that they are alike takes many questions.
-        verdict = "red" if p < LEVEL else "green" if finding.n >= CONCLUSIVE else "few"
-        return replace(finding, value=p, p=p, verdict=verdict)
     told = [finding.detail] if finding.detail else []
+    if finding.unit == "KS" and not math.isnan(p):
+        # A small p proves unlike options at any size; that they are alike takes many questions.
+        fell = verdict == "red" and p < LEVEL
+        verdict = "red" if fell else "green" if finding.n >= CONCLUSIVE else "few"
+        return replace(finding, p=p, verdict=verdict, detail="; ".join([*told, f"p = {p:.2g} (Holm)"]))
     if not math.isnan(p):
         told.append(f"p = {p:.2g} (Holm)")
         if verdict == "red" and p >= LEVEL:

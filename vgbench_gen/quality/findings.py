@@ -49,7 +49,8 @@ class Finding:
     high: float = float("nan")
     """The upper end of the 95 % interval of the value; NaN where there is no interval."""
     unit: str = "%"
-    """The unit of all values: "%" of questions, "count", or "p" of a test."""
+    """The unit of all values: "%" of questions, "count", or "KS", which is the largest distance of two distribution
+    functions in points from 0 to 100."""
     chance: float = float("nan")
     """What guessing gives, in `unit`; NaN where that has no meaning."""
     bar: str = ""

@@ -49,7 +49,7 @@ def merge_fallen(report: AuditReport) -> list[AuditRow]:
     groups: dict[tuple[str, ...], list[AuditLine]] = {}
     for line in sorted(report.fell, key=_rank_fallen):
         found = line.finding
-        which = ("", "") if found.unit == "p" else (found.name, found.source)
+        which = ("", "") if found.unit == "KS" else (found.name, found.source)
         groups.setdefault((line.where, found.audit, found.task, found.form, *which), []).append(line)
     return [AuditRow(members[0].where, members[0].finding, len(members) - 1) for members in groups.values()]
 
@@ -78,8 +78,6 @@ def measure_badness(found: Finding) -> float:
     """How far a figure is on the wrong side, comparable within one family and cell."""
     if math.isnan(found.value):
         return -math.inf
-    if found.unit == "p":
-        return -found.value
     if found.bar.startswith(">="):
         return -found.value
     return found.value - (0.0 if math.isnan(found.chance) else found.chance)
@@ -93,7 +91,8 @@ def name_cell(found: Finding) -> str:
 
 def format_value(found: Finding) -> str:
     """The value in its unit; "" where there is none."""
-    return number(found.value, found.unit) + ("" if math.isnan(found.value) or found.unit != "%" else " %")
+    suffix = {"%": " %", "KS": " points"}.get(found.unit, "")
+    return number(found.value, found.unit) + ("" if math.isnan(found.value) else suffix)
 
 
 def format_interval(found: Finding) -> str:
@@ -104,10 +103,10 @@ def format_interval(found: Finding) -> str:
 
 
 def number(value: float, unit: str) -> str:
-    """A figure as its unit is read: one decimal of per cent, whole counts, two significant digits of p."""
+    """A figure as its unit is read: whole counts, else one decimal."""
     if math.isnan(value):
         return ""
-    return f"{value:.0f}" if unit == "count" else f"{value:.2g}" if unit == "p" else f"{value:.1f}"
+    return f"{value:.0f}" if unit == "count" else f"{value:.1f}"
 
 
 def format_table_lines(report: AuditReport) -> list[str]:
