@@ -303,8 +303,11 @@ def _sync_to_disk(path: Path) -> None:
 def _run_jobs(jobs: Sequence[tuple[SampleSpec, Path, Film | None]], workers: int) -> Iterator[MadeScene]:
     """Scenes as they are finished. Workers are spawned: Open3D's and OpenCV's threads do not survive a fork."""
     if workers <= 1 or len(jobs) <= 1:
-        for job in jobs:
-            yield make_scene(*job)
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1):  # as in workers: the last digits of sums follow the number of threads
+            for job in jobs:
+                yield make_scene(*job)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(workers, len(jobs)), mp_context=context, initializer=_prepare_worker) as pool:
