@@ -26,7 +26,7 @@ GUESSED_FROM = 40  # of the longest segments
 GUESS_SPREAD = 0.04  # sine of the angle between a segment's plane and its direction, while the camera is a guess
 KEPT_PER_START, KEPT = 2, 2
 # Standard deviations of the segments, over their noise, while the fit closes in.
-COARSE, FINE = (8.0, 5.0, 3.0, 2.4), (2.0, 1.4, 1.0, 1.0, 1.0)
+COARSE, FINE = (8.0, 4.5, 2.5), (1.6, 1.0, 1.0)
 OUTLIERS = 0.3  # share of segments that follow none of the three directions
 _STATED_SPREAD = 1e-4
 _STEP_MAX = 0.3  # radians, log of the focal length, shares of the long side
