@@ -28,6 +28,7 @@ from vgbench_gen.scenes import open_scenes
 from vgbench_gen.scenes.base import FrameObject, SceneObject
 from vgbench_gen.scenes.view import SceneView
 from vgbench_gen.tasks._box_margins import BoxMargins
+from vgbench_gen.tasks._box_pairs import find_needed_ratio
 from vgbench_gen.tasks._object_evidence import BoxEvidence, get_camera
 from vgbench_gen.tasks._object_routes import order_corners
 from vgbench_gen.tasks.base import tasks
@@ -213,14 +214,14 @@ def test_every_option_is_the_box_on_the_same_rays_and_overlaps_little() -> None:
 
 def test_the_needed_ratio_is_the_smallest_that_keeps_the_boxes_apart() -> None:
     box = cuboid([0, 0, 2.0], [0.6, 0.6, 0.6], "camera")
-    needed = TASK.needed_ratio(box)
+    needed = find_needed_ratio(box, TASK.limits)
     assert needed is not None
     assert 1.2 < needed < 1.3
     limit = 0.15
     assert boxes.iou_3d(box, boxes.scale_about_camera(box, needed)) <= limit
     assert boxes.iou_3d(box, boxes.scale_about_camera(box, needed - 0.004)) > limit * 0.97
-    assert TASK.needed_ratio(cuboid([0, 0, 2.0], [0.1, 0.1, 0.1], "camera")) == 1.2
-    assert TASK.needed_ratio(cuboid([0, 0, 2.0], [1.0, 1.0, 1.5], "camera")) is None
+    assert find_needed_ratio(cuboid([0, 0, 2.0], [0.1, 0.1, 0.1], "camera"), TASK.limits) == 1.2
+    assert find_needed_ratio(cuboid([0, 0, 2.0], [1.0, 1.0, 1.5], "camera"), TASK.limits) is None
 
 
 def test_boxes_too_large_for_a_ladder_are_rejected_with_their_overlap() -> None:

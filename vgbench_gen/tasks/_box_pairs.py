@@ -14,6 +14,33 @@ from vgbench_gen.geometry import boxes
 from vgbench_gen.tasks._box_margins import BoxMargins
 
 SAME_DEPTH = 1.05  # ratio of depths up to which two boxes stand at one depth; printing moves a centre by less
+PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
+
+
+def find_largest_ratio(gates: BoxMargins) -> float:
+    """Largest ratio of neighbouring rungs of a ladder of four."""
+    return min(gates.ladder_ratio_max, float((gates.depth_ratio_max * PRINT_SLACK) ** (1 / 3)))
+
+
+def find_needed_ratio(box: OrientedBox, gates: BoxMargins) -> float | None:
+    """Smallest allowed ratio at which the box and its scaled copy overlap little enough, or None.
+
+    The overlap depends on the ratio alone, not on which rung the box is.
+    """
+    limit = gates.iou_max * PRINT_SLACK
+
+    def overlap(ratio: float) -> float:
+        return boxes.iou_3d(box, boxes.scale_about_camera(box, ratio))
+
+    low, high = gates.ladder_ratio_min, find_largest_ratio(gates)
+    if overlap(high) > limit:
+        return None
+    if overlap(low) <= limit:
+        return low
+    for _ in range(8):
+        middle = (low + high) / 2
+        low, high = (low, middle) if overlap(middle) <= limit else (middle, high)
+    return high
 
 
 def compare_boxes(

@@ -31,7 +31,14 @@ from vgbench_gen.store.pictures import Picture
 from vgbench_gen.tasks import _overlays, mirroring
 from vgbench_gen.tasks._box_factors import BoxFamily, draw_box_sets, draw_ratios, find_upright, make_family
 from vgbench_gen.tasks._box_margins import BoxMargins
-from vgbench_gen.tasks._box_pairs import compare_boxes, describe_boxes, find_up
+from vgbench_gen.tasks._box_pairs import (
+    PRINT_SLACK,
+    compare_boxes,
+    describe_boxes,
+    find_largest_ratio,
+    find_needed_ratio,
+    find_up,
+)
 from vgbench_gen.tasks._noise import draw_pose_errors
 from vgbench_gen.tasks._object_evidence import BoxEvidence, check_box, get_camera
 from vgbench_gen.tasks._object_labels import is_thing
@@ -54,7 +61,6 @@ RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are r
 DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (docs/validity.md#object-location)
 TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
 _TRUE_NOISE = 0.03  # of the box's sides, in place and in size
-_PRINT_SLACK = 0.99  # keeps exact ratios and overlaps within their limits after rounding
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
 
@@ -110,10 +116,12 @@ class ObjectLocation(Task):
             objects = gate_objects(frame, view)
             refused = list(objects.dropped)
             for found in objects.found:
-                needed = self.needed_ratio(found.box)
+                needed = find_needed_ratio(found.box, self.limits)
                 if needed is None:
                     limit_iou = self.limits.iou_max
-                    overlap = boxes.iou_3d(found.box, boxes.scale_about_camera(found.box, self.ratio_max))
+                    overlap = boxes.iou_3d(
+                        found.box, boxes.scale_about_camera(found.box, find_largest_ratio(self.limits))
+                    )
                     refused.append((found.instance_id, "ladder_overlap", overlap, limit_iou))
                 else:
                     targets.append((frame, found, needed))
@@ -134,33 +142,6 @@ class ObjectLocation(Task):
                 continue
             made.append((frame, found))
             yield self._fact(frame, found, needed, view, rng)
-
-    @property
-    def ratio_max(self) -> float:
-        """Largest ratio of neighbouring rungs of a ladder of four."""
-        gates = self.limits
-        return min(gates.ladder_ratio_max, float((gates.depth_ratio_max * _PRINT_SLACK) ** (1 / 3)))
-
-    def needed_ratio(self, box: OrientedBox) -> float | None:
-        """Smallest allowed ratio at which the box and its scaled copy overlap little enough, or None.
-
-        The overlap depends on the ratio alone, not on which rung the box is.
-        """
-        gates = self.limits
-        limit = gates.iou_max * _PRINT_SLACK
-
-        def overlap(ratio: float) -> float:
-            return boxes.iou_3d(box, boxes.scale_about_camera(box, ratio))
-
-        low, high = gates.ladder_ratio_min, self.ratio_max
-        if overlap(high) > limit:
-            return None
-        if overlap(low) <= limit:
-            return low
-        for _ in range(8):
-            middle = (low + high) / 2
-            low, high = (low, middle) if overlap(middle) <= limit else (middle, high)
-        return high
 
     def recheck(self, fact: Fact, view: SceneView) -> FloatArray:
         """Corners by the second route, in the truth's order, once the box is seen to project onto what was drawn."""
@@ -240,7 +221,7 @@ class ObjectLocation(Task):
         """
         truth = fact.truth_candidate
         measured = BoxEvidence.of(truth)
-        low, high = np.log([max(measured.needed_ratio, self.limits.ladder_ratio_min), self.ratio_max])
+        low, high = np.log([max(measured.needed_ratio, self.limits.ladder_ratio_min), find_largest_ratio(self.limits)])
         rank, step = int(rng.integers(count)), rng.uniform(low, high)
         boxes_m = [measured.corners_m * float(np.exp(step * (k - rank))) for k in range(count)]
         rungs = [Candidate(f"rung:{k - rank}", self.rounded(boxes_m[k])) for k in range(count)]
@@ -349,7 +330,7 @@ class ObjectLocation(Task):
         noisy = boxes.corners(
             OrientedBox(box.center_m + box.rotation @ (shift * box.size_m), box.size_m * (1 + grow), box.rotation)
         )
-        low, high = measured.needed_ratio, self.limits.depth_ratio_max * _PRINT_SLACK
+        low, high = measured.needed_ratio, self.limits.depth_ratio_max * PRINT_SLACK
         # The noise may bring the boxes nearer to each other, by about its share of the step.
         step = rng.uniform(*np.log([1 + (low - 1) * (1 + 2 * _TRUE_NOISE), high]))
         scale = float(np.exp(step if rng.random() < 0.5 else -step))
@@ -405,7 +386,7 @@ class ObjectLocation(Task):
                 upright=find_upright(found.world_box, view.up_world),
             ).write(),
         )
-        ratios = dict(found.margins) | {"ladder": round((self.ratio_max - 1) / (needed - 1), 4)}
+        ratios = dict(found.margins) | {"ladder": round((find_largest_ratio(self.limits) - 1) / (needed - 1), 4)}
         fact = self.new_fact(
             view,
             (truth, *self._others(frame, found, view, rng)),
