@@ -269,10 +269,13 @@ def test_cues_of_boxes_are_those_of_the_printed_corners() -> None:
     truth = fact.truth_candidate
     farther = Candidate("", TASK.rounded(truth.value * 1.5))
     cues = TASK.read_text_cues(fact, [truth, farther])
-    assert cues.shape == (2, 9)
+    grown = np.log(1.5)
+    assert cues.shape == (2, 12)
     assert cues[1] - cues[0] == pytest.approx(
-        [np.log(1.5)] * 4 + [0.5 * truth.value[:, 1].max(), 0, 0, 3 * np.log(1.5), 0], abs=0.05
+        [grown] * 4 + [0.5 * truth.value[:, 1].max(), 0, 0, 3 * grown, 0] + [grown] * 3, abs=0.05
     )
+    assert (np.diff(cues[:, 9:], axis=1) >= 0).all()
+    assert cues[:, 9:].sum(axis=1) == pytest.approx(cues[:, 7])
 
 
 def turned_crate(yaw_deg: float, size: tuple[float, float, float] = (0.7, 0.5, 0.45)) -> SceneObject:

@@ -209,3 +209,18 @@ def test_colours_say_nothing_about_letters(facts: list[Fact]) -> None:
         right.update((shown.options[options.truth], list(drawn).index(shown.options[options.truth])))
     assert set(right) == {f"the {color} region" for color in COLORS} | set(range(4))
     assert min(right.values()) > 20
+
+
+def test_cues_are_where_regions_lie_in_the_image(facts: list[Fact]) -> None:
+    fact = facts[0]
+    width, height = (fact.cameras[fact.frame_ids[0]][name] for name in ("width", "height"))
+    for option, cues in zip(fact.candidates, TASK.read_text_cues(fact, fact.candidates), strict=True):
+        x1, y1, x2, y2 = option.show["rect"]
+        across, down, aside, off, log_area, log_aspect = cues
+        assert (across * width, down * height) == pytest.approx(((x1 + x2 + 1 - width) / 2, (y1 + y2 + 1 - height) / 2))
+        assert (aside, off * np.hypot(width, height)) == pytest.approx(
+            (abs(across), np.hypot(across * width, down * height))
+        )
+        assert np.exp([log_area, log_aspect]) == pytest.approx(
+            [(x2 - x1 + 1) * (y2 - y1 + 1), (x2 - x1 + 1) / (y2 - y1 + 1)]
+        )

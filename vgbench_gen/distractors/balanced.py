@@ -86,12 +86,22 @@ class _Selection:
 
     def choose(self) -> IntArray:
         ranks = [self._rank(self.looks[:, :, cue]) for cue in range(self.looks.shape[2])]
+        if self.teaches:
+            ranks.append(self._rank(self._measure_nearness()))
         chosen = self._balance(ranks)
         for number in range(ROUNDS if self.teaches else 0):
             for kind, cues in self._list_models():
                 ranks.append(self._rank(self._believe(kind, cues, chosen, number)))
             chosen = self._balance(ranks)
         return chosen
+
+    def _measure_nearness(self) -> FloatArray:
+        """(N, n) how near each option lies to the median truth of other scenes, over the spread of the truths."""
+        truths = self.text[self.starts[:-1], 0]
+        spread = np.maximum(truths.std(axis=0), _SAME)
+        medians = np.stack([np.median(truths[self.fold != fold], axis=0) for fold in range(FOLDS)])
+        middle = np.repeat(medians[self.fold], np.diff(self.starts), axis=0)
+        return np.asarray(np.round(-np.linalg.norm((self.text - middle[:, None]) / spread, axis=2), _DIGITS))
 
     def _list_models(self) -> list[tuple[str, npt.NDArray[np.float32]]]:
         """Kinds of model with the cues that each sees: those who read, and those who look at marks as well."""

@@ -82,7 +82,7 @@ class ObjectDistance(ScalarTask):
     """See the module."""
 
     name = "object_distance"
-    version = 3
+    version = 4
     claim_tolerance = (
         0.20  # boxes are annotated to 2 or 3 cm, of which 10 percent of the nearest pairs leave too little
     )

@@ -59,7 +59,7 @@ from vgbench_gen.text.render import fill_word
 DECIMALS = 2
 RESIDUAL_MAX_M = 0.012  # a corner moves up to 0.9 cm when its coordinates are rounded to 2 decimals
 DRAWN_IOU_MIN = 0.9  # corners project onto the drawn rectangle (docs/validity.md#object-location)
-TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: well above the hit levels of detection benchmarks
+TRUE_IOU_MIN = 0.75  # what a true claim's noise leaves: above the hit levels of detection; the words state it
 _TRUE_NOISE = 0.03  # of the box's sides, in place and in size
 _POOL_FACTOR = 4
 _REJECTS_FACTOR = 5
@@ -86,7 +86,7 @@ class ObjectLocation(Task):
         "regions": "xyxy_inclusive",
     }
     needs_objects = True
-    candidate_draws = 12
+    candidate_draws = 24
     strategy = "factorial"
     counterpart_kind = "mirror"
     fact_evidence = FactEvidence

@@ -27,7 +27,7 @@ class CameraGates(TaskGates):
     principal_gap_min: float = 0.12
     """Smallest difference of two options where a coordinate of the principal point is asked, as a share of the image
     width (the height for cy); 8 % is 3 degrees of pitch, too little to see."""
-    principal_off_centre_min: float = 0.10
+    principal_off_centre_min: float = 0.13
     """Smallest distance of the principal point from the image centre, as a share of the image side; otherwise half the
     image size is the answer."""
     undecided_max: float = 0.5

@@ -87,6 +87,7 @@ class RelativeDepth(Task):
     checks = (check_regions,)
     fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
+    candidate_draws = 8
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
 
@@ -264,6 +265,17 @@ class RelativeDepth(Task):
         sets = SetsEvidence.of(fact).sets
         decoys = sets[int(rng.integers(len(sets)))]
         return [fact.truth_candidate, *(fact.candidates[k] for k in decoys)], 0
+
+    def read_text_cues(self, fact: Fact, options: Sequence[Candidate]) -> FloatArray:
+        """(n, 6) where each region lies in the image and how large it is: the middle from the image's middle, its
+        distance from there, area and shape. Lengths over the sides or the diagonal of the image."""
+        camera = fact.cameras[fact.frame_ids[0]]
+        size = np.array([camera["width"], camera["height"]], dtype=np.float64)
+        rects = np.array([read_evidence_rect(option.show) for option in options], dtype=np.float64).reshape(-1, 2, 2)
+        middle_px, sides_px = rects.mean(axis=1) - (size - 1) / 2, rects[:, 1] - rects[:, 0] + 1
+        off = np.linalg.norm(middle_px, axis=1) / np.linalg.norm(size)
+        shape = np.log([sides_px.prod(axis=1), sides_px[:, 0] / sides_px[:, 1]]).T
+        return np.column_stack([middle_px / size, np.abs(middle_px[:, 0]) / size[0], off, shape])
 
     def could_be_true(self, fact: Fact, options: Sequence[Candidate], truth: int) -> list[int]:
         """The image fixes which of the regions is the extreme one."""
