@@ -212,8 +212,9 @@ def test_colours_say_nothing_about_letters(facts: list[Fact]) -> None:
 
 
 def test_cues_are_where_regions_lie_in_the_image(facts: list[Fact]) -> None:
-    fact = facts[0]
-    width, height = (fact.cameras[fact.frame_ids[0]][name] for name in ("width", "height"))
+    camera = small_view().frame(facts[0].frame_ids[0]).camera
+    fact = replace(facts[0], cameras={facts[0].frame_ids[0]: make_camera_record(camera)})
+    width, height = camera.size
     for option, cues in zip(fact.candidates, TASK.read_text_cues(fact, fact.candidates), strict=True):
         x1, y1, x2, y2 = option.show["rect"]
         across, down, aside, off, log_area, log_aspect = cues
