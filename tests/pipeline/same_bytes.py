@@ -13,7 +13,7 @@ from vgbench_gen.pipeline.recipe import Recipe, load_recipe
 
 def small_recipe() -> Recipe:
     recipe = load_recipe("default")
-    few = {"facts_per_scene": 2, "facts_of": dict.fromkeys(recipe.facts_of, 4)}
+    few = {"facts_per_scene": 2, "facts_of": dict.fromkeys([*recipe.facts_of, "camera_parameters"], 4)}
     return recipe.model_copy(update={"seed": 5, "pairs": 0.5, "gates": without_lines(recipe.gates), **few})
 
 

@@ -66,7 +66,7 @@ def test_only_options_and_what_shows_them_change(reference: Reference, other: tu
             assert new.id != old.id
             changed += set(new.options) != set(old.options) or new.images != old.images
     # Some tracks and poses of these few small frames have one set of options alone.
-    assert changed > 0.7 * sum(report.new.values())
+    assert changed > 0.6 * sum(report.new.values())
 
 
 def test_the_new_rows_hold_and_letters_stay_even(other: tuple[Path, RedrawReport]) -> None:
@@ -208,14 +208,15 @@ def test_rows_reworded_by_themselves_keep_their_wording(
         row_with_words(item, f"Look closely. {item.question}", item.context, "somebody", "en")
         for item in load(reference[0])
     ]
-    asked = [k for k, item in enumerate(plain) if item.distractor_seed == 1 and item.task == "relative_depth"]
+    naming = {"relative_depth", "point_tracking"}  # their words list the marks of the options
+    asked = [k for k, item in enumerate(plain) if item.distractor_seed == 1 and item.task in naming]
     lost = next(k for k in asked if plain[k].question + plain[k].context != "".join(_words(items[k])))
     items[lost] = replace(items[lost], question="Which is it, of those that are marked?", context="Guess.")
     write_items(folder / "items", items, MediaStore(reference[0] / "media"))
     write_manifest(folder, {**read_manifest(reference[0]), "fingerprint": dataset_fingerprint(items)})
     report = redraw(folder, settings(), tmp_path / "new", build=reference[0])
     stay = {k for k in asked if items[k].group_id == items[lost].group_id}  # both sides of a pair
-    assert report.kept["relative_depth/default/words_name_options"] == len(stay)
+    assert report.kept[f"{items[lost].task}/default/words_name_options"] == len(stay)
     rows, moved = list(load(tmp_path / "new")), 0
     assert len({row.id for row in rows}) == len(rows)
     for k, (old, row, twin) in enumerate(zip(items, rows, plain, strict=True)):

@@ -41,6 +41,7 @@ PER_TASK = {
     "camera_parameters": 12,
     "object_location": 8,
     "homography_to_matrix": 12,
+    "point_tracking": 12,
 }
 SCALE = 0.75
 SETTINGS = QuestionSettings(0, "set_first", 0)
