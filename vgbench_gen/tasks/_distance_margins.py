@@ -11,8 +11,8 @@ class DistanceMargins(TaskGates):
 
     section = "distance"
 
-    min_m: float = 0.5
-    """Smallest distance that is asked, metres; below it `gap_min_m` and not `ratio_min` would keep options apart."""
+    min_m: float = 0.4
+    """Smallest distance that is asked, metres; objects that are nearer to each other touch."""
     max_m: float = 5.0
     """Largest distance that is asked, metres; the range of depth sensors."""
     rect_iou_max: float = 0.3
