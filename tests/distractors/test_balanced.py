@@ -41,9 +41,21 @@ def leaking_facts(cues: int = 3, images: int = 0) -> tuple[CandidateSets, ...]:
     return tuple(facts)
 
 
+def choose_places(facts: Sequence[CandidateSets], seed: int = 0) -> IntArray:
+    """The place of each fact's set, -1 of those that fit with none."""
+    chosen, fits = choose_sets(facts, seed)
+    return np.where(fits, chosen, -1)
+
+
+def take_sets(facts: Sequence[CandidateSets], chosen: IntArray) -> tuple[list[CandidateSets], FloatArray]:
+    """The facts that are asked, and what their sets tell in words."""
+    asked = [(fact, k) for fact, k in zip(facts, chosen.tolist(), strict=True) if k >= 0]
+    return [fact for fact, _ in asked], np.stack([fact.text[k] for fact, k in asked])
+
+
 def attack(facts: Sequence[CandidateSets], chosen: IntArray) -> float:
     """Share of the sets in which trees of another kind, fitted to other scenes, find the truth."""
-    sets = np.stack([fact.text[k] for fact, k in zip(facts, chosen, strict=True)])
+    facts, sets = take_sets(facts, chosen)
     rank = (sets[:, :, None] > sets[:, None]).sum(axis=2)
     x = np.concatenate([sets, sets - sets.mean(axis=1, keepdims=True), rank], axis=2)
     scenes = [fact.scene for fact in facts]
@@ -59,16 +71,16 @@ def attack(facts: Sequence[CandidateSets], chosen: IntArray) -> float:
 def test_a_model_that_is_fitted_anew_finds_little_in_chosen_sets() -> None:
     facts = leaking_facts()
     drawn = attack(facts, np.zeros(len(facts), dtype=np.int64))
-    chosen = attack(facts, choose_sets(facts, 0))
+    chosen = attack(facts, choose_places(facts))
     assert drawn > 0.42
     assert chosen < drawn - 0.08
 
 
 def test_without_rounds_the_sets_tell_more(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = leaking_facts()
-    chosen = attack(facts, choose_sets(facts, 0))
+    chosen = attack(facts, choose_places(facts))
     monkeypatch.setattr(balanced, "ROUNDS", 0)
-    assert attack(facts, choose_sets(facts, 0)) > chosen + 0.05
+    assert attack(facts, choose_places(facts)) > chosen + 0.05
 
 
 def test_as_many_truths_as_wrong_options_lie_below_any_value() -> None:
@@ -76,38 +88,59 @@ def test_as_many_truths_as_wrong_options_lie_below_any_value() -> None:
 
     def measure_distance(chosen: IntArray) -> float:
         """The largest Kolmogorov-Smirnov distance of true from wrong options over the cues."""
-        sets = np.stack([fact.text[k] for fact, k in zip(facts, chosen, strict=True)])
+        _, sets = take_sets(facts, chosen)
         return max(float(ks_2samp(sets[:, 0, cue], sets[:, 1:, cue].ravel()).statistic) for cue in range(3))
 
     assert measure_distance(np.zeros(len(facts), dtype=np.int64)) > 0.25
-    assert measure_distance(choose_sets(facts, 0)) < 0.09
+    assert measure_distance(choose_places(facts)) < 0.09
 
 
 def test_every_rank_by_an_image_cue_comes_out_alike() -> None:
     facts = leaking_facts(images=2)
 
     def shares(chosen: IntArray) -> FloatArray:
-        looks = np.stack([fact.looks[k] for fact, k in zip(facts, chosen, strict=True)])
+        looks = np.stack([fact.looks[k] for fact, k in zip(facts, chosen, strict=True) if k >= 0])
         above = (looks[:, 1:] > looks[:, :1]).sum(axis=1)
-        return np.stack([np.bincount(column, minlength=4) for column in above.T]) / len(facts)
+        return np.stack([np.bincount(column, minlength=4) for column in above.T]) / len(looks)
 
     assert shares(np.zeros(len(facts), dtype=np.int64)).max() > 0.37
-    assert shares(choose_sets(facts, 0)).max() < 0.35  # of some facts every set has the truth first
+    assert shares(choose_places(facts)).max() < 0.35  # of some facts every set has the truth first
 
 
 def test_the_choice_depends_on_the_facts_alone() -> None:
     facts = leaking_facts(images=1)
     order = np.random.default_rng(1).permutation(len(facts))
-    chosen = choose_sets(facts, 0)
-    assert np.array_equal(choose_sets([facts[k] for k in order], 0), chosen[order])
-    assert np.array_equal(choose_sets(facts, 0), chosen)
-    assert not np.array_equal(choose_sets(facts, 1), chosen)
+    chosen = choose_places(facts)
+    assert np.array_equal(choose_places([facts[k] for k in order]), chosen[order])
+    assert np.array_equal(choose_places(facts), chosen)
+    assert not np.array_equal(choose_places(facts, 1), chosen)
 
 
 def test_few_facts_teach_nothing_and_still_get_a_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(balanced, "_make_model")
-    chosen = choose_sets(leaking_facts()[:10], 0)
+    chosen = choose_places(leaking_facts()[:10])
     assert all(0 <= place < SETS for place in chosen.tolist())
     with pytest.raises(NameError):
-        choose_sets(leaking_facts(), 0)
-    assert choose_sets([], 0).tolist() == []
+        choose_places(leaking_facts())
+    assert choose_places([]).tolist() == []
+
+
+def test_facts_at_the_edge_of_a_range_are_left_out() -> None:
+    """Ladders of four rungs must stay between 0 and 6: a truth below 1 can be no rung but the lowest."""
+    rng = np.random.default_rng(3)
+    facts = []
+    for number in range(FACTS):
+        truth = rng.uniform(0, 1) if number % 8 == 0 else rng.uniform(0, 6)
+        ranks = [rank for rank in range(4) if truth - rank >= 0 and truth - rank + 3 <= 6]
+        ladders = [[truth, *(truth + np.delete(np.arange(4), rank) - rank)] for rank in ranks for _ in range(3)]
+        text = np.array(ladders, dtype=np.float32)[:, :, None]
+        facts.append(CandidateSets(f"s/{number // PER_SCENE}", f"f{number}", text, text[:, :, :0]))
+    chosen = choose_places(facts)
+    low = np.array([fact.text[0, 0, 0] < 1 for fact in facts])
+    left_out = chosen < 0
+    assert 0.1 < left_out.mean() <= balanced.LEFT_OUT_MAX
+    assert left_out[low].mean() > 2 * left_out[~low].mean()
+    _, sets = take_sets(facts, chosen)
+    everywhere = np.stack([fact.text[max(k, 0)] for fact, k in zip(facts, choose_sets(facts, 0)[0], strict=True)])
+    below = [float((x[:, 0] < 1).mean() - (x[:, 1:] < 1).mean()) for x in (sets, everywhere)]
+    assert below[0] < 0.08 < 0.14 < below[1]

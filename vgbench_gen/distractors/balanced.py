@@ -7,7 +7,8 @@ comes out equally often, and the model is fitted again. Reasons and figures: `do
 
 Models are cross-fitted by scene: none ranks sets of a scene that it has seen. Ranks of earlier rounds stay in force,
 and so do the ranks of image cues, which rules without understanding choose by. Beside them every number that the text
-tells of an option must lie below each of a few steps as often where the option is true as where it is wrong.
+tells of an option must lie below each of a few steps as often where the option is true as where it is wrong. Facts
+that no set of theirs fits into that balance, such as truths at the edge of a range, may be left out.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from vgbench_gen.core.rng import hash_stably, rng_for
-from vgbench_gen.core.types import FloatArray, IntArray
+from vgbench_gen.core.types import BoolArray, FloatArray, IntArray
 
 ROUNDS = 3
 FOLDS = 5
 STEPS = 7  # of each cue, between as many values in each part
 FEWEST_FACTS, FEWEST_SCENES = 50, 8  # fewer teach a model nothing that holds for other scenes
-_SWEEPS = 2  # choices of later facts change what is best for earlier ones
+LEFT_OUT_MAX = 0.3  # of the facts
+_SWEEPS = 4  # choices of later facts change what is best for earlier ones
+_PRICE = 0.02  # of the facts: how far a fact may tip the balance before it is left out
 _CHUNK = 20_000  # sets that are ranked at once
 _SAME = 1e-6  # a cue whose options differ by less tells nothing of them
 _DIGITS = 6  # of a model's belief; sums differ in their last digits
@@ -48,24 +51,27 @@ class CandidateSets:
     """(sets, options, e) what rules choose by that understand nothing of an image."""
 
 
-def choose_sets(facts: Sequence[CandidateSets], seed: int) -> IntArray:
-    """The place of the set that each fact is asked with, (F,).
+def choose_sets(facts: Sequence[CandidateSets], seed: int) -> tuple[IntArray, BoolArray]:
+    """The place of the set that fits best for each fact, (F,), and whether it fits, (F,).
+
+    Up to `LEFT_OUT_MAX` of the facts do not: each set of theirs tips the balance, and they are better not asked. Facts
+    too few to teach a model all fit.
 
     Args:
         facts: of one kind of question, each with at least one set, all with as many options and cues. Their order does
             not matter.
         seed: of the draws among what is equally good.
     """
-    if not facts:
-        return np.zeros(0, dtype=np.int64)
     import sklearn.ensemble  # noqa: F401  # libraries that are loaded later would keep all their threads
     from threadpoolctl import threadpool_limits
 
     turn = sorted(range(len(facts)), key=lambda f: hash_stably("balanced", str(seed), facts[f].scene, facts[f].key))
-    chosen = np.zeros(len(facts), dtype=np.int64)
+    chosen, fits = np.zeros(len(facts), dtype=np.int64), np.ones(len(facts), dtype=bool)
+    if not facts:
+        return chosen, fits
     with threadpool_limits(1):  # other processes use the other cores, and sums keep their order
-        chosen[turn] = _Selection([facts[f] for f in turn], seed).choose()
-    return chosen
+        chosen[turn], fits[turn] = _Selection([facts[f] for f in turn], seed).choose()
+    return chosen, fits
 
 
 class _Selection:
@@ -83,17 +89,18 @@ class _Selection:
         varies = np.ptp(self.text, axis=1).max(axis=0) > _SAME
         self.parts = _find_parts(self.text[:, :, varies])
         self.teaches = len(facts) >= FEWEST_FACTS and len(names) >= FEWEST_SCENES and self.text.shape[2] > 0
+        self.most_left_out = int(LEFT_OUT_MAX * len(facts)) if self.teaches else 0
 
-    def choose(self) -> IntArray:
+    def choose(self) -> tuple[IntArray, BoolArray]:
         ranks = [self._rank(self.looks[:, :, cue]) for cue in range(self.looks.shape[2])]
         if self.teaches:
             ranks.append(self._rank(self._measure_nearness()))
-        chosen = self._balance(ranks)
+        chosen, fits = self._balance(ranks)
         for number in range(ROUNDS if self.teaches else 0):
             for kind, cues in self._list_models():
-                ranks.append(self._rank(self._believe(kind, cues, chosen, number)))
-            chosen = self._balance(ranks)
-        return chosen
+                ranks.append(self._rank(self._believe(kind, cues, chosen, fits, number)))
+            chosen, fits = self._balance(ranks)
+        return chosen, fits
 
     def _measure_nearness(self) -> FloatArray:
         """(N, n) how near each option lies to the median truth of other scenes, over the spread of the truths."""
@@ -118,31 +125,39 @@ class _Selection:
         above = (score > truth) | ((score == truth) & (among > tie))
         return np.asarray(above[:, 1:].sum(axis=1), dtype=np.uint8)
 
-    def _balance(self, ranks: Sequence[Ranks]) -> IntArray:
+    def _balance(self, ranks: Sequence[Ranks]) -> tuple[IntArray, BoolArray]:
         """(F,) places of the sets under which every rank comes out as often as every other, and as many truths as wrong
-        options lie below each step of a cue; for all cues at once."""
+        options lie below each step of a cue, for all cues at once; and which facts these are, as some tip the balance
+        with every set."""
         sets, options = self.text.shape[:2]
         cells = np.array(ranks, dtype=np.int64).reshape(-1, sets).T + options * np.arange(len(ranks))
         taken, steps = np.zeros(options * len(ranks)), _Steps(self.parts)
         chosen = np.zeros(len(self.starts) - 1, dtype=np.int64)
+        fits = np.zeros(len(chosen), dtype=bool)
         for sweep in range(_SWEEPS):
             for f, (start, stop) in enumerate(zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)):
-                if sweep:
+                if fits[f]:
                     taken[cells[start + chosen[f]]] -= 1
                     steps.count(start + chosen[f], -1)
+                    fits[f] = False
                 cost = taken[cells[start:stop]].sum(axis=1) + steps.measure_costs(slice(start, stop))
                 chosen[f] = np.argmin(cost)
-                taken[cells[start + chosen[f]]] += 1
-                steps.count(start + chosen[f], 1)
-        return chosen
+                tips = cost[chosen[f]] - taken.sum() / options > _PRICE * len(chosen)
+                fits[f] = not (sweep and tips and np.count_nonzero(~fits) <= self.most_left_out)
+                if fits[f]:
+                    taken[cells[start + chosen[f]]] += 1
+                    steps.count(start + chosen[f], 1)
+        return chosen, fits
 
-    def _believe(self, kind: str, cues: npt.NDArray[np.float32], chosen: IntArray, number: int) -> FloatArray:
+    def _believe(
+        self, kind: str, cues: npt.NDArray[np.float32], chosen: IntArray, fits: BoolArray, number: int
+    ) -> FloatArray:
         """(N, n) how likely each option of each set is the truth, for a model that learnt from other scenes."""
         believed = np.zeros(self.text.shape[:2])
         asked = self.starts[:-1] + chosen
         fold_of_set = np.repeat(self.fold, np.diff(self.starts))
         for fold in range(FOLDS):
-            learnt = asked[self.fold != fold]
+            learnt = asked[(self.fold != fold) & fits]
             x, options = _describe(cues[learnt]), cues.shape[1]
             right = np.tile(np.arange(options) == 0, len(learnt))
             model = _make_model(kind, int(rng_for(self.seed, "balanced", kind, str(number)).integers(2**31 - 1)))

@@ -95,6 +95,8 @@ def ask_facts(job: AskJob) -> tuple[list[tuple[Question, ...]], float]:
 
 
 def _ask_fact(fact: Fact, plan: QuestionPlan, task: Task, recipe: Recipe, turn: int) -> tuple[Question, ...]:
+    if plan.rejection_reason:
+        return ()
     options, settings = None, QuestionSettings.of(recipe, turn)
     try:
         if plan.letter is not None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vgbench_gen.core.types import Candidate, Fact, IntArray, QuestionType
+from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.distractors.base import strategies
 from vgbench_gen.pipeline.executors import Engine, run
@@ -68,7 +68,7 @@ def choose_draws(
     engine: Engine,
     folder: Path,
 ) -> list[QuestionPlan]:
-    """The plans, each with the draw that it is asked with, in their order.
+    """The plans, each with the draw that fits best, in their order; rejected as `unbalanced` where none fits.
 
     Args:
         plans: questions about any facts; those that are rejected already keep their draw.
@@ -105,9 +105,9 @@ def choose_draws(
     kinds = [members for _, members in sorted(cells.items())]
     choices = [_ChooseJob(tuple(sets for _, _, sets in members), settings.distractor_seed) for members in kinds]
     chosen = list(plans)
-    for index, places in run(_choose, choices, where, [folder]):
-        for (k, numbers, _), place in zip(kinds[index], places.tolist(), strict=True):
-            chosen[k] = replace(plans[k], draw=int(numbers[place]))
+    for index, (places, fits) in run(_choose, choices, where, [folder]):
+        for (k, numbers, _), place, fit in zip(kinds[index], places, fits, strict=True):
+            chosen[k] = replace(plans[k], draw=int(numbers[place]), rejection_reason="" if fit else "unbalanced")
     return chosen
 
 
@@ -130,7 +130,7 @@ def _describe_draws(job: _DescribeJob) -> list[tuple[IntArray, CandidateSets] | 
     return [_describe(facts[plan.row], plan, tasks[plan.task], job.settings) for plan in job.plans]
 
 
-def _choose(job: _ChooseJob) -> IntArray:
+def _choose(job: _ChooseJob) -> tuple[IntArray, BoolArray]:
     return choose_sets(job.facts, job.seed)
 
 

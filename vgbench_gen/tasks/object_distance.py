@@ -44,6 +44,8 @@ from vgbench_gen.text.render import fill_word
 COLORS = ("orange", "blue")  # the pair of the palette that all readers tell apart best
 PAIRS_PER_FRAME = 4  # asked about in one frame: few frames show two whole objects, and those often several
 USES_MAX = 3  # of one pair of objects in a scene: its answer is the same from everywhere
+VIEWS_APART_DEG = 8.0  # between two looks at one pair of objects, or one is
+VIEWS_APART_RATIO = 1.25  # times as far away
 PART_OF_MIN = 0.5  # of the smaller box inside the larger one
 _PRINT_SLACK = 1.01  # keeps ratios of rungs above the margin once they are rounded
 _POOL_FACTOR = 8  # measured pairs per wanted fact, for strata to choose from
@@ -75,6 +77,13 @@ class _Pair:
     def middle_m(self) -> FloatArray:
         """Point (3,) halfway between the centres of both boxes, in the world of the scan, metres."""
         return (self.a.world_box.center_m + self.b.world_box.center_m) / 2
+
+    def looks_like(self, other: _Pair) -> bool:
+        """Whether two frames show these objects from nearly the same side and equally far away."""
+        sights = [pair.frame.world_from_camera[:3, 3] - self.middle_m for pair in (self, other)]
+        ranges_m = [float(np.linalg.norm(sight)) for sight in sights]
+        turn_deg = np.degrees(np.arccos(np.clip(sights[0] @ sights[1] / np.prod(ranges_m), -1, 1)))
+        return bool(turn_deg < VIEWS_APART_DEG and max(ranges_m) < VIEWS_APART_RATIO * min(ranges_m))
 
 
 @tasks.register("object_distance")
@@ -155,7 +164,8 @@ class ObjectDistance(ScalarTask):
             pair = pairs[k]
             beside = [other for other in made if other.frame is pair.frame]
             near = any(np.linalg.norm(other.middle_m - pair.middle_m) < TARGETS_APART_M for other in beside)
-            if len(beside) >= PAIRS_PER_FRAME or near or sum(other.key == pair.key for other in made) >= USES_MAX:
+            same = [other for other in made if other.key == pair.key]
+            if len(beside) >= PAIRS_PER_FRAME or near or len(same) >= USES_MAX or any(map(pair.looks_like, same)):
                 continue
             made.append(pair)
             yield self._fact(pair, [other for other in pairs if other.frame is pair.frame], view, rng)
