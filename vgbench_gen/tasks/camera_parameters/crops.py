@@ -25,8 +25,8 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
 )
 from vgbench_gen.tasks.presentation import Margins
 
-LONG_SIDE_PX = 640  # of the delivered crop: the largest zoom then enlarges a 1024 px frame less than twice
-SIDE_OF_FRAME_MAX = 0.75  # of the frame's side, so that small frames too leave room to zoom before crops are blurred
+LONG_SIDE_PX = 640  # of the delivered crop
+SIDE_OF_FRAME_MAX = 0.5  # of the frame's side, so that small frames too leave room to zoom before crops are enlarged
 STRIP_ZOOM = 1.6  # side of the frame over that of a strip, along the coordinate that is asked
 OFF_CENTRE_MAX = 0.40  # further out the principal point would leave the image
 LADDERS = 6  # sets of four proposed per frame
