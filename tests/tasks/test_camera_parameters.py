@@ -125,8 +125,8 @@ def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
             if fact.ask in ("cx", "cy"):  # strips of one size, not enlarged
                 assert candidate.show["size"] == [width, height] == ([400, 480] if fact.ask == "cx" else [640, 300])
                 continue
-            assert candidate.show["size"] == [480, 360]
-            assert 2 * width >= 480  # enlarged no more than twice
+            assert candidate.show["size"] == [320, 240]
+            assert 1.25 * width >= 320  # hardly enlarged
             assert abs(height - width * 0.75) <= 0.5
             assert 1 <= candidate.evidence["zoom"] <= 3.001
             assert abs(candidate.evidence["cx"] - 239.5) <= 1  # as the question states
@@ -245,7 +245,7 @@ def test_words_numbers_and_sizes(facts: list[Fact]) -> None:
         twins = TASK.claim_pair(fact, rng_for(0, "t"))
         assert twins is not None or fact.ask in ("cx", "cy")
         claimed = {} if twins is None else {"judgment": ({**twins.slots, **twins.false.slots}, ())}
-        size = {"cx": ("400", "480"), "cy": ("640", "300")}.get(fact.ask, ("480", "360"))
+        size = {"cx": ("400", "480"), "cy": ("640", "300")}.get(fact.ask, ("320", "240"))
         assert (choice.slots["width"], choice.slots["height"]) == size
         asked = {"multi-choice": (choice.slots, choice.options), "open-ended": (opened.slots, ())} | claimed
         for form, (slots, texts) in asked.items():
