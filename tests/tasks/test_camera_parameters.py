@@ -129,8 +129,8 @@ def test_pools_keep_their_promises(view: SceneView, facts: list[Fact]) -> None:
             assert 1.25 * width >= 320  # hardly enlarged
             assert abs(height - width * 0.75) <= 0.5
             assert 1 <= candidate.evidence["zoom"] <= 3.001
-            assert abs(candidate.evidence["cx"] - 239.5) <= 1  # as the question states
-            assert abs(candidate.evidence["cy"] - 179.5) <= 1
+            assert abs(candidate.evidence["cx"] - 159.5) <= 1  # as the question states
+            assert abs(candidate.evidence["cy"] - 119.5) <= 1
         sets = valid_sets(compatibility(fact.candidates, fact, TASK), 4)
         assert (sets == fact.truth).any()
         for members in sets:
