@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -213,9 +215,29 @@ def test_what_is_pulled_is_checked(small: Path, hub: Hub, tmp_path: Path) -> Non
     manifest["published"] |= {"schema_version": 2}
     manifest["published"]["sets"]["vgbench"]["files"] = ["data/../../../.bashrc"]
     repo.add("main", files | {"manifest.json": type(blob)(json.dumps(manifest).encode(), False)})
-    with pytest.raises(DatasetError, match="names below data"):
+    with pytest.raises(DatasetError, match="names below the folder of the set"):
         pull(REPO, tmp_path / "other")
     with pytest.raises(HubError, match="404"):
         pull("lab/none", tmp_path / "other")
     with pytest.raises(ConfigError, match="OWNER/NAME"):
         pull("no name", tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["audit/../../stolen", "audit/../../../.bashrc", "/tmp/stolen", "audit\\..\\stolen"])
+def test_no_name_in_a_manifest_reaches_out_of_the_folder(small: Path, tmp_path: Path, name: str) -> None:
+    """What lies in a folder is taken as what comes from the Hub."""
+    source = tmp_path / "from" / "set"
+    shutil.copytree(small / "one-set", source)
+    stolen = source / name
+    if ".." in name:
+        stolen.parent.resolve().mkdir(parents=True, exist_ok=True)
+        (source / "audit").mkdir(exist_ok=True)
+        stolen.write_text("theirs")
+    manifest = json.loads((source / "manifest.json").read_bytes())
+    digest = hashlib.sha256(b"theirs").hexdigest()
+    manifest["published"]["files"][name] = {"bytes": 6, "sha256": digest}
+    (source / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "to").mkdir()
+    with pytest.raises(DatasetError, match="names below the folder of the set"):
+        pull(str(source), tmp_path / "to" / "set")
+    assert not any((tmp_path / "to").iterdir())

@@ -137,10 +137,12 @@ def _record(source: Path, part: str) -> tuple[dict[str, Any], Mapping[str, Any]]
     sets = section["sets"]
     if part not in sets:
         raise ConfigError(f"--part {part}: found no such part in the set; expected one of {', '.join(sets)}.")
-    for name in sets[part]["files"]:
-        parts = PurePosixPath(name).parts
-        if name.startswith("/") or ".." in parts or parts[:1] != ("data",) or not re.fullmatch(r"[\w./-]+", name):
-            raise dataset_error(where, f"the file name {name!r}", "names below data/", remedy)
+    # Whatever is written takes its name from these two lists.
+    for name in (*sets[part]["files"], *section["files"]):
+        if name.startswith("/") or ".." in PurePosixPath(name).parts or not re.fullmatch(r"[\w./-]+", name):
+            raise dataset_error(where, f"the file name {name!r}", "names below the folder of the set", remedy)
+    if not all(name.startswith("data/") for name in sets[part]["files"]):
+        raise dataset_error(where, f"the files {sets[part]['files']!r:.200}", "names below data/", remedy)
     return manifest, sets[part]
 
 
