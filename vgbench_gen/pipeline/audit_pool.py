@@ -18,7 +18,7 @@ from pathlib import Path
 
 from vgbench_gen.core.rng import hash_stably, rng_for
 from vgbench_gen.core.types import LETTERS, Fact, QuestionType
-from vgbench_gen.pipeline.draws import choose_draws
+from vgbench_gen.pipeline.draws import choose_draws, read_draws
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.question import (
@@ -164,12 +164,15 @@ def fill_pool(
 def _choose_draws(
     wanted: Sequence[Ask], shards: Mapping[tuple[str, str], Path], recipe: Recipe, engine: Engine, folder: Path
 ) -> list[Ask]:
-    """The same asks, each with its draw; those of one turn are chosen together, as composing chooses its own."""
+    """The same asks, each with its draw: that of the build, or where the build has none, as composing chooses, those of
+    one turn together."""
     chosen = list(wanted)
     for turn in sorted({turn for turn, _ in wanted}):
         places = [k for k, (other, _) in enumerate(wanted) if other == turn]
-        settings = QuestionSettings.of(recipe, turn)
-        plans = choose_draws([wanted[k][1] for k in places], shards, recipe, settings, engine, folder)
+        asked = [wanted[k][1] for k in places]
+        plans = None if turn else read_draws(folder, asked)
+        if plans is None:
+            plans = choose_draws(asked, shards, recipe, QuestionSettings.of(recipe, turn), engine, folder)
         for k, plan in zip(places, plans, strict=True):
             chosen[k] = turn, plan
     return chosen

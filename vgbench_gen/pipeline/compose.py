@@ -11,7 +11,7 @@ from typing import Any
 
 from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.core.types import Item
-from vgbench_gen.pipeline.draws import choose_draws
+from vgbench_gen.pipeline.draws import choose_draws, write_draws
 from vgbench_gen.pipeline.executors import Engine, run
 from vgbench_gen.pipeline.measure import SceneReport, list_tasks, name_tasks, shard_path
 from vgbench_gen.pipeline.plan import Plan, difficulty_counts, letter_counts, pair_counts
@@ -137,6 +137,7 @@ def compose(
             continue
         for row in rows:
             items.append(replace(row, index=len(items), index_origin=len(items)))
+    write_draws(out, plans)
     write_items(out / "items", items, MediaStore(out / "media"))
     report.total = len(items)
     report.fingerprint = dataset_fingerprint(items)

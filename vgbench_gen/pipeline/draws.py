@@ -8,6 +8,7 @@ follows from facts, recipe and seeds, and does not depend on the order of files 
 from __future__ import annotations
 
 import itertools
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import BoolArray, Candidate, Fact, IntArray, QuestionType
 from vgbench_gen.distractors.balanced import CandidateSets, choose_sets
 from vgbench_gen.distractors.base import strategies
@@ -30,9 +32,13 @@ from vgbench_gen.pipeline.question import (
 from vgbench_gen.pipeline.question_plan import QuestionPlan
 from vgbench_gen.pipeline.recipe import Recipe
 from vgbench_gen.pipeline.trials import read_facts
+from vgbench_gen.store.files import dataset_error, write_bytes
 from vgbench_gen.tasks.base import Task
 
+UNBALANCED = "unbalanced"  # why a fact that fits with no draw is not asked
 CANDIDATE_CLAIMS = 8  # pairs of claims, of which one is chosen; each is dearer than a set, and has two members only
+DRAWS = "draws.json"
+_LEFT_OUT = -1  # in the place of a draw
 FEW = 400  # facts that this process describes itself: workers take longer to start
 
 
@@ -68,7 +74,7 @@ def choose_draws(
     engine: Engine,
     folder: Path,
 ) -> list[QuestionPlan]:
-    """The plans, each with the draw that fits best, in their order; rejected as `unbalanced` where none fits.
+    """The plans, each with the draw that fits best, in their order; rejected as `UNBALANCED` where none fits.
 
     Args:
         plans: questions about any facts; those that are rejected already keep their draw.
@@ -107,8 +113,43 @@ def choose_draws(
     chosen = list(plans)
     for index, (places, fits) in run(_choose, choices, where, [folder]):
         for (k, numbers, _), place, fit in zip(kinds[index], places, fits, strict=True):
-            chosen[k] = replace(plans[k], draw=int(numbers[place]), rejection_reason="" if fit else "unbalanced")
+            chosen[k] = replace(plans[k], draw=int(numbers[place]), rejection_reason="" if fit else UNBALANCED)
     return chosen
+
+
+def write_draws(folder: Path, plans: Sequence[QuestionPlan]) -> None:
+    """Keep what `choose_draws` chose for a build, so that an audit asks further facts as the build would have.
+
+    One JSON object: "GROUP/FORM" -> number of the draw, where it is not the first, or -1 for a fact that is left out.
+    """
+    chosen = {
+        "/".join(plan.key): _LEFT_OUT if plan.rejection_reason == UNBALANCED else plan.draw
+        for plan in plans
+        if plan.draw or plan.rejection_reason == UNBALANCED
+    }
+    write_bytes(folder / DRAWS, format_canonical_json(chosen).encode())
+
+
+def read_draws(folder: Path, plans: Sequence[QuestionPlan]) -> list[QuestionPlan] | None:
+    """The plans with the draws that the build in a folder chose; None where it keeps none, as one that was redrawn.
+
+    Raises:
+        DatasetError: the file is damaged.
+    """
+    path = folder / DRAWS
+    if not path.is_file():
+        return None
+    try:
+        kept = json.loads(path.read_bytes())
+        draws = {str(key): int(draw) for key, draw in kept.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        expected = "an object of draws by question"
+        raise dataset_error(path, f"none ({type(error).__name__})", expected, "Delete it, or compose again.") from None
+    return [
+        replace(plan, rejection_reason=UNBALANCED) if draw == _LEFT_OUT else replace(plan, draw=draw)
+        for plan in plans
+        for draw in [draws.get("/".join(plan.key), 0)]
+    ]
 
 
 def is_balanced(task: Task, form: QuestionType, settings: QuestionSettings) -> bool:

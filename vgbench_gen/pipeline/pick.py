@@ -37,9 +37,7 @@ class Levels:
 class Spread:
     """Keeps open-ended answers apart, so that no constant is right often (`docs/validity.md#best-constant`).
 
-    Answers are compared by ratio: a guess is right for those within `ratio` of it (delta = 1.25). Two answers crowd one
-    another by the share of guesses that are right for one and for the other as well. Counting only those within the
-    ratio would leave clumps just outside of it, and a guess between two clumps is right for both.
+    Answers are compared by ratio: a guess is right for those within `ratio` of it (delta = 1.25).
     """
 
     ratio = 1.25
@@ -48,13 +46,17 @@ class Spread:
         self._taken: dict[str, list[float]] = defaultdict(list)
 
     def measure_crowding(self, kind: str, value: float) -> float:
-        """How crowded a value is by answers of this kind, taken so far: 1 for each equal one, less for others, 0 from
-        the square of the ratio on; 0 for values that are not positive."""
+        """How many answers of this kind, taken so far, one guess is right for that is right for a value as well; plus a
+        fraction that says how close they lie. 0 for values that are not positive."""
         if not value > 0:
             return 0.0
         logs, middle, reach = self._taken[kind], math.log(value), 2 * math.log(self.ratio)
-        near = logs[bisect.bisect(logs, middle - reach) : bisect.bisect_left(logs, middle + reach)]
-        return math.fsum(1 - abs(other - middle) / reach for other in near)
+        near = logs[bisect.bisect_left(logs, middle - reach) : bisect.bisect(logs, middle + reach)]
+        # The best guess is right from an answer on, or from the value itself.
+        starts = [*near[: bisect.bisect(near, middle)], middle]
+        most = max(bisect.bisect(near, start + reach) - bisect.bisect_left(near, start) for start in starts)
+        close = math.fsum(1 - abs(other - middle) / reach for other in near)
+        return most + close / (1 + close)
 
     def take(self, kind: str, value: float) -> None:
         """Count one; values that are not positive are left out."""

@@ -93,6 +93,7 @@ class CameraParameters(ScalarTask):
         made, frames = 0, view.distinct_frames(rng)
         orders = [rng.permutation([ask for ask in self.asks if (ask in CENTRES) is centre]) for centre in (False, True)]
         segments: dict[int, FloatArray] = {}
+        told: set[tuple[str, float]] = set()
         for look in range(min(-(-limit // len(orders)), 2 * len(frames))):
             again, number = divmod(look, len(frames))
             if number not in segments:
@@ -102,7 +103,13 @@ class CameraParameters(ScalarTask):
                     return
                 ask = str(order[(number + again) % len(order)])
                 draft = self._draft(frames[number], segments[number], view, ask, rng)
-                made += isinstance(draft, Fact)
+                if isinstance(draft, Fact):
+                    # Neighbouring frames look alike; with one answer they would be one question.
+                    said = ask, float(draft.truth_candidate.value[0])
+                    if said in told:
+                        continue
+                    told.add(said)
+                    made += 1
                 yield draft
 
     def _draft(

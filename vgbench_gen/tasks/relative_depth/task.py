@@ -46,7 +46,7 @@ from vgbench_gen.text.marks import list_marks, name_mark
 from vgbench_gen.text.render import fill_word
 
 DECOYS = 3
-SETS_KEPT = 4  # drawn for a fact, some perhaps more than once; options are redrawn from them
+SETS_KEPT = 8  # drawn for a fact, some perhaps more than once; options are redrawn from them
 _LEAST_WEIGHT = 1e-12
 IMAGES_MIN = 12  # whose sets are weighed together
 TARGETS_APART_M = 0.3  # groups on one frame need targets this far apart (docs/validity.md#repetition)
@@ -87,7 +87,7 @@ class RelativeDepth(Task):
     checks = (check_regions,)
     fact_evidence = SetsEvidence
     candidate_evidence = RegionEvidence
-    candidate_draws = 8
+    candidate_draws = 16
     solvers = NoSolver("Classical vision has no depth from one image without learning; rules and cues are reported.")
     paper_column = "Depth"
 
