@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.pipeline.same_bytes import small_recipe
 from vgbench_gen import load
+from vgbench_gen.core.errors import DatasetError
 from vgbench_gen.pipeline.compose import list_fact_shards
-from vgbench_gen.pipeline.draws import choose_draws
+from vgbench_gen.pipeline.draws import DRAWS, choose_draws, read_draws
 from vgbench_gen.pipeline.executors import Engine
 from vgbench_gen.pipeline.measure import list_tasks, name_tasks
 from vgbench_gen.pipeline.question import QuestionSettings, draw_options
@@ -54,3 +58,20 @@ def test_a_build_asks_the_chosen_draw(reference: tuple[Path, dict[str, str]]) ->
         assert row == shown, (item.task, plan.draw)
         asked += plan.draw > 0
     assert asked >= 2
+
+
+def test_a_build_keeps_what_was_chosen(reference: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = reference
+    chosen = chosen_plans(folder)
+    plain = [replace(plan, draw=0, rejection_reason="") for plan in chosen]
+    assert read_draws(folder, plain) == chosen
+    assert any(plan.draw for plan in chosen)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a/judgment": "many"}', "[" * 100_000])
+def test_damaged_draws_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / DRAWS).write_text(text)
+    with pytest.raises(DatasetError, match=DRAWS):
+        read_draws(tmp_path, [])
+    (tmp_path / DRAWS).unlink()
+    assert read_draws(tmp_path, []) is None
