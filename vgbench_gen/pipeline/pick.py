@@ -119,8 +119,8 @@ def deal(
         level: group id -> level of difficulty.
         wanted: how many questions per form; must be possible, see `quotas`.
         per_fact: most forms of one fact.
-        levels, spread: of what was dealt so far; open-ended answers prefer the level that is missing, then the value
-            that is least crowded.
+        levels, spread: of what was dealt so far; open-ended answers prefer the value that is least crowded, then the
+            level that is missing.
 
     Raises:
         ValueError: it is not possible.
@@ -142,7 +142,7 @@ def deal(
                 else 0
                 for k in able
             }
-            able.sort(key=lambda k: (-behind[level_of[k]], crowd[k]))
+            able.sort(key=lambda k: (crowd[k], -behind[level_of[k]]))
             left[form] -= 1
             for k in able:
                 before, after = (frozenset(can[k]), rest[k]), (frozenset(can[k].keys() - {form}), rest[k] - 1)
