@@ -5,13 +5,12 @@ MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 VENV   ?= .venv
-EXTRAS ?= azure,excel,fast,publish,ray,review,video
+EXTRAS ?= azure,excel,fast,publish,ray,review
 PY      := $(VENV)/bin/python
 VGBENCH := $(VENV)/bin/vgbench
 STAMP   := $(VENV)/.vgbench-setup
 
 SCENES  ?= raw_scenes
-OUT     ?= build/vgbench
 RECIPE  ?= vgbench
 WORKERS ?=
 ENGINE  ?=
@@ -28,6 +27,7 @@ REPO    ?=
 RULE    ?= demo
 DRY_RUN ?=
 
+NAMED = $(if $(OUT),"$(OUT)")
 HOW := $(if $(WORKERS),--workers $(WORKERS)) $(if $(ENGINE),--engine $(ENGINE)) $(if $(ADDRESS),--address $(ADDRESS))
 
 # Real captures for tests, where they stand beside the checkout; without them those tests are skipped with a reason.
@@ -43,7 +43,7 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@printf '%s\n' '' \
 	  'Variables of `make vgbench` (and their defaults):' \
-	  '  SCENES=$(SCENES)   OUT=$(OUT)   RECIPE=$(RECIPE)   WORKERS (all cores)   ENGINE (local, or ray with ADDRESS)   SEED (the recipe'"'"'s)' \
+	  '  SCENES=$(SCENES)   OUT=build/vgbench   RECIPE=$(RECIPE)   WORKERS (all cores)   ENGINE (local, or ray with ADDRESS)   SEED (the recipe'"'"'s)' \
 	  '  ALLOW_SHORT=1 writes what there is where the scenes cannot fill the recipe' \
 	  'Example: make vgbench SCENES=/data/scans RECIPE=default WORKERS=2'
 
@@ -52,6 +52,9 @@ setup: $(STAMP) ## Make .venv from nothing but python3 and install the tested ve
 $(STAMP): pyproject.toml constraints.txt tools/setup.sh
 	@PYTHON="$(PYTHON)" VENV="$(VENV)" EXTRAS="$(EXTRAS)" bash tools/setup.sh
 	@touch $@
+
+# Where OUT is not named, the other targets take what was built last, and say so.
+vgbench clean: OUT ?= build/vgbench
 
 # A folder with nothing but the README and samples of ours (whole or not) has no scans of the user's in it.
 vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is empty) into OUT, verify every answer, audit; says where to look
@@ -63,35 +66,34 @@ vgbench: setup ## Build the benchmark from SCENES (sample scenes where it is emp
 	  $(if $(ALLOW_SHORT),--allow-short)
 
 audit: setup ## Audit the dataset in OUT: what text alone gives away, duplicates, solvers
-	$(VGBENCH) audit "$(OUT)" $(if $(WORKERS),--workers $(WORKERS))
+	$(VGBENCH) audit $(NAMED) $(if $(WORKERS),--workers $(WORKERS))
 
 browse: setup ## Write a site with every question of OUT; opens from disk
-	$(VGBENCH) browse "$(OUT)"
+	$(VGBENCH) browse $(NAMED)
 
 paraphrase: setup ## Ask MODEL for more wordings, checked, into BANK (its key from the environment)
 	$(VGBENCH) paraphrase $(if $(MODEL),--model "$(MODEL)") --n $(N) --bank "$(BANK)"
 
 distractors: setup ## Other wrong options for OUT by STRATEGY and SEED, into a new folder beside it
-	$(VGBENCH) distractors "$(OUT)" --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") \
+	$(VGBENCH) distractors $(NAMED) --strategy $(STRATEGY) --seed $(or $(SEED),1) $(if $(MODEL),--model "$(MODEL)") \
 	  $(if $(WORKERS),--workers $(WORKERS))
 
 eval: setup ## Score the baselines (and MODEL) on OUT: tables, and a page with plots
-	$(VGBENCH) eval "$(OUT)" --model baseline:random --model baseline:constant --model baseline:blind \
+	$(VGBENCH) eval $(NAMED) --model baseline:random --model baseline:constant --model baseline:blind \
 	  --model baseline:solvers --model baseline:truth $(if $(MODEL),--model "$(MODEL)")
-	$(VGBENCH) score "$(OUT)"
-	$(VGBENCH) compare "$(OUT)"
+	$(VGBENCH) score $(NAMED)
+	$(VGBENCH) compare $(NAMED)
 
 hard: setup ## Vote OUT's hard questions: RULE=demo lets scripted models answer first, RULE=paper takes the replies there are
-	@[ -d "$(OUT)/items" ] || $(MAKE) vgbench
-	$(VGBENCH) vote "$(OUT)" --rule "$(RULE)" $(if $(filter demo,$(RULE)),--ask) $(if $(SEED),--seed $(SEED)) \
+	$(VGBENCH) vote $(NAMED) --rule "$(RULE)" $(if $(filter demo,$(RULE)),--ask) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(WORKERS),--workers $(WORKERS))
 
 publish: setup ## Write OUT as the Hub wants it and upload it to REPO; DRY_RUN=1 writes and opens it, and uploads nothing
-	$(VGBENCH) publish "$(OUT)" $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) \
+	$(VGBENCH) publish $(NAMED) $(if $(REPO),--repo "$(REPO)") $(if $(DRY_RUN),--dry-run) \
 	  $(if $(HARD),--hard "$(HARD)") $(if $(TRAIN),--train "$(TRAIN)")
 
 review: setup ## Check questions of OUT in a browser
-	$(VGBENCH) review "$(OUT)"
+	$(VGBENCH) review $(NAMED)
 
 samples: setup ## Make the sample scenes in SCENES (minutes; goes on where it stopped)
 	$(VGBENCH) samples --out "$(SCENES)" $(if $(WORKERS),--workers $(WORKERS))

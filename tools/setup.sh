@@ -60,4 +60,4 @@ else
   "$python" -m pip install --disable-pip-version-check -c constraints.txt -e "$project" --group dev
 fi
 "$python" -c 'import cv2, open3d, vgbench_gen' || die "the installed packages do not import; see the line above"
-say "ready: $VENV/bin/vgbench --help"
+say "ready. Now: source $VENV/bin/activate, then vgbench --help"

@@ -341,3 +341,45 @@ def test_a_terminal_shows_a_dropped_scene_once(
     with _open_bars(listed_later=listed) as (on_scene, _):
         on_scene(SceneReport("ca1m", "90000001", error="no poses"), 1, 1)
     assert capsys.readouterr().err.count("dropped ca1m 90000001: no poses") == times
+
+
+# --- show, list and the dataset that was built last --------------------------------------------------------------
+
+
+def test_verbs_take_what_was_built_last(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("list") == 2
+    assert "none named, and none below build/" in one_line(capsys)
+    for name, age_s in (("older", 2000), ("newer", 1000), ("never-composed", 0)):
+        copy = Path(shutil.copytree(dataset, tmp_path / "build" / name))
+        stamp_s = (dataset / "manifest.json").stat().st_mtime - age_s
+        os.utime(copy / "manifest.json", (stamp_s, stamp_s))
+    shutil.rmtree(tmp_path / "build" / "never-composed" / "items")
+    item = load(dataset)[0]
+    assert run("show", item.id) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "dataset: build/newer (built last)\n"
+    drawn = tmp_path / "build" / "newer" / "shown" / f"{item.id}.png"
+    assert captured.out.startswith(f"build/newer/shown/{item.id}.png: ")
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    assert run("show", item.id, dataset, "--out", "here.png") == 0
+    assert capsys.readouterr().err == ""
+    assert (tmp_path / "here.png").read_bytes() == drawn.read_bytes()
+
+
+def test_list_filters_and_says_what_there_is(dataset: Path, capsys: Capture) -> None:
+    items = load(dataset)
+    assert run("list", dataset, "--ids") == 0
+    assert capsys.readouterr().out.split() == items.ids()
+    wanted = [item for item in items if item.task == "metric_depth" and item.question_type == "judgment"]
+    assert wanted
+    assert run("list", dataset, "--task", "metric_depth", "--type", "judgment", "--json") == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["id"] for one in told] == [item.id for item in wanted]
+    assert [one["answer"] for one in told] == [item.answer for item in wanted]
+    assert run("list", dataset, "--limit", 2) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == items.ids()[:2]
+    assert run("list", dataset, "--task", "metric_dept") == 1
+    assert "none fits. There are task: homography_to_matrix, metric_depth; " in capsys.readouterr().out

@@ -58,7 +58,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     real = metadata.version
 
     def version(name: str) -> str:
-        if name == "av":
+        if name == "isal":
             raise metadata.PackageNotFoundError(name)
         return "1.26.4" if name == "numpy" else real(name)
 
@@ -66,8 +66,8 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = {check.name: check for check in doctor.check_versions()}
     assert checks["packages"].verdict == "FAIL"
     assert "numpy 1.26.4, wanted <3,>=2.1" in checks["packages"].found
-    assert checks["extra video"].verdict == "WARN"
-    assert checks["extra video"].remedy.endswith('pip install "vgbench-gen[video]".')
+    assert checks["extra fast"].verdict == "WARN"
+    assert checks["extra fast"].remedy.endswith('pip install "vgbench-gen[fast]".')
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,18 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"vgbench {vgbench_gen.__version__}\n"
 
 
+def test_help_cuts_no_description(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert program.main(["--help"]) == 0
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    flat = " ".join(told.split())
+    for command in program.make_app().registered_commands:
+        first = " ".join((command.callback.__doc__ or "").split()).split(". ")[0] if command.callback else ""
+        assert command.hidden or first in flat
+    assert told.count("Example: vgbench ") == 5  # one for each group
+
+
 def test_no_verb_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main([]) == 0
     assert "scenes" in capsys.readouterr().out

@@ -57,5 +57,5 @@ def list_places(dataset: Path) -> list[str]:
     return [
         "Look at:",
         *(f"  {f'{dataset}/{place}'.ljust(width)}  {what}" for place, what in places.items()),
-        f"All questions as a site: vgbench browse {dataset}. One, drawn: vgbench explain {dataset} ID.",
+        f"All questions as a site: vgbench browse {dataset}. One, drawn: vgbench show ID {dataset}.",
     ]

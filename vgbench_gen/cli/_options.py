@@ -16,8 +16,42 @@ from vgbench_gen.core.errors import ConfigError
 if TYPE_CHECKING:
     from vgbench_gen.pipeline.executors import Engine
 
+BUILDS = Path("build")
+
+
+def find_current_dataset() -> Path:
+    """The dataset below `build/` that was built last; which one is said on standard error.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    built = [path for path in BUILDS.glob("*/manifest.json") if any(path.parent.glob("items/*.parquet"))]
+    if not built:
+        raise ConfigError(f"DATASET: none named, and none below {BUILDS}/. Name one, or make one: `make demo`.")
+    newest = max(built, key=lambda path: (path.stat().st_mtime_ns, path)).parent
+    print(f"dataset: {newest} (built last)", file=sys.stderr)
+    return newest
+
+
+def choose_dataset(named: Path | None, benchmark: str = "vgbench") -> Path:
+    """The dataset named, or the one built last where the questions are ours.
+
+    Raises:
+        ConfigError: none named, and none there.
+    """
+    if named is None and benchmark != "vgbench":
+        raise ConfigError(f"DATASET: none named; expected the folder or file of {benchmark}'s questions.")
+    return named or find_current_dataset()
+
+
 DatasetFolder = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made, or its parquet files.")
+    Path,
+    typer.Argument(
+        metavar="[DATASET]",
+        default_factory=find_current_dataset,
+        show_default=False,
+        help="A folder that `vgbench build` made, or its parquet files; what was built last where none is named.",
+    ),
 ]
 ScenesFolders = Annotated[
     list[Path], typer.Option("--scenes", metavar="FOLDER", help="Folder with raw scenes; may be repeated.")

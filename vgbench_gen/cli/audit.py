@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import Workers, count_workers, progress_bars
+from vgbench_gen.cli._options import Workers, count_workers, find_current_dataset, progress_bars
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -27,8 +27,11 @@ def audit(
     dataset: Annotated[
         Path,
         typer.Argument(
-            metavar="DATASET",
-            help="A folder that `vgbench build` made, parquet files, or a JSON list of the published schema.",
+            metavar="[DATASET]",
+            default_factory=find_current_dataset,
+            show_default=False,
+            help="A folder that `vgbench build` made (by default the last one), parquet files, or a JSON list of the "
+            "published schema.",
         ),
     ],
     out: Annotated[

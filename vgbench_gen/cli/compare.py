@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames
+from vgbench_gen.cli._options import MAX_SEED, BenchmarkName, ModelNames, choose_dataset
 from vgbench_gen.cli._verbs import add_verb
 
 
@@ -18,9 +18,12 @@ def register(app: typer.Typer) -> None:
 
 def compare(
     datasets: Annotated[
-        list[Path],
-        typer.Argument(metavar="DATASET...", help="Folders with replies; several are pooled, as SpatialScore is."),
-    ],
+        list[Path] | None,
+        typer.Argument(
+            metavar="[DATASET...]",
+            help="Folders with replies, by default what was built last; several are pooled, as SpatialScore is.",
+        ),
+    ] = None,
     model: ModelNames = None,
     benchmark: BenchmarkName = "vgbench",
     out: Annotated[
@@ -49,6 +52,7 @@ def compare(
     from vgbench_gen.report.scores_files import format_json, format_text_lines
     from vgbench_gen.report.scores_page import ScoresReport, list_warnings, write_scores_report
 
+    datasets = datasets or [choose_dataset(None, benchmark)]
     paths = {path.resolve().name: path for path in datasets}
     if len(paths) < len(datasets):
         raise ConfigError("DATASET: found two folders of one name; expected each once, under names of their own.")

@@ -11,7 +11,7 @@ import typer
 
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.cli import _eval_lines
-from vgbench_gen.cli._options import AsJson, BenchmarkName, ImagesFolder
+from vgbench_gen.cli._options import AsJson, BenchmarkName, ImagesFolder, choose_dataset
 from vgbench_gen.cli._verbs import add_verb
 from vgbench_gen.evaluation.options import AskOptions
 
@@ -43,7 +43,10 @@ def evaluate(
     ],
     dataset: Annotated[
         Path | None,
-        typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made, or what --benchmark says."),
+        typer.Argument(
+            metavar="DATASET",
+            help="A folder that `vgbench build` made, by default the last one, or what --benchmark says.",
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="The same as DATASET, for benchmarks in one file.")
@@ -78,9 +81,9 @@ def evaluate(
     Baselines are models too. Exits 1 if a request failed or was not sent, for want of budget for instance. Ctrl-C sends
     nothing more and waits for what is under way, a second one ends at once; the same command then goes on.
     """
-    path = dataset or data
-    if path is None or (dataset is not None and data is not None):
+    if dataset is not None and data is not None:
         raise typer.BadParameter("give either DATASET or --data FILE")
+    path = choose_dataset(dataset or data, benchmark)
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.options import complete_options
     from vgbench_gen.evaluation.questions import Questions

@@ -32,7 +32,7 @@ def make_app() -> typer.Typer:
         name="vgbench",
         cls=GroupedVerbs,
         help="Make, check and score visual-geometry questions from raw RGB-D scenes.",
-        epilog="Example: vgbench build --scenes raw_scenes --out build/vgbench",
+        epilog="Where a verb takes DATASET and none is named, it takes what was built last below build/ and says so.",
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgbench_gen.cli._options import BenchmarkName, ModelNames
+from vgbench_gen.cli._options import BenchmarkName, ModelNames, choose_dataset
 from vgbench_gen.cli._verbs import add_verb
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 def score(
     dataset: Annotated[
         Path | None,
-        typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made, with replies in its `replies`."),
+        typer.Argument(
+            metavar="DATASET", help="A folder that `vgbench build` made (by default the last one), with replies."
+        ),
     ] = None,
     model: ModelNames = None,
     benchmark: BenchmarkName = "vgbench",
@@ -77,16 +79,16 @@ def score(
     With --cases, lengths are extracted in metres, a line that cannot be scored is named on standard error and the
     others go on; then the exit status is 1.
     """
-    if (dataset is None) == (cases is None):
+    if dataset is not None and cases is not None:
         raise typer.BadParameter("give either DATASET or --cases FILE")
     if (program or spec) and replies is None:
         raise typer.BadParameter("--from and --as say more about --replies FILE; give that too")
-    if replies is not None and dataset is None:
-        raise typer.BadParameter("--replies are scored against a dataset; give DATASET")
+    if replies is not None and cases is not None:
+        raise typer.BadParameter("--replies are scored against a dataset, not against --cases")
     if cases is not None:
         _score_cases(cases, as_json)
         return
-    assert dataset is not None
+    dataset = choose_dataset(dataset, benchmark)
     from vgbench_gen.cli._options import progress_bars
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.evaluation.imported import import_log

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.spread import choose_evenly
 from vgbench_gen.core.types import ColorArray
 from vgbench_gen.importers._archives import read_member
@@ -35,7 +34,6 @@ def read_uniform_frames(path: Path, wanted: int, inner: str = "") -> tuple[bytes
 
     Raises:
         RowError: no video, or nothing in it can be decoded.
-        ConfigError: PyAV is not installed.
     """
     video = _Video(inner or path.name, read_member(path, inner) if inner else path)
     total = sum(1 for _ in video.walk(decode=False))
@@ -70,13 +68,8 @@ class _Video:
 
     def walk(self, decode: bool) -> Iterator[Any]:
         """Decoded frames in the order shown, or the packets that hold one frame each, which takes no decoding."""
-        try:
-            import av
-        except ImportError as error:
-            raise ConfigError(
-                f"{self.name}: found no PyAV to read a video with; expected it. Install the extra: pip install "
-                "'vgbench-gen[video]'."
-            ) from error
+        import av
+
         source = str(self.data) if isinstance(self.data, Path) else io.BytesIO(self.data)
         try:
             with av.open(source) as container:

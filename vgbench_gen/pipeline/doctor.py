@@ -25,7 +25,7 @@ from vgbench_gen.store.provenance import BuildLock, BuildLocked
 
 Verdict = Literal["OK", "WARN", "FAIL"]
 _PACKAGE = "vgbench-gen"
-_EXTRAS = {"fast": "faster reading of PNG and tar files", "video": "ScanNet++ phone videos", "ray": "--engine ray"}
+_EXTRAS = {"fast": "faster reading of PNG and tar files", "ray": "--engine ray"}
 _SPARE_BYTES = 10**9
 _LIBRARIES = {"libGL.so.1": "libgl1", "libEGL.so.1": "libegl1", "libusb-1.0.so.0": "libusb-1.0-0"}
 

@@ -25,7 +25,7 @@ def open_video(path: Path, size: tuple[int, int], fps: int, crf: int) -> Iterato
     size: (width, height), even numbers. crf: quality of x264, 0 (lossless) to 51; 18 is taken for visually lossless.
 
     Raises:
-        ConfigError: PyAV or its encoder is missing.
+        ConfigError: PyAV's encoder is missing.
     """
     check_encoder()
     import av
@@ -60,15 +60,11 @@ def check_encoder() -> None:
     """Refuse before any work where videos cannot be written.
 
     Raises:
-        ConfigError: PyAV or its encoder is missing.
+        ConfigError: PyAV's encoder is missing.
     """
     what = "samples of ScanNet++ iPhones are videos"
-    try:
-        import av
-    except ImportError as error:
-        raise ConfigError(
-            f"{what} and PyAV is not installed. Install the extra: pip install 'vgbench-gen[video]'."
-        ) from error
+    import av
+
     if _ENCODER not in av.codecs_available:
         raise ConfigError(
             f"{what} and this PyAV has no encoder {_ENCODER}. Install PyAV from its wheels: pip install av."

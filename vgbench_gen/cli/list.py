@@ -1,0 +1,60 @@
+"""`vgbench list`: which questions a dataset holds."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from vgbench_gen.cli._options import AsJson, DatasetFolder
+from vgbench_gen.cli._verbs import add_verb
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    add_verb(app, "list", list_items, "Look", "vgbench list --task relative_pose --type multi-choice --limit 10")
+
+
+def list_items(
+    dataset: DatasetFolder,
+    task: Annotated[str, typer.Option("--task", metavar="NAME", help="Of this task alone.")] = "",
+    question_type: Annotated[
+        str, typer.Option("--type", metavar="NAME", help="judgment, multi-choice or open-ended alone.")
+    ] = "",
+    source: Annotated[str, typer.Option("--source", metavar="NAME", help="From scans of this dataset alone.")] = "",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="The first N; 0 for all.")] = 0,
+    ids: Annotated[bool, typer.Option("--ids", help="Ids alone, one a line, for other programs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the questions of a dataset: id, task, type, source, scene, answer.
+
+    Exits 1 where none fits, and says which tasks, types and sources there are.
+    """
+    from collections import Counter
+
+    from vgbench_gen.store.dataset import load
+
+    wanted = {"task": task, "question_type": question_type, "source": source}
+    known: dict[str, Counter[str]] = {name: Counter() for name in wanted}
+    shown = 0
+    for item in load(dataset).without_evidence():
+        values = {"task": item.task, "question_type": item.question_type, "source": item.source}
+        for name, value in values.items():
+            known[name][value] += 1
+        if any(asked not in ("", values[name]) for name, asked in wanted.items()):
+            continue
+        if limit and shown == limit:
+            break
+        shown += 1
+        if ids:
+            print(item.id)
+        elif as_json:
+            print(json.dumps({"id": item.id, **values, "scene": item.scene_id, "answer": item.answer}))
+        else:
+            kind = f"{item.task:<20}  {item.question_type:<12}  {item.source:<9}"
+            print(f"{item.id}  {kind}  {item.scene_id}  {item.answer}")
+    if not shown:
+        told = "; ".join(f"{name}: {', '.join(sorted(values))}" for name, values in known.items())
+        print(f"none fits. There are {told}")
+        raise typer.Exit(1)

@@ -1,0 +1,69 @@
+"""`vgbench show`: one row, drawn. `vgbench list` tells the ids."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vgbench_gen.cli._options import DatasetFolder
+from vgbench_gen.cli._verbs import add_verb
+from vgbench_gen.core.errors import DatasetError
+
+_ID = typer.Argument(metavar="ID", help="The row's id, or a beginning of it that fits one row.")
+_OUT = typer.Option("--out", metavar="FILE", help="PNG file to write.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb, and `explain`, its older name with the arguments the other way round."""
+    add_verb(app, "show", show, "Look", "vgbench show 4f0c2d")
+    add_verb(app, "explain", explain, "Look", "vgbench explain build/vgbench 4f0c2d --out why.png", hidden=True)
+
+
+def show(
+    item_id: Annotated[str, _ID],
+    dataset: DatasetFolder,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="PNG file to write; DATASET/shown/ID.png by default.")
+    ] = None,
+) -> None:
+    """Draw one row: its images, points, boxes and reprojections, the numbers of both routes, the margins.
+
+    Opens the picture where there is a screen and no --out.
+    """
+    path = draw_item(dataset, item_id, out)
+    if out is None and sys.stdout.isatty() and (sys.platform == "darwin" or os.environ.get("DISPLAY")):
+        typer.launch(str(path))
+
+
+def explain(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="A folder that `vgbench build` made.")],
+    item_id: Annotated[str, _ID],
+    out: Annotated[Path, _OUT] = Path("explain.png"),
+) -> None:
+    """Draw one row, as `vgbench show` does."""
+    draw_item(dataset, item_id, out)
+
+
+def draw_item(dataset: Path, item_id: str, out: Path | None) -> Path:
+    """Draw a row into a file, say which one it is, and return the path of the file.
+
+    Raises:
+        DatasetError: no such row, or a beginning that fits several.
+    """
+    from vgbench_gen.quality.explain import draw_row, encode_png
+    from vgbench_gen.store.dataset import load
+    from vgbench_gen.store.files import write_bytes
+
+    items = load(dataset)
+    fitting = [known for known in items.ids() if known.startswith(item_id)]
+    if len(fitting) > 1 and item_id not in fitting:
+        raise DatasetError(f"{dataset}: {len(fitting)} ids begin with {item_id!r}; expected one. Give more characters.")
+    item = items.by_id(fitting[0] if len(fitting) == 1 else item_id)
+    path = out or (dataset if dataset.is_dir() else dataset.parent) / "shown" / f"{item.id}.png"
+    write_bytes(path, encode_png(draw_row(item, [items.image_bytes(item, k) for k in range(len(item.images))])))
+    print(f"{path}: {item.task}, {item.question_type}, answer {item.answer}")
+    return path
