@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,19 @@ def test_the_table_begins_with_what_fell() -> None:
     assert "<= 28.0, upper <= 31.0" in printed[1]
     assert any("3 bars fell" in line for line in printed)
     assert len(make_rows(report().lines)) == len(report().lines)
+
+
+def test_a_summary_of_a_line_for_each_fallen_bar() -> None:
+    head, *fallen = report().summary().splitlines()
+    counts = Counter(line.finding.verdict for line in report().lines)
+    assert head.endswith(
+        f"1258 questions, {len(report().lines)} figures ({counts['green']} green, {counts['red']} red, "
+        f"{counts['few']} few, {counts['skipped']} skipped)"
+    )
+    assert len(fallen) == 3
+    assert "34.0 % (31.5 to 36.5), n 1200, chance 25.0, bar <= 28.0, upper <= 31.0" in fallen[0]
+    # The questions behind a line are no part of it: 200 ids would hide what it says.
+    assert all(OUTSIDE not in line and INSIDE not in line for line in fallen)
 
 
 def test_in_brief_what_fell_and_where_the_rest_stands() -> None:

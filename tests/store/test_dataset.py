@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 import vgbench_gen
 from tests.store.examples import make_item
@@ -50,6 +53,16 @@ def test_a_sequence_of_items(build: Path, items: list[Item], media: MediaStore) 
     assert dataset.image_bytes("item0200", 0) == media.get(items[200].images[0])
     with pytest.raises(IndexError):
         dataset.image_bytes("item0200", 2)
+
+
+def test_images_as_pictures(build: Path, items: list[Item], media: MediaStore) -> None:
+    dataset = load(build)
+    for asked in (dataset[121], "item0121", 121):
+        pictures = dataset.images(asked)
+        assert [picture.mode for picture in pictures] == ["RGB", "RGB"]
+        for picture, name in zip(pictures, items[121].images, strict=True):
+            with Image.open(io.BytesIO(media.get(name))) as stored:
+                assert np.array_equal(np.asarray(picture), np.asarray(stored.convert("RGB")))
 
 
 def test_any_way_to_name_it(build: Path, items: list[Item], tmp_path: Path) -> None:

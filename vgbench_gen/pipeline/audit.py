@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from vgbench_gen.core.config import parse_config
 from vgbench_gen.core.errors import ConfigError, DatasetError
@@ -27,7 +27,7 @@ from vgbench_gen.pipeline.question import list_strategies
 from vgbench_gen.pipeline.recipe import Limits, Recipe
 from vgbench_gen.pipeline.subset import is_choice
 from vgbench_gen.quality.family import is_tested, judge_family
-from vgbench_gen.quality.findings import CONCLUSIVE, Finding
+from vgbench_gen.quality.findings import CONCLUSIVE, Finding, Verdict
 from vgbench_gen.quality.questions import Question, group_by_cell, read_question
 from vgbench_gen.quality.uniqueness import audit_partners, audit_scene_shares, find_near_duplicates
 from vgbench_gen.quality.verify import Problem, verify_set
@@ -90,6 +90,13 @@ class AuditReport:
     def fell(self) -> list[AuditLine]:
         """Lines whose bar fell."""
         return [line for line in self.lines if line.finding.fell]
+
+    def summary(self) -> str:
+        """How many figures had which verdict, and a line for each bar that fell."""
+        counts = Counter(line.finding.verdict for line in self.lines)
+        told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict])
+        head = f"{self.dataset}: {self.items} questions, {len(self.lines)} figures ({told})"
+        return "\n".join([head, *(str(line.finding) for line in self.fell)])
 
 
 def audit(

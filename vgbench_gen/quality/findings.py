@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -74,6 +75,17 @@ class Finding:
     def fell(self) -> bool:
         """Whether a bar fell."""
         return self.verdict == "red"
+
+    def __str__(self) -> str:
+        """The line in words, without the questions behind it."""
+        cell = " ".join(part for part in (self.task, self.form, self.source) if part)
+        said = f"{self.verdict}: {self.audit} {self.name}" + (f" of {cell}" if cell else "")
+        if not math.isnan(self.value):
+            said += f": {self.value:.1f} {self.unit}"
+        if not math.isnan(self.low):
+            said += f" ({self.low:.1f} to {self.high:.1f})"
+        told = [f"n {self.n}"] + [f"chance {self.chance:.1f}"] * (not math.isnan(self.chance))
+        return f"{said}, {', '.join([*told, *([f'bar {self.bar}'] if self.bar else [])])}"
 
     def judge(self, holds: bool, conclusive: int = CONCLUSIVE, test: ChanceTest | None = None) -> Finding:
         """The same line with its verdict; below `conclusive` questions it is neither green nor red.

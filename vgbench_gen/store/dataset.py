@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import bisect
 import difflib
+import io
 import itertools
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import pyarrow as pa
 
@@ -19,6 +20,9 @@ from vgbench_gen.core.types import Item
 from vgbench_gen.store import shards
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.store.schema import ITEMS, read_item
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _SHARD = re.compile(r"(?P<stem>.+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet")
 # Everything but the image bytes: reading questions must not read gigabytes of pixels.
@@ -119,6 +123,23 @@ class Dataset(Sequence[Item]):
             DatasetError: there is none, or two items share an id.
         """
         return self[self._find_row(item_id)]
+
+    def images(self, item: Item | str | int) -> list[Image.Image]:
+        """The images of an item (or of the item with this id, or in this row) in the order shown, as Pillow's.
+
+        Raises:
+            DatasetError: as `image_bytes`, or an image cannot be decoded.
+        """
+        from PIL import Image, UnidentifiedImageError
+
+        row = item if isinstance(item, int) else self._find_row(item if isinstance(item, str) else item.id)
+        found = []
+        for k, name in enumerate(self[row].images):
+            try:
+                found.append(Image.open(io.BytesIO(self.image_bytes(row, k))).convert("RGB"))
+            except (UnidentifiedImageError, OSError) as error:
+                raise DatasetError(f"{name}: cannot be decoded ({error}); build the dataset again.") from None
+        return found
 
     def image_bytes(self, item: Item | str | int, k: int) -> bytes:
         """The encoded k-th image of an item (or of the item with this id, or in this row), as embedded in the file.
