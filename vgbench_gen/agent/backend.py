@@ -1,0 +1,241 @@
+"""`agent:react+openai:gpt-4o?tools=classical`: an agent as a model that can be asked like any other.
+
+    agent:KIND+CORE[?tools=TIER,TIER][&mode=sane|official][&turns=N]
+
+KIND is `react` or `plan-execute`, CORE the spec of any model. Tools that need nothing are always there; `tools=none`
+leaves only these. The trace hangs on the reply (`Reply.raw["trace"]`). What the core model said is kept by its own
+cache (`--cache`), results of tools in a file beside it, so that an agent that was stopped repeats neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import parse_qsl
+
+from pydantic import Field
+
+from vgbench_gen.agent.images import ImageBook
+from vgbench_gen.agent.plan_execute import run_plan_execute
+from vgbench_gen.agent.react import TURNS, run_react
+from vgbench_gen.agent.results import ResultCache
+from vgbench_gen.agent.run import AgentRun
+from vgbench_gen.agent.tool import Mode
+from vgbench_gen.agent.toolbox import Toolbox, choose_tools
+from vgbench_gen.agent.trace import Trace
+from vgbench_gen.agent.words import load_words
+from vgbench_gen.backends.base import (
+    Backend,
+    BackendError,
+    Background,
+    ImagePart,
+    Message,
+    Reply,
+    Settings,
+    TextPart,
+    Usage,
+)
+from vgbench_gen.backends.spec import BackendOptions, Needs, Provider, open_backend, providers
+from vgbench_gen.core.config import Config, parse_config
+from vgbench_gen.core.errors import ConfigError, DatasetError
+from vgbench_gen.core.rng import format_canonical_json, hash_stably
+
+KINDS = {"react": run_react, "plan-execute": run_plan_execute}
+TOKENS = 2048  # of a reply of the core model, as published; a larger limit of the user's own stays
+_MAX_IMAGE_BYTES = 64 << 20
+
+
+class AgentOptions(Config):
+    """What stands after the `?` of an agent's name."""
+
+    tools: tuple[str, ...] = ("classical",)
+    """Tiers of tools; `none` for those that need nothing alone."""
+    mode: Mode = "sane"
+    """Correct texts, or the published prompts and limits word for word."""
+    turns: int = Field(default=TURNS, ge=1, le=100)
+    """Of ReAct."""
+
+
+class AgentBackend(Backend):
+    """A core model with tools.
+
+    Args:
+        spec: as on the command line.
+        kind: of `KINDS`.
+        core: who thinks; closed with the agent.
+        options: of the agent.
+        kept: results of tools; None keeps none.
+    """
+
+    def __init__(
+        self,
+        spec: str,
+        kind: Literal["react", "plan-execute"],
+        core: Backend,
+        options: AgentOptions,
+        kept: ResultCache | None = None,
+    ) -> None:
+        self.spec, self.kind, self.core, self.options = spec, kind, core, options
+        tiers = () if options.tools == ("none",) else options.tools
+        self.tiers = tuple(tier for tier in tiers if tier != "utility")
+        self._kept = kept
+        self.toolbox = Toolbox(choose_tools(self.tiers, options.mode), max(1, os.cpu_count() or 1), kept)
+        self.words = load_words(options.mode)
+        told = format_canonical_json([kind, options.model_dump(mode="json"), self.toolbox.describe()])
+        self.model = f"{kind}+{core.model}+{hash_stably(told, size=4)}"
+        self.reads_evidence = "oracle" in self.tiers
+        self.capabilities, self.parallel, self.tally = core.capabilities, core.parallel, core.tally
+
+    async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
+        """As `ask_about`, with nothing known of the question.
+
+        Raises:
+            BackendError: as `ask_about`.
+        """
+        return await self.ask_about(messages, settings, Background())
+
+    async def ask_about(self, messages: Sequence[Message], settings: Settings, background: Background) -> Reply:
+        """The agent's reply: the images of the messages in order become image-0 and so on, their words the question.
+
+        Raises:
+            BackendError: the core model gives no usable reply, or an image cannot be read.
+        """
+        started_s = time.monotonic()
+        parts = [part for message in messages for part in message.parts]
+        shown = [part for part in parts if isinstance(part, ImagePart)]
+        question = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+        try:
+            book = ImageBook([await asyncio.to_thread(_read_image, part) for part in shown])
+        except (DatasetError, OSError, ValueError) as error:
+            raise BackendError("wrong_request", f"{self.spec}: {error}") from None
+        trace = Trace(self.kind, self.options.mode, self.core.spec, self.tiers, question)
+        most = max((part.long_side_px for part in shown), default=0)
+        asked = settings.model_copy(update={"max_tokens": max(TOKENS, settings.max_tokens or TOKENS)})
+        run = AgentRun(
+            question=question,
+            source=background.source,
+            book=book,
+            long_side_px=most,
+            core=self.core,
+            settings=asked,
+            toolbox=self.toolbox,
+            words=self.words,
+            mode=self.options.mode,
+            trace=trace,
+            evidence=background.evidence if self.reads_evidence else {},
+        )
+        if self.kind == "react":
+            trace.answer = await run_react(run, self.options.turns)
+        else:
+            trace.answer = await run_plan_execute(run)
+        return self._make_reply(trace, run, time.monotonic() - started_s)
+
+    def _make_reply(self, trace: Trace, run: AgentRun, seconds: float) -> Reply:
+        replies = run.replies
+        used = [reply.usage for reply in replies if reply.usage is not None]
+        costs = [reply.cost_usd for reply in replies]
+        told = trace.to_json(run.book)
+        last = replies[-1] if replies else None
+        return Reply(
+            text=trace.answer,
+            finish_reason="stop" if last is None or trace.answer else last.finish_reason,
+            model=self.model,
+            request_digest=hash_stably(format_canonical_json(told), size=16),
+            usage=Usage(
+                sum(usage.prompt_tokens for usage in used),
+                sum(usage.completion_tokens for usage in used),
+                sum(usage.reasoning_tokens for usage in used),
+                sum(usage.cached_tokens for usage in used),
+            )
+            if used
+            else None,
+            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+            latency_s=round(seconds, 6),
+            image_sizes_px=tuple(image.size_px for image in run.book if not image.made_by),
+            cached=bool(replies) and all(reply.cached for reply in replies),
+            attempts=sum(reply.attempts for reply in replies),
+            raw={"trace": told},
+        )
+
+    def halt(self) -> None:
+        """As `Backend.halt`."""
+        self.core.halt()
+
+    def is_sending(self, task: asyncio.Task[Any]) -> bool:
+        """As `Backend.is_sending`."""
+        return self.core.is_sending(task)
+
+    async def rest(self) -> None:
+        """As `Backend.rest`."""
+        await self.core.rest()
+
+    async def close(self) -> None:
+        """As `Backend.close`; ends the tools' processes."""
+        self.toolbox.close()
+        if self._kept is not None:
+            self._kept.close()
+        await self.core.close()
+
+
+def _read_image(part: ImagePart) -> bytes:
+    if isinstance(part.source, bytes):
+        return part.source
+    with part.source.open("rb") as file:
+        data = file.read(_MAX_IMAGE_BYTES + 1)
+    if len(data) > _MAX_IMAGE_BYTES:
+        raise ValueError(f"{part.source}: larger than {_MAX_IMAGE_BYTES} bytes")
+    return data
+
+
+@providers.register("agent")
+class AgentProvider(Provider):
+    """`agent:KIND+CORE?tools=...`."""
+
+    def needs(self, name: str) -> Needs:
+        """As `Provider.needs`."""
+        return Needs("agent:react+openai:gpt-4o?tools=classical", needs_key=False)
+
+    def open(self, name: str, model: str, options: BackendOptions) -> Backend:
+        """As `Provider.open`."""
+        spec = f"{name}:{model}"
+        kind, plus, rest = model.partition("+")
+        core, own = _split_options(rest, spec)
+        if kind not in KINDS or not plus or not core:
+            raise ConfigError(
+                f"{spec}: found no agent; expected agent:KIND+MODEL with KIND one of {', '.join(KINDS)}, such as "
+                "agent:react+openai:gpt-4o?tools=classical"
+            )
+        if core.startswith(("agent:", "baseline:")):
+            raise ConfigError(
+                f"{spec}: found {core.partition(':')[0]} as the core; expected a model that reads prompts"
+            )
+        kept = None
+        if options.cache is not None:
+            kept = ResultCache(options.cache.with_name(f"{options.cache.name}.tools"))
+        backend = AgentBackend(spec, kind, open_backend(core, options), own, kept)  # type: ignore[arg-type]
+        # The core's own spelling of its spec holds no password.
+        backend.spec = spec.replace(core, backend.core.spec)
+        return backend
+
+
+def _split_options(rest: str, spec: str) -> tuple[str, AgentOptions]:
+    """(spec of the core, options): what follows the last `?` is options where all of it is NAME=VALUE of ours."""
+    core, mark, tail = rest.rpartition("?")
+    pairs = dict(parse_qsl(tail, keep_blank_values=True)) if mark else {}
+    if not pairs or not set(pairs) <= set(AgentOptions.model_fields):
+        return rest, AgentOptions()
+    values: dict[str, Any] = dict(pairs)
+    if "tools" in pairs:
+        values["tools"] = [name for name in pairs["tools"].split(",") if name]
+    if "turns" in pairs:
+        values["turns"] = int(pairs["turns"]) if pairs["turns"].isdecimal() else pairs["turns"]
+    return core, parse_config(values, AgentOptions, spec)
+
+
+def read_trace(reply: Reply) -> Mapping[str, Any] | None:
+    """The trace of an agent's reply; None of every other reply."""
+    trace = reply.raw.get("trace")
+    return trace if isinstance(trace, Mapping) else None
