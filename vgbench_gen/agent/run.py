@@ -15,6 +15,7 @@ from vgbench_gen.agent.toolbox import Observation, Toolbox
 from vgbench_gen.agent.trace import Trace
 from vgbench_gen.agent.words import AgentWords
 from vgbench_gen.backends.base import Backend, ImagePart, Message, Part, Reply, Settings, TextPart
+from vgbench_gen.core.errors import DatasetError
 
 SHOWN_CHARACTERS = 6000  # of one observation; what is longer is cut and says so
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
@@ -80,7 +81,11 @@ class AgentRun:
             seen = await self._think(arguments.model_dump())
         else:
             seen = await self.toolbox.call(tool, arguments, self.book, self.evidence)
-        made = tuple(self._keep(data, tool.name) for data in seen.images)
+        made: tuple[str, ...] = ()
+        try:
+            made = tuple(self._keep(data, tool.name) for data in seen.images)
+        except (DatasetError, ValueError) as error:
+            seen = Observation(seen.name, seen.arguments, failure="tool_error", message=f"its image: {error}"[:400])
         if made:
             seen = Observation(seen.name, seen.arguments, {"image": made[0], **seen.values}, seen.images)
         self.trace.add_observation(seen, made)

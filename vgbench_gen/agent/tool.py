@@ -40,6 +40,10 @@ class ToolError(VGBenchError):
     """A tool cannot do what it was asked; the message is shown to the model."""
 
 
+class PassingToolError(ToolError):
+    """What may go well another time, such as a server that is down: the result is not kept."""
+
+
 class NoArguments(Config):
     """For tools that are given nothing."""
 
@@ -109,10 +113,11 @@ class Tool(abc.ABC):
         return options.model_dump_json()
 
     async def run_here(self, given: ToolInput) -> ToolOutput:
-        """As `run`, for tools that run in the event loop.
+        """As `run`, for tools that run in the event loop; it must not block.
 
         Raises:
             ToolError: it cannot be done.
+            TimeoutError: it takes longer than this tool's own limit.
         """
         raise NotImplementedError
 
@@ -129,8 +134,8 @@ tools: Registry[Tool] = Registry("tool", "vgbench_gen.agent.tools")
 
 
 def find_key(tool: Tool) -> str:
-    """The name under which a tool is registered, which no other one shares."""
-    return next(name for name in tools.names() if tools[name] is tool)
+    """The name under which a tool is registered, which no other one shares; its own name where it is not registered."""
+    return next((name for name in tools.names() if tools[name] is tool), f"{tool.tier}:{tool.name}")
 
 
 def list_image_names(arguments: Config) -> tuple[str, ...]:

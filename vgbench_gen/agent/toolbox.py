@@ -11,17 +11,30 @@ import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
-from vgbench_gen.agent.tool import TIERS, Mode, Tool, ToolInput, find_key, list_image_names, tools
+from vgbench_gen.agent.tool import (
+    TIERS,
+    Mode,
+    PassingToolError,
+    Tool,
+    ToolError,
+    ToolInput,
+    find_key,
+    list_image_names,
+    tools,
+)
 from vgbench_gen.core.config import Config, describe_problem
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
+
+if TYPE_CHECKING:
+    from vgbench_gen.tasks.solving import Image
 
 MAX_OUTPUT_BYTES = 1 << 20  # of the values of one call
 _SHOWN = 400  # characters of a name or problem that is told back
@@ -43,6 +56,8 @@ class Observation:
     """unknown_tool, wrong_arguments, tool_error, timeout or crash; "" where it succeeded."""
     message: str = ""
     """What a model is told of the failure."""
+    is_passing: bool = False
+    """Whether the same call may give something else another time; it is not kept then."""
 
 
 def choose_tools(tiers: Sequence[str], mode: Mode = "sane") -> list[Tool]:
@@ -134,7 +149,7 @@ class Toolbox:
             return Observation(tool.name, told, *kept)
         self.calls += 1
         found = await self._run(tool, told, options, known, [image.data for image in images])
-        if self._kept is not None and found.failure in ("", "tool_error"):
+        if self._kept is not None and found.failure in ("", "tool_error") and not found.is_passing:
             self._kept.put(key, found.values, found.images, found.failure, found.message)
         return found
 
@@ -146,6 +161,9 @@ class Toolbox:
         evidence: Mapping[str, Any],
         images: Sequence[bytes],
     ) -> Observation:
+        if tool.runs == "here":
+            given = ToolInput(tool.Arguments.model_validate_json(json.dumps(told)), _open_images(images), options)
+            return await _run_here(tool, told, given)
         from pebble import ProcessExpired
 
         asked = (find_key(tool), json.dumps(told), options.model_dump_json(), dict(evidence), tuple(images))
@@ -185,26 +203,57 @@ def run_tool(
     name: str, arguments: str, options: str, evidence: Mapping[str, Any], images: Sequence[bytes]
 ) -> tuple[dict[str, Any], tuple[bytes, ...], str]:
     """(values, images, problem) of one call; runs in a worker."""
-    from vgbench_gen.tasks.solving import Image
-
     tool = tools[name]
     given = ToolInput(
         tool.Arguments.model_validate_json(arguments),
-        [Image(data, name) for data in images],
+        _open_images(images),
         tool.Options.model_validate_json(options),
         evidence,
     )
     try:
         made = tool.run(given)
-        values = json.loads(json.dumps(made.values, allow_nan=False))
+        return _check_values(made.values), made.images, ""
     except VGBenchError as error:
         return {}, (), str(error)[:_SHOWN]
     except Exception as error:
         # A tool of somebody else may raise anything, and it costs no more than its observation.
         return {}, (), f"{name} failed ({type(error).__name__}: {error})"[:_SHOWN]
-    if len(json.dumps(values)) > MAX_OUTPUT_BYTES:
-        return {}, (), f"{name} gave more than {MAX_OUTPUT_BYTES} bytes"
-    return values, made.images, ""
+
+
+async def _run_here(tool: Tool, told: Mapping[str, Any], given: ToolInput) -> Observation:
+    try:
+        async with asyncio.timeout(tool.timeout_s):
+            made = await tool.run_here(given)
+        return Observation(tool.name, told, _check_values(made.values), made.images)
+    except TimeoutError as error:
+        message = str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds"
+        return Observation(tool.name, told, failure="timeout", message=message[:_SHOWN])
+    except VGBenchError as error:
+        passing = isinstance(error, PassingToolError)
+        return Observation(tool.name, told, failure="tool_error", message=str(error)[:_SHOWN], is_passing=passing)
+    except Exception as error:
+        message = f"{tool.name} failed ({type(error).__name__}: {error})"[:_SHOWN]
+        return Observation(tool.name, told, failure="tool_error", message=message, is_passing=True)
+
+
+def _open_images(images: Sequence[bytes]) -> list[Image]:
+    from vgbench_gen.tasks.solving import Image
+
+    return [Image(data, f"image {k} of the call") for k, data in enumerate(images, 1)]
+
+
+def _check_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as they come out of JSON.
+
+    Raises:
+        ToolError: they are too large.
+        ValueError: they are no JSON.
+    """
+    text = json.dumps(values, allow_nan=False)
+    if len(text) > MAX_OUTPUT_BYTES:
+        raise ToolError(f"the result is larger than {MAX_OUTPUT_BYTES} bytes")
+    checked: dict[str, Any] = json.loads(text)
+    return checked
 
 
 def _name_argument(tool: Tool, name: str) -> str:
