@@ -14,7 +14,8 @@ from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.tool import ImageName, PassingToolError, Place, Tier, Tool, ToolError, ToolInput, ToolOutput
-from vgbench_gen.agent.toolbox import MAX_OUTPUT_BYTES, Observation, Toolbox
+from vgbench_gen.agent.toolbox import Observation, Toolbox
+from vgbench_gen.agent.worker import MAX_OUTPUT_BYTES
 from vgbench_gen.core.config import Config
 from vgbench_gen.store.pictures import encode_jpeg
 

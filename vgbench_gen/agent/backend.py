@@ -1,6 +1,6 @@
 """`agent:react+openai:gpt-4o?tools=classical`: an agent as a model that can be asked like any other.
 
-    agent:KIND+CORE[?tools=TIER,TIER][&mode=sane|official][&turns=N]
+    agent:KIND+CORE[?tools=TIER,TIER][&mode=sane|official][&turns=N][&setup=FILE]
 
 KIND is `react` or `plan-execute`, CORE the spec of any model. Tools that need nothing are always there; `tools=none`
 leaves only these. The trace hangs on the reply (`Reply.raw["trace"]`). What the core model said is kept by its own
@@ -13,6 +13,7 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
@@ -23,7 +24,8 @@ from vgbench_gen.agent.plan_execute import run_plan_execute
 from vgbench_gen.agent.react import TURNS, run_react
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.run import AgentRun
-from vgbench_gen.agent.tool import Mode
+from vgbench_gen.agent.setup import load_setup
+from vgbench_gen.agent.tool import Mode, find_key
 from vgbench_gen.agent.toolbox import Toolbox, choose_tools
 from vgbench_gen.agent.trace import Trace
 from vgbench_gen.agent.words import load_words
@@ -57,6 +59,8 @@ class AgentOptions(Config):
     """Correct texts, or the published prompts and limits word for word."""
     turns: int = Field(default=TURNS, ge=1, le=100)
     """Of ReAct."""
+    setup: Path | None = None
+    """TOML file with a table of options per tool: weights, devices (`setup.load_setup`)."""
 
 
 class AgentBackend(Backend):
@@ -82,9 +86,13 @@ class AgentBackend(Backend):
         tiers = () if options.tools == ("none",) else options.tools
         self.tiers = tuple(tier for tier in tiers if tier != "utility")
         self._kept = kept
-        self.toolbox = Toolbox(choose_tools(self.tiers, options.mode), max(1, os.cpu_count() or 1), kept)
+        setups = load_setup(options.setup) if options.setup is not None else {}
+        chosen = choose_tools(self.tiers, options.mode, setups)
+        self.toolbox = Toolbox(chosen, max(1, os.cpu_count() or 1), kept, setups)
         self.words = load_words(options.mode)
-        told = format_canonical_json([kind, options.model_dump(mode="json"), self.toolbox.describe()])
+        asked = options.model_dump(mode="json", exclude={"setup"})
+        used = {key: setups[key].model_dump(mode="json") for key in map(find_key, chosen) if key in setups}
+        told = format_canonical_json([kind, asked, used, self.toolbox.describe()])
         self.model = f"{kind}+{core.model}+{hash_stably(told, size=4)}"
         self.reads_evidence = "oracle" in self.tiers
         self.capabilities, self.parallel, self.tally = core.capabilities, core.parallel, core.tally

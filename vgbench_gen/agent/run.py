@@ -10,11 +10,12 @@ from typing import Any
 
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
-from vgbench_gen.agent.tool import Mode
+from vgbench_gen.agent.tool import Mode, Tool, list_image_names
 from vgbench_gen.agent.toolbox import Observation, Toolbox
 from vgbench_gen.agent.trace import Trace
 from vgbench_gen.agent.words import AgentWords
 from vgbench_gen.backends.base import Backend, ImagePart, Message, Part, Reply, Settings, TextPart
+from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 
 SHOWN_CHARACTERS = 6000  # of one observation; what is longer is cut and says so
@@ -80,6 +81,8 @@ class AgentRun:
         if tool.name == "SelfThinking":
             seen = await self._think(arguments.model_dump())
         else:
+            if tool.needs_core(arguments):
+                arguments = tool.hear(arguments, await self._ask_about(tool, arguments))
             seen = await self.toolbox.call(tool, arguments, self.book, self.evidence)
         made: tuple[str, ...] = ()
         try:
@@ -93,6 +96,11 @@ class AgentRun:
 
     def _keep(self, data: bytes, made_by: str) -> str:
         return self.book.add(data, made_by).name
+
+    async def _ask_about(self, tool: Tool, arguments: Config) -> str:
+        images = [self.book.find(name) for name in list_image_names(arguments)]
+        parts = [ImagePart(image.data, self.long_side_px) for image in images]
+        return await self.ask(tool.name, [Message("user", (*parts, TextPart(tool.core_query)))])
 
     async def _think(self, given: dict[str, Any]) -> Observation:
         image = self.book.find(given["image"])

@@ -1,6 +1,6 @@
 """What a tool is: typed arguments and results that say frame, unit and axis sign, and a tier that says what it needs.
 
-A tool is one file of `tools/`, or a plug-in of the entry-point group `vgbench_gen.agent.tools`. The text that a model
+A tool is one file of `tools/`, or a plug-in of the entry-point group `vgbench_gen.tools`. The text that a model
 reads of it is generated from its fields (`toolbox.describe_tool`).
 """
 
@@ -107,10 +107,56 @@ class Tool(abc.ABC):
     """The modes of an agent that has it; two tools of one name are the same one in different modes."""
     by_core: ClassVar[bool] = False
     """Whether the loop itself answers it (ends the run, asks the core model); `run` is then never called."""
+    core_query: ClassVar[str] = ""
+    """What the core model is asked about the images of a call before `run`, see `hear`; "" for nothing."""
+    extra: ClassVar[str] = ""
+    """The extra of this package that brings `packages`."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Packages that `run` imports and that may be missing."""
 
     def describe_state(self, options: Config) -> str:
-        """All that results hang on beside version, arguments and images: options, and a digest of weights."""
+        """All that results hang on beside version, arguments and images: settled options, and a digest of weights."""
         return options.model_dump_json()
+
+    def settle_options(self, options: Config, arguments: Config) -> Config:
+        """The options as this call uses them, with what must be looked up outside: weights of the Hub are fetched.
+
+        Args:
+            options: of this tool.
+            arguments: of the call; what it does not use is not fetched.
+
+        Raises:
+            ConfigError: something is not there.
+        """
+        return options
+
+    def needs_core(self, arguments: Config) -> bool:
+        """Whether `core_query` is asked before this call."""
+        return bool(self.core_query)
+
+    def hear(self, arguments: Config, reply: str) -> Config:
+        """The arguments with what the core model replied to `core_query`."""
+        return arguments
+
+    def prepare(self, options: Config) -> None:  # noqa: B027 - most tools load nothing
+        """Load what calls with these settled options need. Tools on a device alone, in their process, before a call.
+
+        Raises:
+            ConfigError: it cannot be loaded.
+        """
+
+    def run_batch(self, given: Sequence[ToolInput]) -> list[ToolOutput | ToolError]:
+        """What calls that waited together give, in their order. All have the same settled options.
+
+        Tools on a device alone; one after the other unless a tool can do better.
+        """
+        outcomes: list[ToolOutput | ToolError] = []
+        for one in given:
+            try:
+                outcomes.append(self.run(one))
+            except ToolError as error:
+                outcomes.append(error)
+        return outcomes
 
     async def run_here(self, given: ToolInput) -> ToolOutput:
         """As `run`, for tools that run in the event loop; it must not block.

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from vgbench_gen.agent.calls import ToolCall
+from vgbench_gen.agent.device import CrashError, Devices
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.tool import (
@@ -29,15 +31,11 @@ from vgbench_gen.agent.tool import (
     list_image_names,
     tools,
 )
+from vgbench_gen.agent.worker import SHOWN, check_values, open_images, run_tool
+from vgbench_gen.backends.model_files import check_packages
 from vgbench_gen.core.config import Config, describe_problem
 from vgbench_gen.core.errors import ConfigError, VGBenchError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
-
-if TYPE_CHECKING:
-    from vgbench_gen.tasks.solving import Image
-
-MAX_OUTPUT_BYTES = 1 << 20  # of the values of one call
-_SHOWN = 400  # characters of a name or problem that is told back
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +58,43 @@ class Observation:
     """Whether the same call may give something else another time; it is not kept then."""
 
 
-def choose_tools(tiers: Sequence[str], mode: Mode = "sane") -> list[Tool]:
+def choose_tools(tiers: Sequence[str], mode: Mode = "sane", setups: Mapping[str, Config] | None = None) -> list[Tool]:
     """The tools of these tiers and those that need nothing, by their names.
 
+    Where several tiers have a tool of one name, that of the tier named first is taken. A tool with options that must be
+    set up is there only where it is.
+
+    Args:
+        tiers: of `TIERS`.
+        mode: of the agent.
+        setups: options of tools by the names under which they are registered.
+
     Raises:
-        ConfigError: no such tier.
+        ConfigError: no such tier, or packages that it needs are not installed.
     """
     if unknown := sorted(set(tiers) - set(TIERS)):
         raise ConfigError(f"tools: found {', '.join(unknown)}; expected some of {', '.join(TIERS)}")
-    chosen = [tool for tool in tools.values() if tool.tier in {"utility", *tiers} and mode in tool.modes]
-    return sorted(chosen, key=lambda tool: tool.name)
+    order = list(dict.fromkeys([*tiers, "utility"]))
+    found = [tool for tool in tools.values() if tool.tier in order and mode in tool.modes]
+    found = [tool for tool in found if not _must_be_set_up(tool) or find_key(tool) in (setups or {})]
+    chosen = {tool.name: tool for tool in sorted(found, key=lambda tool: -order.index(tool.tier))}
+    for tool in chosen.values():
+        check_packages(f"tools={tool.tier}: {tool.name}", tool.packages, tool.extra)
+    return sorted(chosen.values(), key=lambda tool: tool.name)
+
+
+def _must_be_set_up(tool: Tool) -> bool:
+    return any(option.is_required() for option in tool.Options.model_fields.values())
 
 
 def describe_tool(tool: Tool) -> str:
-    """What a model reads of a tool, generated from its fields."""
+    """What a model reads of a tool, generated from its fields; those without a description are not for models."""
     lines = [f"{tool.name}: {tool.does}", "  Arguments:"]
-    for name, about in tool.Arguments.model_fields.items():
+    told = {name: about for name, about in tool.Arguments.model_fields.items() if about.description}
+    for name, about in told.items():
         default = "" if about.is_required() else f" (default {json.dumps(about.default)})"
         lines.append(f"    {name}: {about.description}{default}")
-    if not tool.Arguments.model_fields:
+    if not told:
         lines.append("    none")
     lines += ["  Returns:", *(f"    {name}: {what}" for name, what in tool.returns.items())]
     if tool.example:
@@ -93,7 +109,7 @@ class Toolbox:
         chosen: the tools.
         workers: how many calls run at once.
         kept: results of earlier calls; None keeps none.
-        setups: options of tools by their names; the defaults of the others.
+        setups: options of tools by the names under which they are registered; the defaults of the others.
     """
 
     def __init__(
@@ -106,7 +122,9 @@ class Toolbox:
         self.tools = {tool.name: tool for tool in chosen}
         self._called = {alias.casefold(): tool for tool in chosen for alias in (tool.name, *tool.aliases)}
         self._workers, self._kept, self._pool = workers, kept, None
-        self._options = {tool.name: (setups or {}).get(tool.name, tool.Options()) for tool in chosen}
+        self._options = {tool.name: (setups or {}).get(find_key(tool)) or tool.Options() for tool in chosen}
+        self._devices = Devices()
+        self._settling = threading.Lock()
         self.calls = 0
 
     def describe(self) -> str:
@@ -119,7 +137,7 @@ class Toolbox:
         given = dict(call.arguments)
         if tool is None:
             message = f"there is no tool {call.name[:60]!r}; expected one of {', '.join(self.tools)}"
-            return Observation(call.name[:_SHOWN], given, failure="unknown_tool", message=message)
+            return Observation(call.name[:SHOWN], given, failure="unknown_tool", message=message)
         given = {_name_argument(tool, name): value for name, value in given.items()}
         try:
             arguments = tool.Arguments.model_validate_json(json.dumps(given, allow_nan=False))
@@ -139,11 +157,18 @@ class Toolbox:
             arguments: as `read` gives them.
             book: the images of the run.
             evidence: of the row, for oracle tools.
+
+        Raises:
+            ConfigError: what the tool was set up with is not there, or cannot be loaded.
         """
         images = [book.find(name) for name in list_image_names(arguments)]
-        told, options = arguments.model_dump(mode="json"), self._options[tool.name]
+        told = arguments.model_dump(mode="json")
+        if tool.runs == "device":  # files are fetched and read
+            options, state = await asyncio.to_thread(self._settle, tool, arguments)
+        else:
+            options, state = self._settle(tool, arguments)
         known = dict(evidence or {}) if tool.tier == "oracle" else {}
-        hangs_on = [find_key(tool), tool.version, tool.describe_state(options), told, known]
+        hangs_on = [find_key(tool), tool.version, state, told, known]
         key = hash_stably(format_canonical_json([*hangs_on, [image.digest for image in images]]), size=16)
         if self._kept is not None and (kept := self._kept.get(key)) is not None:
             return Observation(tool.name, told, *kept)
@@ -152,6 +177,12 @@ class Toolbox:
         if self._kept is not None and found.failure in ("", "tool_error") and not found.is_passing:
             self._kept.put(key, found.values, found.images, found.failure, found.message)
         return found
+
+    def _settle(self, tool: Tool, arguments: Config) -> tuple[Config, str]:
+        """(options as a call uses them, what results hang on)."""
+        with self._settling:  # so that two calls do not fetch the same weights
+            options = tool.settle_options(self._options[tool.name], arguments)
+            return options, tool.describe_state(options)
 
     async def _run(
         self,
@@ -162,8 +193,10 @@ class Toolbox:
         images: Sequence[bytes],
     ) -> Observation:
         if tool.runs == "here":
-            given = ToolInput(tool.Arguments.model_validate_json(json.dumps(told)), _open_images(images), options)
+            given = ToolInput(tool.Arguments.model_validate_json(json.dumps(told)), open_images(images), options)
             return await _run_here(tool, told, given)
+        if tool.runs == "device":
+            return await self._run_on_device(tool, told, options, images)
         from pebble import ProcessExpired
 
         asked = (find_key(tool), json.dumps(told), options.model_dump_json(), dict(evidence), tuple(images))
@@ -181,6 +214,18 @@ class Toolbox:
             return Observation(tool.name, told, failure="tool_error", message=problem)
         return Observation(tool.name, told, values, made)
 
+    async def _run_on_device(
+        self, tool: Tool, told: Mapping[str, Any], options: Config, images: Sequence[bytes]
+    ) -> Observation:
+        try:
+            made = await self._devices.call(tool, options, json.dumps(told), images)
+        except CrashError as error:
+            return Observation(tool.name, told, failure=error.kind, message=str(error))
+        if isinstance(made, ToolError):
+            passing = isinstance(made, PassingToolError)
+            return Observation(tool.name, told, failure="tool_error", message=str(made), is_passing=passing)
+        return Observation(tool.name, told, made.values, made.images)
+
     def _open(self) -> Any:
         if self._pool is None:
             import multiprocessing
@@ -193,67 +238,27 @@ class Toolbox:
 
     def close(self) -> None:
         """End the processes."""
+        self._devices.close()
         if self._pool is not None:
             self._pool.stop()
             self._pool.join()
             self._pool = None
 
 
-def run_tool(
-    name: str, arguments: str, options: str, evidence: Mapping[str, Any], images: Sequence[bytes]
-) -> tuple[dict[str, Any], tuple[bytes, ...], str]:
-    """(values, images, problem) of one call; runs in a worker."""
-    tool = tools[name]
-    given = ToolInput(
-        tool.Arguments.model_validate_json(arguments),
-        _open_images(images),
-        tool.Options.model_validate_json(options),
-        evidence,
-    )
-    try:
-        made = tool.run(given)
-        return _check_values(made.values), made.images, ""
-    except VGBenchError as error:
-        return {}, (), str(error)[:_SHOWN]
-    except Exception as error:
-        # A tool of somebody else may raise anything, and it costs no more than its observation.
-        return {}, (), f"{name} failed ({type(error).__name__}: {error})"[:_SHOWN]
-
-
 async def _run_here(tool: Tool, told: Mapping[str, Any], given: ToolInput) -> Observation:
     try:
         async with asyncio.timeout(tool.timeout_s):
             made = await tool.run_here(given)
-        return Observation(tool.name, told, _check_values(made.values), made.images)
+        return Observation(tool.name, told, check_values(made.values), made.images)
     except TimeoutError as error:
         message = str(error) or f"{tool.name} gave nothing in {tool.timeout_s:g} seconds"
-        return Observation(tool.name, told, failure="timeout", message=message[:_SHOWN])
+        return Observation(tool.name, told, failure="timeout", message=message[:SHOWN])
     except VGBenchError as error:
         passing = isinstance(error, PassingToolError)
-        return Observation(tool.name, told, failure="tool_error", message=str(error)[:_SHOWN], is_passing=passing)
+        return Observation(tool.name, told, failure="tool_error", message=str(error)[:SHOWN], is_passing=passing)
     except Exception as error:
-        message = f"{tool.name} failed ({type(error).__name__}: {error})"[:_SHOWN]
+        message = f"{tool.name} failed ({type(error).__name__}: {error})"[:SHOWN]
         return Observation(tool.name, told, failure="tool_error", message=message, is_passing=True)
-
-
-def _open_images(images: Sequence[bytes]) -> list[Image]:
-    from vgbench_gen.tasks.solving import Image
-
-    return [Image(data, f"image {k} of the call") for k, data in enumerate(images, 1)]
-
-
-def _check_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as they come out of JSON.
-
-    Raises:
-        ToolError: they are too large.
-        ValueError: they are no JSON.
-    """
-    text = json.dumps(values, allow_nan=False)
-    if len(text) > MAX_OUTPUT_BYTES:
-        raise ToolError(f"the result is larger than {MAX_OUTPUT_BYTES} bytes")
-    checked: dict[str, Any] = json.loads(text)
-    return checked
 
 
 def _name_argument(tool: Tool, name: str) -> str:
@@ -265,4 +270,4 @@ def _say_problem(tool: Tool, error: Exception) -> str:
         said = "; ".join(describe_problem(tool.Arguments, each) for each in error.errors(include_url=False)[:4])
     else:
         said = str(error.args[0]) if error.args else type(error).__name__
-    return f"{tool.name}: {said}"[:_SHOWN]
+    return f"{tool.name}: {said}"[:SHOWN]
