@@ -1,8 +1,9 @@
 """Relative pose of two calibrated views from matched pixels, and how far it can be trusted.
 
 Essential matrix from five points (Nister 2004) with MAGSAC (Barath et al. 2020), refined by least squares of Sampson
-distances (Hartley and Zisserman, 2nd edition, 11.4.3) under a Cauchy loss, from several starts. The scale of the
-translation cannot be told by two views.
+distances (Hartley and Zisserman, 2nd edition, 11.4.3) under a Cauchy loss, from several starts: a plane, a short
+baseline and the turn by 180 degrees about the translation each fit several motions, and all of them are compared. The
+scale of the translation cannot be told by two views (`docs/agent.md#two-views`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ from vgbench_gen.core.types import BoolArray, FloatArray
 from vgbench_gen.geometry.poses import angle_between_deg, rotation_angle_deg
 
 INLIERS_MIN = 20
+SHARE_MIN = 0.4  # of the matches that must agree; fewer are a repeated pattern or a wall (`docs/agent.md#two-views`)
 REACH_PX = 3.0  # of Sampson distances at 640 pixels, within which a match counts
 _LOSS_PX = 1.0  # Cauchy scale, pixels at 640
-_ALIKE_COST = 1.15  # another minimum whose cost is within this factor of the best fits as well
-_APART_DEG = 15.0  # directions further apart are different answers
-DIRECTION_SIGMA_MAX_DEG = 3.0
+NOISE_MIN_PX = 0.3  # of a matched feature, at 640
+STRAY = 0.01  # density of a match that belongs nowhere, over that of one on its line
+ALIKE_MISFIT = 20.0  # log-likelihood by which another motion may fall short and still be possible: matches lie in heaps
+APART_DEG, TURNED_DEG = 8.0, 4.0  # directions and rotations further apart are different answers
+# Measured errors over those of independent matches, of rotations and directions (`docs/agent.md#two-views`).
+SPREAD = (4.0, 10.0)
+DIRECTION_SIGMA_MAX_DEG = 5.0
 PARALLAX_MIN_PX = 2.0  # median shift that rotation does not explain, pixels at 640
-SIDES_MIN = 0.75  # of the matches with parallax that must lie before both cameras
+SIDES_MIN = 0.9  # of the agreeing matches with parallax that must lie before both cameras
+_SIDE_COST = 1000.0  # of log-likelihood, for each share of matches behind a camera
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +53,8 @@ class TwoView:
     """Median shift of the inliers that the rotation does not explain, pixels."""
     unclear: str
     """Why the direction cannot be told; "" where it can."""
+    doubt: str
+    """Why the rotation cannot be told either; "" where it can."""
 
 
 def estimate_two_view(uv1: FloatArray, uv2: FloatArray, K1: FloatArray, K2: FloatArray) -> TwoView | None:
@@ -67,39 +76,67 @@ def estimate_two_view(uv1: FloatArray, uv2: FloatArray, K1: FloatArray, K2: Floa
     if not starts:
         return None
     found = [_refine(R, t, rays1, rays2, unit * scale) for R, t in starts]
-    least = min(fit.cost for fit in found)
-    fitting = [fit for fit in found if fit.cost <= _ALIKE_COST * least]
-    # Turned by 180 degrees about the translation, a rotation fits the same epipolar lines, with points behind a camera.
-    best = max(fitting, key=lambda fit: _choose_side(fit, rays1, rays2, unit)[1])
+    noise = _measure_noise(min(found, key=lambda fit: fit.cost), unit * scale)
+    misfits = np.array([_measure_misfit(fit.distances, noise) for fit in found])
+    sided = [_choose_side(fit, rays1, rays2, REACH_PX * unit * scale, unit) for fit in found]
+    # A motion that leaves points behind a camera is none, however well its epipolar lines fit.
+    misfits += [_SIDE_COST * max(0.0, SIDES_MIN - share) for _, _, share in sided]
+    order = int(misfits.argmin())
+    best, (R, direction, sides) = found[order], sided[order]
     within = best.distances <= REACH_PX * unit * scale
-    if within.sum() < INLIERS_MIN:
+    inliers = int(within.sum())
+    if inliers < INLIERS_MIN:
         return None
     turn = _fit_rotation(rays1[within], rays2[within], unit * scale)
     parallax_px = float(np.median(_measure_shift(turn, rays1[within], rays2[within]))) / unit
-    direction, sides = _choose_side(best, rays1[within], rays2[within], unit)
-    sigma_R, sigma_t = _measure_certainty(best, within, unit * scale)
-    apart = max(float(angle_between_deg(fit.t * np.sign(fit.t @ best.t), best.t)) for fit in fitting)
-    unclear = ""
-    if parallax_px < PARALLAX_MIN_PX * scale:
+    sigma_R, sigma_t = SPREAD * np.array(_measure_certainty(best, within, unit * scale))
+    alike = [each for each, misfit in zip(sided, misfits, strict=True) if misfit - misfits[order] < ALIKE_MISFIT]
+    apart = max(float(angle_between_deg(t, direction)) for _, t, _ in alike)
+    turned = max(float(rotation_angle_deg(each @ R.T)) for each, _, _ in alike)
+    still = parallax_px < PARALLAX_MIN_PX * scale
+    doubt = _find_doubt(inliers / len(uv1), sides, still)
+    unclear = doubt
+    if still:
         unclear = "baseline too small: a rotation alone explains the matches"
-    elif apart > _APART_DEG:
+        # How far a rotation with a short translation would be from one without.
+        R, sigma_R = turn, max(sigma_R, float(rotation_angle_deg(turn @ R.T)))
+    elif not doubt and apart > APART_DEG:
         unclear = "two motions fit as well, as of a single plane"
-    elif sigma_t > DIRECTION_SIGMA_MAX_DEG:
+        doubt = unclear if turned > TURNED_DEG else ""
+    elif not doubt and sigma_t > DIRECTION_SIGMA_MAX_DEG:
         unclear = f"the direction is known to {sigma_t:.0f} degrees only"
-    elif sides < SIDES_MIN:
-        unclear = "the matches do not tell the two signs apart"
-    R = turn if parallax_px < PARALLAX_MIN_PX * scale else best.R
     return TwoView(
         R,
         np.zeros(3) if unclear else direction,
-        int(within.sum()),
+        inliers,
         len(uv1),
         float(np.median(best.distances[within])) / unit,
-        sigma_R,
-        np.inf if unclear else sigma_t,
+        float(sigma_R),
+        np.inf if unclear else float(sigma_t),
         parallax_px,
         unclear,
+        doubt,
     )
+
+
+def _find_doubt(share: float, sides: float, still: bool) -> str:
+    """Why not even the rotation can be told."""
+    if share < SHARE_MIN:
+        return f"only {share:.0%} of the matches agree on one motion"
+    if sides < SIDES_MIN and not still:
+        return f"only {sides:.0%} of the matches lie before both cameras"
+    return ""
+
+
+def _measure_noise(fit: _Fit, unit: float) -> float:
+    """Standard deviation of the distances of the matches that a motion explains, on the plane z = 1."""
+    near = fit.distances[fit.distances <= REACH_PX * unit]
+    return max(NOISE_MIN_PX * unit, 1.4826 * float(np.median(near)) if len(near) else unit)
+
+
+def _measure_misfit(distances: FloatArray, noise: float) -> float:
+    """Minus the log-likelihood of matches that are either normally off their lines or anywhere, up to a constant."""
+    return float(-np.logaddexp(-0.5 * (distances / noise) ** 2, np.log(STRAY)).sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,6 +166,13 @@ def _find_starts(rays1: FloatArray, rays2: FloatArray, unit: float) -> list[tupl
         one, two, t = cv2.decomposeEssentialMat(E)
         for R in sorted((np.asarray(one), np.asarray(two)), key=lambda R: float(rotation_angle_deg(R))):
             starts.append((np.asarray(R, dtype=np.float64), np.asarray(t, dtype=np.float64).ravel()))
+    H, mask = cv2.findHomography(plane1, plane2, cv2.USAC_MAGSAC, 2 * unit, maxIters=5000, confidence=0.9999)
+    if H is not None and mask is not None and int(mask.sum()) >= INLIERS_MIN // 2:
+        # A plane fits two motions (Hartley and Zisserman, 13.1): what lies beside it decides.
+        _, turns, shifts, _ = cv2.decomposeHomographyMat(H, np.eye(3))
+        for R, t in zip(turns[::2], shifts[::2], strict=True):
+            if np.linalg.norm(t) > 1e-6:
+                starts.append((np.asarray(R, dtype=np.float64), np.asarray(t, dtype=np.float64).ravel()))
     turn = _fit_rotation(rays1, rays2, unit)
     within = _measure_shift(turn, rays1, rays2) < 60 * unit
     normals = np.cross(rays1[within] @ turn.T, rays2[within])
@@ -198,20 +242,30 @@ def _measure_certainty(fit: _Fit, within: BoolArray, unit: float) -> tuple[float
     return float(np.degrees(turn)), float(np.degrees(side))
 
 
-def _choose_side(fit: _Fit, rays1: FloatArray, rays2: FloatArray, unit: float) -> tuple[FloatArray, float]:
-    """The direction with the sign under which points lie before both cameras, and the share of matches that say so.
+def _choose_side(
+    fit: _Fit, rays1: FloatArray, rays2: FloatArray, reach: float, unit: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """(R, t, share): of the four motions of one essential matrix that with most points before both cameras.
 
-    Matches say it by the shift along their epipolar line; those that hardly shift say nothing.
+    The share is of the matches that agree and that shift enough along their epipolar line to tell.
     """
-    t, turned = fit.t, rays1 @ fit.R.T
-    # Depths z1, z2 of z2 rays2 = z1 turned + t, by least squares.
-    cross = np.cross(rays2, turned)
-    square = np.maximum((cross**2).sum(axis=1), 1e-18)
-    z1 = -(np.cross(rays2, np.broadcast_to(t, rays2.shape)) * cross).sum(axis=1) / square
-    z2 = (z1[:, None] * turned + t)[:, 2]
-    shift = np.linalg.norm(turned[:, :2] / np.maximum(turned[:, 2:], 1e-6) - rays2[:, :2], axis=1)
-    tells = (shift > 2 * unit) & (np.sign(z1) == np.sign(z2))
-    if not tells.any():
-        return t, 0.0
-    share = float((z1[tells] > 0).mean())
-    return (t, share) if share >= 0.5 else (-t, 1 - share)
+    twin = (2 * np.outer(fit.t, fit.t) - np.eye(3)) @ fit.R  # turned by 180 degrees about the translation
+    within = fit.distances <= reach
+    one, two = rays1[within], rays2[within]
+    best = (fit.R, fit.t, 0.0)
+    for R in (fit.R, twin):
+        turned = one @ R.T
+        cross = np.cross(two, turned)
+        square = np.maximum((cross**2).sum(axis=1), 1e-18)
+        # Depths z1, z2 of z2 rays2 = z1 turned + t, by least squares.
+        z1 = -(np.cross(two, np.broadcast_to(fit.t, two.shape)) * cross).sum(axis=1) / square
+        z2 = (z1[:, None] * turned + fit.t)[:, 2]
+        lengths = np.linalg.norm(two, axis=1) * np.linalg.norm(turned, axis=1)
+        tells = np.sqrt(square) / lengths > 2 * unit
+        if not tells.any():
+            continue
+        for sign in (1, -1):
+            share = float(((sign * z1 > 0) & (sign * z2 > 0))[tells].mean())
+            if share > best[2]:
+                best = (R, sign * fit.t, share)
+    return best

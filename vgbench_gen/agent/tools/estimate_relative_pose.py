@@ -36,7 +36,8 @@ class EstimateRelativePose(Tool):
     Arguments = _Arguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
-        "rotation": "3x3 R of X2 = R X1 + t: takes directions of the first camera to the second",
+        "rotation": "3x3 R of X2 = R X1 + t: takes directions of the first camera to the second; null where it cannot "
+        "be told",
         "rotation_deg": "its angle, degrees",
         "rotation_sigma_deg": "standard deviation about the least certain axis, degrees",
         "translation_direction": "unit vector along t of X2 = R X1 + t, axes of the second camera; null where it "
@@ -67,9 +68,11 @@ class EstimateRelativePose(Tool):
             "cameras": "assumed" if assumed else "given",
             "total_matches": len(uv1),
         }
-        if found is None or not found.rotation.any():
-            count = 0 if found is None else found.inliers
-            told |= {"rotation": None, "cannot_tell": "too few matches agree on any motion", "inliers_count": count}
+        if found is None:
+            told |= {"rotation": None, "cannot_tell": "too few matches agree on any motion", "inliers_count": 0}
+            return ToolOutput(told)
+        if found.doubt:
+            told |= {"rotation": None, "cannot_tell": found.doubt, "inliers_count": found.inliers}
             return ToolOutput(told)
         told |= {
             "rotation": round_all(found.rotation, 5),
