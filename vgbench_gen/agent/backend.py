@@ -33,6 +33,7 @@ from vgbench_gen.backends.base import (
     Backend,
     BackendError,
     Background,
+    Capabilities,
     ImagePart,
     Message,
     Reply,
@@ -64,7 +65,7 @@ class AgentOptions(Config):
 
 
 class AgentBackend(Backend):
-    """A core model with tools.
+    """A core model with tools. It answers in words; images that its tools made hang on its reply for its trace.
 
     Args:
         spec: as on the command line.
@@ -73,6 +74,8 @@ class AgentBackend(Backend):
         options: of the agent.
         kept: results of tools; None keeps none.
     """
+
+    makes_images = False
 
     def __init__(
         self,
@@ -95,7 +98,17 @@ class AgentBackend(Backend):
         told = format_canonical_json([kind, asked, used, self.toolbox.describe()])
         self.model = f"{kind}+{core.model}+{hash_stably(told, size=4)}"
         self.reads_evidence = "oracle" in self.tiers
-        self.capabilities, self.parallel, self.tally = core.capabilities, core.parallel, core.tally
+        self.capabilities = Capabilities(images_in=core.capabilities.images_in)
+        self.parallel, self.tally = core.parallel, core.tally
+
+    def describe_setup(self) -> Mapping[str, Any]:
+        """As `Backend.describe_setup`: kind and options, the core, each tool by its version and what its results hang
+        on, and the digest of all that a model reads of them."""
+        told = {"kind": self.kind, "core": self.core.spec, **self.options.model_dump(mode="json")}
+        return told | {
+            "tools_used": dict(self.toolbox.describe_state()),
+            "read": hash_stably(self.toolbox.describe(), self.words.model_dump_json()),
+        }
 
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
         """As `ask_about`, with nothing known of the question.
@@ -163,6 +176,7 @@ class AgentBackend(Backend):
             cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
             latency_s=round(seconds, 6),
             image_sizes_px=tuple(image.size_px for image in run.book if not image.made_by),
+            images=tuple(image.data for image in run.book if image.made_by),
             cached=bool(replies) and all(reply.cached for reply in replies),
             attempts=sum(reply.attempts for reply in replies),
             raw={"trace": told},

@@ -120,17 +120,22 @@ def _find_brackets(text: str) -> Iterator[str]:
 
 
 def _read_value(text: str) -> Any:
-    """A JSON or Python literal; None where it is neither."""
+    """A JSON or Python literal as plain JSON has it; None where it is neither."""
     for attempt in (text, _outside_strings(text, lambda part: _TRAILING.sub(r"\1", part))):
         try:
-            return json.loads(attempt, parse_constant=lambda name: None)
+            return _make_plain(json.loads(attempt, parse_constant=lambda name: None))
         except (ValueError, RecursionError):
             continue
     python = _outside_strings(text, lambda part: _WORDS.sub(lambda match: _PYTHON[match[1]], part))
     try:
-        return ast.literal_eval(python)
+        return _make_plain(ast.literal_eval(python))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
+
+
+def _make_plain(value: Any) -> Any:
+    """Without what JSON and UTF-8 cannot say: sets and infinite numbers raise, half a surrogate pair becomes "?"."""
+    return json.loads(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace"))
 
 
 def _outside_strings(text: str, change: Callable[[str], str]) -> str:

@@ -131,6 +131,14 @@ class Toolbox:
         """All tools, for a prompt."""
         return "\n\n".join(describe_tool(tool) for tool in self.tools.values())
 
+    def describe_state(self) -> Mapping[str, str]:
+        """Key of each tool -> its version, and all else that its results hang on."""
+        found = {}
+        for tool in self.tools.values():
+            state = hash_stably(tool.describe_state(self._options[tool.name]), size=4)
+            found[find_key(tool)] = f"{tool.version}/{state}"
+        return found
+
     def read(self, call: ToolCall, book: ImageBook) -> tuple[Tool, Config] | Observation:
         """The tool with its checked arguments, or what is wrong with the call."""
         tool = self._called.get(call.name.casefold())

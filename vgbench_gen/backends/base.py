@@ -208,6 +208,12 @@ class Backend(abc.ABC):
     """What was asked so far and what it cost."""
     reads_evidence: bool = False
     """Whether it is told how answers came about, as an agent with oracle tools is: an upper bound, no contestant."""
+    makes_images: bool = True
+    """Whether it can be asked for images; agents answer in words alone."""
+
+    def describe_setup(self) -> Mapping[str, Any]:
+        """All that its replies hang on beside spec, model and settings, ready for JSON; empty for a plain model."""
+        return {}
 
     @abc.abstractmethod
     async def ask(self, messages: Sequence[Message], settings: Settings) -> Reply:
