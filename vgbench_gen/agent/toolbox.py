@@ -201,7 +201,8 @@ class Toolbox:
         images: Sequence[bytes],
     ) -> Observation:
         if tool.runs == "here":
-            given = ToolInput(tool.Arguments.model_validate_json(json.dumps(told)), open_images(images), options)
+            read = tool.Arguments.model_validate_json(json.dumps(told))
+            given = ToolInput(read, open_images(images), options, evidence)
             return await _run_here(tool, told, given)
         if tool.runs == "device":
             return await self._run_on_device(tool, told, options, images)

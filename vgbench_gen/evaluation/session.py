@@ -13,9 +13,10 @@ from typing import Any
 
 from vgbench_gen import __version__
 from vgbench_gen.agent.backend import read_trace
-from vgbench_gen.backends.base import Backend, BackendError, Background, ImagePart, Reply, Request, TextPart
+from vgbench_gen.backends.base import Backend, BackendError, ImagePart, Reply, Request, TextPart
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 from vgbench_gen.core.types import Item
+from vgbench_gen.evaluation.background import tell_background
 from vgbench_gen.evaluation.base import Keeps
 from vgbench_gen.evaluation.baselines import Baseline
 from vgbench_gen.evaluation.interrupts import Stop
@@ -223,7 +224,7 @@ class Session:
             if isinstance(source, Keeps):
                 reply = await _edit_images(backend, request)
             else:
-                background = Background(asked.item.benchmark)
+                background = tell_background(asked, backend.reads_evidence)
                 reply = await backend.ask_about(request.messages, request.settings, background)
         except BackendError as error:
             if error.kind in _STOPPING:

@@ -43,6 +43,7 @@ from vgbench_gen.tasks.camera_parameters.quantities import (
 )
 from vgbench_gen.tasks.camera_parameters.solver import SOLVERS
 from vgbench_gen.tasks.presentation import Claim, ClaimPair, Mark, Presentation
+from vgbench_gen.tasks.revealed import Revealed, reveal_cameras
 from vgbench_gen.tasks.row_evidence import RowEvidence
 from vgbench_gen.tasks.scalar import CLAIM_NOISE_MIN, SIGMAS_KEPT, ScalarTask
 from vgbench_gen.text.numbers import format_fixed
@@ -306,6 +307,10 @@ class CameraParameters(ScalarTask):
             "width": str(width),
             "height": str(height),
         }
+
+    def reveal(self, fact: Fact, row: RowEvidence) -> Revealed:
+        """The camera of the crop."""
+        return Revealed(cameras=reveal_cameras(row, self.limits.focal_ratio_min**0.5))
 
     def overlay(self, fact: Fact, row: RowEvidence) -> list[list[Mark]]:
         """The principal point, with all parameters of the image as shown."""
