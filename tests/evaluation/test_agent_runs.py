@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.test_saved import built
+from vgbench_gen.agent.backend import AgentBackend
 from vgbench_gen.agent.replay import replay
 from vgbench_gen.agent.tool import ToolInput, ToolOutput
 from vgbench_gen.agent.tools.crop import CropImage
@@ -18,6 +19,7 @@ from vgbench_gen.backends.scripted import Scripted
 from vgbench_gen.backends.spec import BackendOptions
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import digest_bytes
+from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.replies import read_replies
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.evaluation.saved import score_source
@@ -189,6 +191,27 @@ def test_the_source_is_told_and_evidence_only_to_those_who_read_it(
     monkeypatch.setattr("vgbench_gen.agent.backend.AgentBackend.ask_about", ask_about)
     ask(tmp_path / "d", core, limit=1)
     assert told == [Background("VGBench")]
+
+
+def test_agents_with_oracle_tools_are_told_what_rows_reveal_and_say_so_in_tables(
+    tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = built(tmp_path / "d")
+    monkeypatch.setattr("vgbench_gen.evaluation.background.reveal_shown", lambda asked: {"regions": []})
+    told: list[Background] = []
+    before = AgentBackend.ask_about
+
+    async def ask_about(self: AgentBackend, messages: Any, settings: Settings, background: Background) -> Reply:
+        told.append(background)
+        return await before(self, messages, settings, background)
+
+    monkeypatch.setattr(AgentBackend, "ask_about", ask_about)
+    ask(tmp_path / "d", core, "?tools=classical,oracle", limit=1)
+    ask(tmp_path / "d", core, "?tools=classical", limit=1)
+    assert [background.evidence for background in told] == [{"regions": []}, {}]
+    names = list(load_board({"set": source}).board.runs)
+    assert sum(name.endswith("(oracle)") for name in names) == 1
+    assert len(names) == 2
 
 
 def test_agents_draw_nothing(tmp_path: Path, core: str) -> None:

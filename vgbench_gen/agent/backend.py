@@ -257,6 +257,16 @@ def _split_options(rest: str, spec: str) -> tuple[str, AgentOptions]:
     return core, parse_config(values, AgentOptions, spec)
 
 
+def uses_oracle(spec: str) -> bool:
+    """Whether a spec is that of an agent with oracle tools, whose scores are an upper bound."""
+    if not spec.startswith("agent:"):
+        return False
+    try:
+        return "oracle" in _split_options(spec, spec)[1].tools
+    except ConfigError:  # of another version
+        return "oracle" in spec
+
+
 def read_trace(reply: Reply) -> Mapping[str, Any] | None:
     """The trace of an agent's reply; None of every other reply."""
     trace = reply.raw.get("trace")
