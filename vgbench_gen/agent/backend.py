@@ -47,7 +47,7 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.core.rng import format_canonical_json, hash_stably
 
 KINDS = {"react": run_react, "plan-execute": run_plan_execute}
-TOKENS = 2048  # of a reply of the core model, as published; a larger limit of the user's own stays
+TOKENS = 2048  # of a reply of the core model, as published; in mode `sane` a larger limit of the user's own stays
 _MAX_IMAGE_BYTES = 64 << 20
 
 
@@ -134,14 +134,13 @@ class AgentBackend(Backend):
             raise BackendError("wrong_request", f"{self.spec}: {error}") from None
         trace = Trace(self.kind, self.options.mode, self.core.spec, self.tiers, question)
         most = max((part.long_side_px for part in shown), default=0)
-        asked = settings.model_copy(update={"max_tokens": max(TOKENS, settings.max_tokens or TOKENS)})
         run = AgentRun(
             question=question,
             source=background.source,
             book=book,
             long_side_px=most,
             core=self.core,
-            settings=asked,
+            settings=_choose_settings(settings, self.options.mode),
             toolbox=self.toolbox,
             words=self.words,
             mode=self.options.mode,
@@ -200,6 +199,18 @@ class AgentBackend(Backend):
         if self._kept is not None:
             self._kept.close()
         await self.core.close()
+
+
+def _choose_settings(settings: Settings, mode: Mode) -> Settings:
+    """How the core model answers: as published, or with room for its thoughts.
+
+    A model that takes no temperature is sent none in both modes.
+    """
+    if mode == "official":
+        heat = None if settings.temperature is None else 0.0
+        return settings.model_copy(update={"max_tokens": TOKENS, "temperature": heat})
+    most = None if settings.max_tokens is None else max(TOKENS, settings.max_tokens)
+    return settings.model_copy(update={"max_tokens": most})
 
 
 def _read_image(part: ImagePart) -> bytes:

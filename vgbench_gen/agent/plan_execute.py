@@ -25,22 +25,19 @@ async def run_plan_execute(run: AgentRun, attempts: int = ATTEMPTS) -> str:
     words = run.words
     planner = words.fill(words.planner, run.source, toolbox=run.toolbox.describe())
     asked = [run.show(planner, f"Question: {run.question}")]
-    for attempt in range(attempts):
+    for _ in range(attempts):
         text = await run.ask("planner", asked)
         plan = parse_plan(text)
-        if plan.problem and not _is_empty_plan(text):
+        if plan.problem:
             run.trace.failures["plan_unreadable"] += 1
             asked = _tell_problem(asked, text, plan.problem)
             continue
         calls = [call for call in plan.calls if call.name.casefold() != "terminate"]
         seen = [await run.call(call) for call in calls]
         failed = [one for one in seen if one.failure]
-        if failed and (run.mode == "official" or len(failed) == len(seen)) and attempt + 1 < attempts:
-            asked = _tell_problem(asked, text, "; ".join(one.message for one in failed))
-            continue
-        if failed and (run.mode == "official" or len(failed) == len(seen)):
-            break
-        return await _answer(run, calls, seen)
+        if not failed or (run.mode == "sane" and len(failed) < len(seen)):
+            return await _answer(run, calls, seen)
+        asked = _tell_problem(asked, text, "; ".join(one.message for one in failed))
     run.trace.failures["attempts_spent"] += 1
     fallback = words.fill(words.fallback, run.source)
     return find_answer(await run.ask("fallback", [run.show(fallback, f"Question: {run.question}")]))
@@ -61,7 +58,3 @@ def _tell_problem(asked: list[Message], text: str, problem: str) -> list[Message
     """The same request with the failed attempt and what was wrong with it; no more than the last attempt is told."""
     told = f"This plan cannot be carried out: {problem}. Give another plan in the same format."
     return [asked[0], Message.of("assistant", text or "(nothing)"), Message.of("user", told)]
-
-
-def _is_empty_plan(text: str) -> bool:
-    return text.replace("```json", "").replace("```", "").strip() == "[]"

@@ -19,7 +19,7 @@ from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import DatasetError
 
 SHOWN_CHARACTERS = 6000  # of one observation; what is longer is cut and says so
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -117,6 +117,17 @@ def write_observation(seen: Observation) -> str:
 
 
 def find_answer(text: str) -> str:
-    """What stands between the last pair of answer tags; all of the text where there is none."""
-    found = _ANSWER.findall(text)
-    return str(found[-1]).strip() if found else text.strip()
+    """What stands between the last pair of answer tags, or behind one that is never closed; all of the text where there
+    is none."""
+    start, answer = None, text
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            start, answer = tag.end(), text[tag.end() :]
+        elif start is not None:
+            start, answer = None, text[start : tag.start()]
+    return answer.strip()
+
+
+def has_answer(text: str) -> bool:
+    """Whether there is an answer tag."""
+    return any(not tag[1] for tag in _TAG.finditer(text))

@@ -43,8 +43,11 @@ class AgentWords(Config):
             source: of the question, such as "SpatialScore/BLINK".
             slots: what is not a variable of the source.
         """
-        tail = source.rpartition("/")[2]
-        variables = self.variables.get(self.same.get(tail, tail), self.variables.get("*", {}))
+        known_as = {name.casefold(): name for name in self.variables} | {
+            name.casefold(): other for name, other in self.same.items()
+        }
+        tail = known_as.get(source.rpartition("/")[2].casefold(), "*")
+        variables = self.variables.get(tail, {})
         known: Mapping[str, str] = {**variables, "examples": self.examples, **slots}
         return _SLOT.sub(lambda match: known.get(match[1], ""), prompt).strip()
 

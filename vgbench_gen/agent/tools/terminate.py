@@ -11,7 +11,7 @@ from vgbench_gen.core.config import Config
 
 
 class _Arguments(Config):
-    answer: str = Field(max_length=20_000, description="the final answer")
+    answer: str = Field(min_length=1, max_length=20_000, description="the final answer")
 
 
 @tools.register("Terminate")
