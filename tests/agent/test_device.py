@@ -149,7 +149,7 @@ def test_a_setup_file_fills_options_by_tool_and_by_default(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[Toi]\n", r"tools\.toml: found a table \[Toi\]; expected \[defaults\] or .*Did you mean Toy\?"),
+        ("[Toi]\n", r"tools\.toml: found a table \[Toi\]; expected \[defaults\], .*Did you mean Toy\?"),
         ("[Toy]\nmodell = 'x'\n", r"tools\.toml: \[Toy\]: modell: found an unknown key .*Did you mean model\?"),
         ("[Toy]\nbatch_size = 0\n", r"\[Toy\]: batch_size: found 0; expected greater than or equal to 1"),
         ("[defaults]\ndevise = 'cpu'\n", r"\[defaults\] devise: found a key of no tool.*Did you mean device\?"),

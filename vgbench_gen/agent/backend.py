@@ -24,8 +24,8 @@ from vgbench_gen.agent.plan_execute import run_plan_execute
 from vgbench_gen.agent.react import TURNS, run_react
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.run import AgentRun
-from vgbench_gen.agent.setup import load_setup
-from vgbench_gen.agent.tool import Mode, find_key
+from vgbench_gen.agent.setup import load_servers, load_setup
+from vgbench_gen.agent.tool import Mode, Tool, find_key
 from vgbench_gen.agent.toolbox import Toolbox, choose_tools
 from vgbench_gen.agent.trace import Trace
 from vgbench_gen.agent.words import load_words
@@ -61,7 +61,7 @@ class AgentOptions(Config):
     turns: int = Field(default=TURNS, ge=1, le=100)
     """Of ReAct."""
     setup: Path | None = None
-    """TOML file with a table of options per tool: weights, devices (`setup.load_setup`)."""
+    """TOML file with a table of options per tool: weights, devices, servers (`agent.setup`)."""
 
 
 class AgentBackend(Backend):
@@ -90,7 +90,7 @@ class AgentBackend(Backend):
         self.tiers = tuple(tier for tier in tiers if tier != "utility")
         self._kept = kept
         setups = load_setup(options.setup) if options.setup is not None else {}
-        chosen = choose_tools(self.tiers, options.mode, setups)
+        chosen = choose_tools(self.tiers, options.mode, setups, self._find_remote())
         self.toolbox = Toolbox(chosen, max(1, os.cpu_count() or 1), kept, setups)
         self.words = load_words(options.mode)
         asked = options.model_dump(mode="json", exclude={"setup"})
@@ -100,6 +100,19 @@ class AgentBackend(Backend):
         self.reads_evidence = "oracle" in self.tiers
         self.capabilities = Capabilities(images_in=core.capabilities.images_in)
         self.parallel, self.tally = core.parallel, core.tally
+
+    def _find_remote(self) -> list[Tool]:
+        if "remote" not in self.tiers:
+            return []
+        servers = load_servers(self.options.setup) if self.options.setup is not None else {}
+        if not servers:
+            raise ConfigError(
+                f"{self.spec}: tools=remote: found no server; expected setup=FILE.toml with a table [remote.NAME] and "
+                "its url, which `vgbench serve-tools` prints"
+            )
+        from vgbench_gen.agent.remote import connect
+
+        return connect(servers)
 
     def describe_setup(self) -> Mapping[str, Any]:
         """As `Backend.describe_setup`: kind and options, the core, each tool by its version and what its results hang

@@ -58,16 +58,22 @@ class Observation:
     """Whether the same call may give something else another time; it is not kept then."""
 
 
-def choose_tools(tiers: Sequence[str], mode: Mode = "sane", setups: Mapping[str, Config] | None = None) -> list[Tool]:
+def choose_tools(
+    tiers: Sequence[str],
+    mode: Mode = "sane",
+    setups: Mapping[str, Config] | None = None,
+    remote: Sequence[Tool] = (),
+) -> list[Tool]:
     """The tools of these tiers and those that need nothing, by their names.
 
-    Where several tiers have a tool of one name, that of the tier named first is taken. A tool with options that must be
-    set up is there only where it is.
+    Where several tiers have a tool of one name, that of the tier named first is taken; no server's takes the place of
+    one that needs nothing. A tool with options that must be set up is there only where it is.
 
     Args:
         tiers: of `TIERS`.
         mode: of the agent.
         setups: options of tools by the names under which they are registered.
+        remote: tools of servers, for the tier of that name; of several with one name the first is taken.
 
     Raises:
         ConfigError: no such tier, or packages that it needs are not installed.
@@ -75,9 +81,11 @@ def choose_tools(tiers: Sequence[str], mode: Mode = "sane", setups: Mapping[str,
     if unknown := sorted(set(tiers) - set(TIERS)):
         raise ConfigError(f"tools: found {', '.join(unknown)}; expected some of {', '.join(TIERS)}")
     order = list(dict.fromkeys([*tiers, "utility"]))
-    found = [tool for tool in tools.values() if tool.tier in order and mode in tool.modes]
+    plain = {tool.name.casefold() for tool in tools.values() if tool.tier == "utility"}
+    remote = [tool for tool in remote[::-1] if tool.name.casefold() not in plain]
+    found = [tool for tool in (*remote, *tools.values()) if tool.tier in order and mode in tool.modes]
     found = [tool for tool in found if not _must_be_set_up(tool) or find_key(tool) in (setups or {})]
-    chosen = {tool.name: tool for tool in sorted(found, key=lambda tool: -order.index(tool.tier))}
+    chosen = {tool.name.casefold(): tool for tool in sorted(found, key=lambda tool: -order.index(tool.tier))}
     for tool in chosen.values():
         check_packages(f"tools={tool.tier}: {tool.name}", tool.packages, tool.extra)
     return sorted(chosen.values(), key=lambda tool: tool.name)
@@ -120,7 +128,11 @@ class Toolbox:
         setups: Mapping[str, Config] | None = None,
     ) -> None:
         self.tools = {tool.name: tool for tool in chosen}
-        self._called = {alias.casefold(): tool for tool in chosen for alias in (tool.name, *tool.aliases)}
+        # An alias never hides a name, nor the alias of a tool that needs nothing.
+        self._called: dict[str, Tool] = {}
+        for tool in sorted(chosen, key=lambda tool: tool.tier == "utility"):
+            self._called |= {alias.casefold(): tool for alias in tool.aliases}
+        self._called |= {tool.name.casefold(): tool for tool in chosen}
         self._workers, self._kept, self._pool = workers, kept, None
         self._options = {tool.name: (setups or {}).get(find_key(tool)) or tool.Options() for tool in chosen}
         self._devices = Devices()

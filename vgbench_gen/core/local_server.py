@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from vgbench_gen.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp, Receive
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -94,28 +95,55 @@ def make_address(server: socket.socket, host: str) -> str:
     return f"http://{shown}:{server.getsockname()[1]}"
 
 
-def serve(app: ASGIApp, server: socket.socket, **options: Any) -> None:
-    """Answer requests until Ctrl-C or SIGTERM.
+def serve(app: ASGIApp, server: socket.socket, limit_s: float | None = None, lifespan: bool = False) -> None:
+    """Answer requests until Ctrl-C or SIGTERM; the socket, as `listen` gives it, is closed at the end.
 
-    Args:
-        app: who answers. server: as `listen` gives it; closed at the end.
-        options: of uvicorn, besides or instead of ours.
+    Args: as `make_server`.
     """
-    import uvicorn
-
-    # No access log: addresses may hold a token.
-    ours: dict[str, Any] = {
-        "log_level": "warning",
-        "access_log": False,
-        "server_header": False,
-        "lifespan": "off",
-        "limit_concurrency": 64,
-        "timeout_graceful_shutdown": 2,
-    }
-    config = uvicorn.Config(app, **ours | options)
     try:
-        uvicorn.Server(config).run(sockets=[server])
+        make_server(app, limit_s, lifespan).run(sockets=[server])
     except KeyboardInterrupt:  # uvicorn raises the signal anew when it has shut down
         pass
     finally:
         server.close()
+
+
+def make_server(app: ASGIApp, limit_s: float | None = None, lifespan: bool = False) -> uvicorn.Server:
+    """A server that is not running yet.
+
+    Args:
+        app: who answers.
+        limit_s: within which a connection must say what it wants; None waits. Otherwise those that never do hold the
+            places of others.
+        lifespan: whether the application wants to know of start and end.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        http="auto" if limit_s is None else _make_impatient(limit_s),
+        log_level="warning",
+        access_log=False,  # addresses may hold a token
+        server_header=False,
+        lifespan="on" if lifespan else "off",
+        limit_concurrency=64,
+        timeout_graceful_shutdown=2,
+    )
+    return uvicorn.Server(config)
+
+
+def _make_impatient(limit_s: float) -> type[Any]:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        """Closes a connection whose first request has not begun in time."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.loop.call_later(limit_s, self._give_up)
+
+        def _give_up(self) -> None:
+            if self.cycle is None:
+                self.transport.close()
+
+    return Impatient
