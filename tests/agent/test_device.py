@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -181,9 +182,13 @@ def test_the_tier_named_first_gives_a_name_its_tool_and_some_must_be_set_up(tmp_
         assert tier_of(("utility", "weights"), load_setup(path)) == "utility"
 
 
-def test_a_tool_whose_packages_are_missing_is_refused_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(tools["Toy"]), "packages", ("numpy", "no_such_package"))
-    monkeypatch.setattr(type(tools["Toy"]), "extra", "transformers")
-    said = r"Toy: needs no_such_package, not installed here.*vgbench-gen\[transformers\]"
+def test_without_torch_the_tier_is_refused_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+
+    def without(name: str, *rest: Any) -> Any:
+        return None if name in ("torch", "transformers") else find(name, *rest)
+
+    monkeypatch.setattr("importlib.util.find_spec", without)
+    said = r"tools=weights: \w+: needs torch and transformers, not installed here.*'vgbench-gen\[transformers\]'"
     with pytest.raises(ConfigError, match=said):
-        choose_tools(["weights"])
+        choose_tools(["classical", "weights"])
