@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from tests.evaluation.test_saved import built
+from tests.evaluation.test_spatialscore import file_of
+from tests.evaluation.test_spatialscore import row as published
+from tests.importers.source_files import photo
 from vgbench_gen.agent.backend import AgentBackend
 from vgbench_gen.agent.replay import replay
 from vgbench_gen.agent.tool import ToolInput, ToolOutput
@@ -191,6 +194,12 @@ def test_the_source_is_told_and_evidence_only_to_those_who_read_it(
     monkeypatch.setattr("vgbench_gen.agent.backend.AgentBackend.ask_about", ask_about)
     ask(tmp_path / "d", core, limit=1)
     assert told == [Background("VGBench")]
+    path = file_of(tmp_path / "published", [published(0, "MMVP"), published(1, "QSpatialBench-Plus")])
+    (path.parent / "photos").mkdir()
+    for k in range(2):
+        (path.parent / f"photos/{k}.jpg").write_bytes(photo(str(k)))
+    evaluate(path, f"agent:react+{core}?tools=none", benchmark="spatialscore")
+    assert told[1:] == [Background("SpatialScore/MMVP"), Background("SpatialScore/QSpatialBench-Plus")]
 
 
 def test_agents_with_oracle_tools_are_told_what_rows_reveal_and_say_so_in_tables(

@@ -65,7 +65,7 @@ def estimate(item: Item, evidence: dict[str, Any], images: int) -> list[FloatArr
         return [np.array(call("OracleHomographyMatrix", evidence, **pair)["homography_matrix"])]
     if item.task == "point_tracking":
         ops = [op for op in RowEvidence.of(item).pictures[0]["ops"] if op["op"] == "point"]
-        return [np.array(call("OracleTrackPoints", evidence, **pair, points=[ops[0]["uv"]])["points"][0])]
+        return [np.array(call("OracleTrackPoint", evidence, **pair, point=ops[0]["uv"])["tracks"][0]["point"])]
     if item.task == "view_after_motion":
         poses = [call("OracleRelativePose", evidence, **one) for one in others]
         return [np.column_stack([one["rotation"], one["translation_m"]]) for one in poses]

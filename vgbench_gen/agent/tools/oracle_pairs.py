@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from vgbench_gen.agent.tool import ImagePair, Point, ToolError, ToolInput, ToolOutput, tools
+from vgbench_gen.agent.tool import ImageName, Point, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.tools._pairs import round_all
 from vgbench_gen.agent.tools._revealed import NOTHING, OracleTool, find_pair, read_revealed
 from vgbench_gen.agent.tools.estimate_homography_matrix import EstimateHomographyMatrix
@@ -15,6 +15,7 @@ from vgbench_gen.agent.tools.estimate_relative_pose import EstimateRelativePose
 from vgbench_gen.core.config import Config
 from vgbench_gen.geometry import poses
 from vgbench_gen.geometry.homography import normalise_homography
+from vgbench_gen.tasks.revealed import RevealedTrack
 
 SAME_PIXEL_PX = 2.0  # within which a pixel is the one that the question names
 
@@ -85,35 +86,39 @@ class OracleHomographyMatrix(OracleTool):
 
 
 class _TrackArguments(Config):
-    image: ImagePair
-    points: tuple[Point, ...] = Field(
-        min_length=1, max_length=100, description="[[u, v], ...] pixels of the first image to be followed"
-    )
+    image: Annotated[
+        tuple[ImageName, ...],
+        Field(min_length=2, max_length=8, description="the image that has the point, then those to look in"),
+    ]
+    point: Point = Field(description="[u, v] in the first image, pixels")
 
 
-@tools.register("OracleTrackPoints")
-class OracleTrackPoints(OracleTool):
-    """See the module."""
+@tools.register("OracleTrackPoint")
+class OracleTrackPoint(OracleTool):
+    """The fields of a tracker that a place has."""
 
-    name = "TrackPoints"
-    does = "Says where points of the first image are in the second image."
+    name = "TrackPoint"
+    does = "Says where a point of one image lies in other images of the same scene."
     Arguments = _TrackArguments
     argument_aliases: ClassVar = {"images": "image"}
     returns: ClassVar = {
-        "points": "[u, v] of each point in the second image, pixels; null where it cannot be told",
-        "cannot_tell": "why some are null",
+        "tracks": "for each further image {point: [u, v] in its pixels, or null; cannot_tell: why there is no point}"
     }
-    example: ClassVar = {"image": ["image-0", "image-1"], "points": [[210, 145]]}
+    example: ClassVar = {"image": ["image-0", "image-1"], "point": [320, 240]}
 
     def run(self, given: ToolInput) -> ToolOutput:
         """See `Tool.run`."""
         arguments = given.arguments
         assert isinstance(arguments, _TrackArguments)
-        found = find_pair(read_revealed(given).tracks, arguments.image)
-        if found is None:
-            raise ToolError(f"{NOTHING}: {' to '.join(arguments.image)}")
+        first, *others = arguments.image
+        known = read_revealed(given).tracks
+        return ToolOutput({"tracks": [_follow(find_pair(known, (first, one)), arguments.point) for one in others]})
+
+
+def _follow(found: tuple[RevealedTrack, bool] | None, point: Point) -> dict[str, Any]:
+    if found is not None:
         track, forward = found
         start, end = (track.first_px, track.second_px) if forward else (track.second_px, track.first_px)
-        near = [np.linalg.norm(np.array(point) - start) <= SAME_PIXEL_PX for point in arguments.points]
-        told: dict[str, Any] = {"points": [round_all(end, 1) if one else None for one in near]}
-        return ToolOutput(told if all(near) else told | {"cannot_tell": NOTHING})
+        if np.linalg.norm(np.array(point) - start) <= SAME_PIXEL_PX:
+            return {"point": round_all(end, 1)}
+    return {"point": None, "cannot_tell": NOTHING}
