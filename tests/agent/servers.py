@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vgbench_gen.agent.tool import Tool
-from vgbench_gen.agent.tool_server import ServedTools, ToolServer
+from vgbench_gen.agent.tool_server import ServedTools, ToolGuard, ToolServer
 from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.core.local_server import listen, make_address, make_server
 
@@ -39,7 +39,7 @@ def announce(**changes: Any) -> dict[str, Any]:
 def run_server(chosen: list[Tool], token: str = "", limit_s: float = 30.0) -> Iterator[str]:
     """The address of a server of ours with these tools."""
     toolbox, sock = Toolbox(chosen), listen("127.0.0.1", 0)
-    server = make_server(ToolServer(ServedTools(toolbox, 1), token), limit_s)
+    server = make_server(ToolGuard(ToolServer(ServedTools(toolbox, 1)), token), limit_s)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:

@@ -27,7 +27,7 @@ from vgbench_gen.agent.remote import connect
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.setup import RemoteServer
 from vgbench_gen.agent.tool import Tool
-from vgbench_gen.agent.tool_server import ServedTools, ToolServer, choose_served
+from vgbench_gen.agent.tool_server import ServedTools, ToolGuard, ToolServer, choose_served
 from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.store.pictures import encode_jpeg
@@ -167,7 +167,7 @@ def test_the_list_of_tools_needs_the_token_too(guarded: str, monkeypatch: pytest
 
 def test_a_server_that_others_reach_needs_a_token() -> None:
     with pytest.raises(ConfigError, match="--token-env"):
-        ToolServer(ServedTools(Toolbox([]), 1), any_host=True)
+        ToolGuard(ToolServer(ServedTools(Toolbox([]), 1)), any_host=True)
 
 
 def test_connections_that_never_ask_hold_no_place(guarded: str) -> None:

@@ -13,9 +13,9 @@ import re
 from collections.abc import Sequence
 
 from pydantic import ValidationError
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vgbench_gen import __version__
 from vgbench_gen.agent.announced import (
@@ -77,11 +77,11 @@ class ServedTools:
             return Observation(name, arguments, failure="crash", message=str(error))
 
 
-class ToolServer:
-    """An ASGI application.
+class ToolGuard:
+    """ASGI middleware: who may call.
 
     Args:
-        served: what is offered.
+        app: what is guarded.
         token: that callers must know; "" for none.
         any_host: whether it may be called by any name; sensible with a token alone.
 
@@ -89,23 +89,26 @@ class ToolServer:
         ConfigError: any host without a token.
     """
 
-    def __init__(self, served: ServedTools, token: str = "", any_host: bool = False) -> None:
+    def __init__(self, app: ASGIApp, token: str = "", any_host: bool = False) -> None:
         if any_host and not token:
             raise ConfigError("a server that others can reach needs a token: name its variable with --token-env")
-        self.served, self._token, self._any_host = served, token, any_host
+        self.app, self._token, self._any_host = app, token, any_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
-        if scope["type"] != "http":
-            return
-        try:
-            answer = self._find_refusal(scope) or await self._answer(scope, receive)
-        except TimeoutError:
-            answer = PlainTextResponse("The body did not come in time.", 408)
-        answer.headers["cache-control"] = "no-store"
-        answer.headers["x-content-type-options"] = "nosniff"
-        answer.headers["connection"] = "close"  # so that an idle connection holds no place
-        await answer(scope, receive, send)
+
+        async def send_safe(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                found = MutableHeaders(scope=message)
+                found["cache-control"] = "no-store"
+                found["x-content-type-options"] = "nosniff"
+                found["connection"] = "close"  # so that an idle connection holds no place
+            await send(message)
+
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            await (self._find_refusal(scope) or self.app)(scope, receive, send_safe)
 
     def _find_refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -118,6 +121,25 @@ class ToolServer:
             if kind.lower() != "bearer" or not is_same_secret(given.strip(), self._token):
                 return PlainTextResponse("Expected the server's token: Authorization: Bearer TOKEN", 401)
         return None
+
+
+class ToolServer:
+    """The protocol as an ASGI application; it stands behind a `ToolGuard`.
+
+    Args:
+        served: what is offered.
+    """
+
+    def __init__(self, served: ServedTools) -> None:
+        self.served = served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        try:
+            answer = await self._answer(scope, receive)
+        except TimeoutError:
+            answer = PlainTextResponse("The body did not come in time.", 408)
+        await answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         path, method = scope["path"], scope["method"]
