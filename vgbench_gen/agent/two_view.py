@@ -71,7 +71,7 @@ def estimate_two_view(uv1: FloatArray, uv2: FloatArray, K1: FloatArray, K2: Floa
     focal = float(np.sqrt(K1[0, 0] * K2[0, 0]))
     unit = 1.0 / focal  # one pixel on the normalised plane; focal lengths follow the size of the image
     scale = max(1.0, 2 * max(K1[0, 2], K2[0, 2]) / 640)
-    rays1, rays2 = (_to_rays(uv, K) for uv, K in ((uv1, K1), (uv2, K2)))
+    rays1, rays2 = (compute_rays(uv, K) for uv, K in ((uv1, K1), (uv2, K2)))
     starts = _find_starts(rays1, rays2, unit * scale)
     if not starts:
         return None
@@ -87,7 +87,7 @@ def estimate_two_view(uv1: FloatArray, uv2: FloatArray, K1: FloatArray, K2: Floa
     inliers = int(within.sum())
     if inliers < INLIERS_MIN:
         return None
-    turn = _fit_rotation(rays1[within], rays2[within], unit * scale)
+    turn = fit_rotation(rays1[within], rays2[within], unit * scale)
     parallax_px = float(np.median(_measure_shift(turn, rays1[within], rays2[within]))) / unit
     sigma_R, sigma_t = SPREAD * np.array(_measure_certainty(best, within, unit * scale))
     alike = [each for each, misfit in zip(sided, misfits, strict=True) if misfit - misfits[order] < ALIKE_MISFIT]
@@ -148,7 +148,7 @@ class _Fit:
     jacobian: FloatArray
 
 
-def _to_rays(uv: FloatArray, K: FloatArray) -> FloatArray:
+def compute_rays(uv: FloatArray, K: FloatArray) -> FloatArray:
     """(N, 3) points on the plane z = 1."""
     return np.column_stack([(uv[:, 0] - K[0, 2]) / K[0, 0], (uv[:, 1] - K[1, 2]) / K[1, 1], np.ones(len(uv))])
 
@@ -173,7 +173,7 @@ def _find_starts(rays1: FloatArray, rays2: FloatArray, unit: float) -> list[tupl
         for R, t in zip(turns[::2], shifts[::2], strict=True):
             if np.linalg.norm(t) > 1e-6:
                 starts.append((np.asarray(R, dtype=np.float64), np.asarray(t, dtype=np.float64).ravel()))
-    turn = _fit_rotation(rays1, rays2, unit)
+    turn = fit_rotation(rays1, rays2, unit)
     within = _measure_shift(turn, rays1, rays2) < 60 * unit
     normals = np.cross(rays1[within] @ turn.T, rays2[within])
     if len(normals) >= INLIERS_MIN // 2:
@@ -182,7 +182,7 @@ def _find_starts(rays1: FloatArray, rays2: FloatArray, unit: float) -> list[tupl
     return starts
 
 
-def _fit_rotation(rays1: FloatArray, rays2: FloatArray, unit: float) -> FloatArray:
+def fit_rotation(rays1: FloatArray, rays2: FloatArray, unit: float) -> FloatArray:
     """(3, 3) the rotation that takes most rays of camera 1 to those of camera 2, by reweighted alignment."""
     one, two = (rays / np.linalg.norm(rays, axis=1, keepdims=True) for rays in (rays1, rays2))
     weights = np.ones(len(one))

@@ -17,6 +17,8 @@ from vgbench_gen.core.config import Config
 from vgbench_gen.core.types import FloatArray
 from vgbench_gen.tasks.solving import Image
 
+SIDE_MIN_PX = 16  # below, the flow has no pyramid
+
 
 class _Arguments(Config):
     image: ImagePair
@@ -26,10 +28,12 @@ def measure_flow(first: Image, second: Image) -> FloatArray:
     """(H, W, 2) by how many pixels each pixel of the first image moves right and down on its way to the second.
 
     Raises:
-        ToolError: the images differ in size.
+        ToolError: the images differ in size, or are too small.
     """
     if first.size != second.size:
         raise ToolError(f"found images of {first.size} and {second.size} pixels; expected two of one size")
+    if min(first.size) < SIDE_MIN_PX:
+        raise ToolError(f"found images of {first.size} pixels; expected at least {SIDE_MIN_PX} a side")
     start = np.zeros((*first.gray.shape, 2), np.float32)
     flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM).calc(first.gray, second.gray, start)
     return np.asarray(flow, dtype=np.float64)
