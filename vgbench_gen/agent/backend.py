@@ -96,7 +96,8 @@ class AgentBackend(Backend):
         asked = options.model_dump(mode="json", exclude={"setup"})
         used = {key: setups[key].model_dump(mode="json") for key in map(find_key, chosen) if key in setups}
         told = format_canonical_json([kind, asked, used, self.toolbox.describe()])
-        self.model = f"{kind}+{core.model}+{hash_stably(told, size=4)}"
+        # Tables call it by this: readable, and another name for other tools and options.
+        self.model = "+".join((kind, core.model, *(self.tiers or ("none",)), hash_stably(told, size=4)))
         self.reads_evidence = "oracle" in self.tiers
         self.capabilities = Capabilities(images_in=core.capabilities.images_in)
         self.parallel, self.tally = core.parallel, core.tally
