@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from vgbench_gen.agent.backend import AgentBackend, AgentOptions
 from vgbench_gen.agent.results import ResultCache
+from vgbench_gen.agent.tool import Tool, ToolInput, ToolOutput
+from vgbench_gen.agent.tools.calculate import Calculate
+from vgbench_gen.agent.tools.crop import CropImage
 from vgbench_gen.backends.base import Background, ImagePart, Message, Reply, Settings, TextPart
 from vgbench_gen.backends.scripted import Scripted, ScriptLine
 from vgbench_gen.backends.spec import BackendOptions
@@ -75,3 +79,15 @@ def ask(
             await agent.close()
 
     return asyncio.run(run())
+
+
+@pytest.fixture
+def without_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Calculate` and `Crop` are called at once."""
+
+    async def run_here(self: Tool, given: ToolInput) -> ToolOutput:
+        return self.run(given)
+
+    for tool in (Calculate, CropImage):
+        monkeypatch.setattr(tool, "runs", "here")
+        monkeypatch.setattr(tool, "run_here", run_here)

@@ -27,7 +27,7 @@ from vgbench_gen.agent.run import AgentRun
 from vgbench_gen.agent.setup import load_servers, load_setup
 from vgbench_gen.agent.tool import Mode, Tool, find_key
 from vgbench_gen.agent.toolbox import Toolbox, choose_tools
-from vgbench_gen.agent.trace import Trace
+from vgbench_gen.agent.trace import Trace, Watch
 from vgbench_gen.agent.words import load_words
 from vgbench_gen.backends.base import (
     Backend,
@@ -73,6 +73,8 @@ class AgentBackend(Backend):
         core: who thinks; closed with the agent.
         options: of the agent.
         kept: results of tools; None keeps none.
+
+    `watch`, where set, is called with each step of each trace as it is added.
     """
 
     makes_images = False
@@ -89,6 +91,7 @@ class AgentBackend(Backend):
         tiers = () if options.tools == ("none",) else options.tools
         self.tiers = tuple(tier for tier in tiers if tier != "utility")
         self._kept = kept
+        self.watch: Watch | None = None
         setups = load_setup(options.setup) if options.setup is not None else {}
         chosen = choose_tools(self.tiers, options.mode, setups, self._find_remote())
         self.toolbox = Toolbox(chosen, max(1, os.cpu_count() or 1), kept, setups)
@@ -146,7 +149,7 @@ class AgentBackend(Backend):
             book = ImageBook([await asyncio.to_thread(_read_image, part) for part in shown])
         except (DatasetError, OSError, ValueError) as error:
             raise BackendError("wrong_request", f"{self.spec}: {error}") from None
-        trace = Trace(self.kind, self.options.mode, self.core.spec, self.tiers, question)
+        trace = Trace(self.kind, self.options.mode, self.core.spec, self.tiers, question, watch=self.watch)
         most = max((part.long_side_px for part in shown), default=0)
         run = AgentRun(
             question=question,

@@ -6,7 +6,7 @@ A trace holds no time and no price, so that the same replies and results give th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from vgbench_gen.agent.toolbox import Observation
 from vgbench_gen.backends.base import Reply
 
 VERSION = 1
+Watch = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(slots=True)
@@ -38,10 +39,12 @@ class Trace:
     crash, too_many_actions, turns_spent, attempts_spent."""
     answer: str = ""
     """What is handed on as the reply."""
+    watch: Watch | None = None
+    """Called with each step as it is added."""
 
     def add_reply(self, role: str, reply: Reply) -> None:
         """The core model said something."""
-        self.steps.append(
+        self._add(
             {
                 "step": "core",
                 "role": role,
@@ -59,7 +62,12 @@ class Trace:
             step |= {"failure": seen.failure, "message": seen.message}
         else:
             step |= {"values": dict(seen.values)}
-        self.steps.append(step | ({"images": list(made)} if made else {}))
+        self._add(step | ({"images": list(made)} if made else {}))
+
+    def _add(self, step: dict[str, Any]) -> None:
+        self.steps.append(step)
+        if self.watch is not None:
+            self.watch(step)
 
     def to_json(self, book: ImageBook) -> dict[str, Any]:
         """All of it, with the images by name, digest, size and who made them."""
