@@ -7,14 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.agent.cores import END, Core, ask, make_agent, step
+from vgbench_gen.agent.backend import read_trace
 from vgbench_gen.agent.models.boxes import choose_boxes, find_tokens, join_names, to_pixels
 from vgbench_gen.agent.models.flow import choose_size
 from vgbench_gen.agent.models.masks import bound_mask, scale_box
 from vgbench_gen.agent.models.matches import to_image_pixels
-from vgbench_gen.agent.tool import ToolError, tools
+from vgbench_gen.agent.tool import ToolError, ToolInput, ToolOutput, tools
 from vgbench_gen.agent.toolbox import choose_tools, describe_tool
 from vgbench_gen.agent.tools._objects import cover_box, describe_depth
-from vgbench_gen.agent.tools.detect_objects import read_names
+from vgbench_gen.agent.tools.detect_objects import DetectObjects, read_names
 
 TALL, WIDE = (90, 50), (60, 100)  # (height, width)
 
@@ -137,3 +139,26 @@ def test_every_published_tool_of_weights_is_there_in_both_modes(monkeypatch: pyt
         assert published <= {tool.name for tool in choose_tools(["weights"], mode)}
     chosen = {tool.name: tool for tool in choose_tools(["weights", "classical"])}
     assert chosen["EstimateOpticalFlow"].tier == "classical"  # RAFT has to be set up
+
+
+def test_the_core_model_names_what_a_detector_looks_for_and_the_trace_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look(self: DetectObjects, given: ToolInput) -> ToolOutput:
+        names = given.arguments.model_dump()["candidates"]
+        boxes = [SimpleNamespace(score=0.4), None, SimpleNamespace(score=0.9)]
+        return self._tell(names, boxes)
+
+    monkeypatch.setattr("vgbench_gen.agent.toolbox.check_packages", lambda *_: None)
+    monkeypatch.setattr(DetectObjects, "runs", "here")
+    monkeypatch.setattr(DetectObjects, "run_here", look)
+    monkeypatch.setattr(DetectObjects, "settle_options", lambda self, options, arguments: options)
+    core = Core([step("DetectObjects", image="image-0"), "- Red chair\n- lamp\n- dog", END])
+    trace = read_trace(ask(make_agent("react", core, tools=("weights",))))
+    assert trace is not None
+    assert [each.get("role", each.get("name")) for each in trace["steps"]][:3] == ["react"] + ["DetectObjects"] * 2
+    seen = trace["steps"][2]
+    assert seen["arguments"]["candidates"] == ["Red chair", "lamp", "dog"]
+    assert seen["values"]["objects"] == ["dog", "Red chair"]
+    assert seen["values"]["not_found"] == ["lamp"]
+    assert seen["values"]["named_by"] == "the core model"
+    assert DetectObjects.core_query in core.prompts[1]
+    assert "RAM" not in str(trace)

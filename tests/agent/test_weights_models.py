@@ -23,6 +23,7 @@ from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.setup import load_setup
 from vgbench_gen.agent.tool import ToolInput, ToolOutput, tools
 from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
+from vgbench_gen.agent.weights import find_model
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.core.rng import rng_for
@@ -87,6 +88,16 @@ def call(box: Toolbox, asked: Sequence[tuple[str, dict[str, Any]]]) -> list[Obse
     return asyncio.run(call_all())
 
 
+def list_states(box: Toolbox) -> dict[str, str]:
+    """What results of each call hang on beside its arguments and images."""
+    states = {}
+    for name, arguments in CALLS:
+        tool = box.tools[name]
+        read = tool.Arguments.model_validate_json(json.dumps(arguments))
+        states[name] = tool.describe_state(tool.settle_options(box._options[name], read))
+    return states
+
+
 OBJECTS = {"image": "image-0", "objects": ["red chair", "lamp"]}
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("LocalizeObjects", OBJECTS),
@@ -119,16 +130,16 @@ def test_every_tool_runs_and_results_are_kept_by_the_weights(models: Path, tmp_p
         again = make_box(models, tmp_path, kept)
         assert [one.values for one in call(again, CALLS)] == [one.values for one in seen]
         assert again.calls == 0
+        before = list_states(box)
         settings = copied / "depth" / "preprocessor_config.json"
         settings.write_text(json.dumps(json.loads(settings.read_text()) | {"image_mean": [0.1, 0.1, 0.1]}))
-        # Where models lie is looked up once in a process, so that an edited folder counts from the next one on.
-        from vgbench_gen.agent.weights import find_model
-
-        find_model.cache_clear()
-        third = make_box(copied, tmp_path, kept)
-        call(third, CALLS)
-        assert third.calls == 3  # the tools that measure depth
-        third.close()
+        find_model.cache_clear()  # of each model once in a process
+        after = list_states(box)
+        assert {name for name in before if before[name] != after[name]} == {
+            "EstimateRegionDepth",
+            "EstimateObjectDepth",
+            "EstimateObjectGeometryProperties",
+        }
     finally:
         box.close()
         kept.close()
