@@ -19,16 +19,19 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.agent.cores import END, Core, make_agent, step
 from tests.agent.servers import Misbehaving, announce, make_response, run_server
-from vgbench_gen.agent.announced import MAX_REQUEST_BYTES
+from vgbench_gen.agent.announced import MAX_REQUEST_BYTES, AnnouncedTool, announce_tool, make_arguments
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
 from vgbench_gen.agent.remote import connect
 from vgbench_gen.agent.results import ResultCache
 from vgbench_gen.agent.setup import RemoteServer
 from vgbench_gen.agent.tool import Tool
+from vgbench_gen.agent.tool import tools as registry
 from vgbench_gen.agent.tool_server import ServedTools, ToolGuard, ToolServer, choose_served
 from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
+from vgbench_gen.backends.base import ImagePart, Message, Settings, TextPart
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.store.pictures import encode_jpeg
 
@@ -114,6 +117,30 @@ def test_a_model_reads_the_same_of_a_tool_and_its_mistakes(local: list[Tool], ad
     assert ({one.failure for one in told}, made) == ({"wrong_arguments"}, 0)
     # Refused by the tool itself, on the server.
     assert ask(remote, [ToolCall("Calculate", {"expression": "9**9**9"})])[0][0].failure == "tool_error"
+
+
+def test_every_tool_can_be_announced() -> None:
+    """Also those that are not served: an installed package may bring any of these forms of arguments."""
+    for tool in registry.values():
+        told = AnnouncedTool.model_validate_json(announce_tool(tool, "state").model_dump_json())
+        arguments = make_arguments(told)
+        read = arguments.model_validate_json(json.dumps(tool.example)).model_dump(mode="json")
+        whole = tool.Arguments.model_validate_json(json.dumps(tool.example)).model_dump(mode="json")
+        assert read == {name: value for name, value in whole.items() if name in read}, tool.name
+
+
+def test_an_agent_with_a_server(address: str, tmp_path: Path) -> None:
+    setup = tmp_path / "setup.toml"
+    setup.write_text(f'[remote.lab]\nurl = "{address}"\n')
+    core = Core([step("EstimateOpticalFlow", image=["image-0", "image-1"]), END])
+    agent = make_agent("react", core, tools=("remote",), setup=setup)
+    images = [ImagePart(image.data) for image in [*make_book()][1:]]
+    reply = asyncio.run(agent.ask([Message("user", (*images, TextPart("Where to?")))], Settings()))
+    seen = next(step for step in reply.raw["trace"]["steps"] if step["step"] == "tool")
+    assert seen["values"]["mean_flow_x"] == pytest.approx(7, abs=1)
+    asyncio.run(agent.close())
+    with pytest.raises(ConfigError, match=r"expected setup=FILE.toml with a table \[remote.NAME\]"):
+        make_agent("react", core, tools=("remote",))
 
 
 PICTURE = base64.b64encode(make_book().find("image-0").data).decode()
