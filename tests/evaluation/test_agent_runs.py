@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from tests.importers.source_files import photo
 from vgbench_gen.agent.backend import AgentBackend
 from vgbench_gen.agent.replay import replay
 from vgbench_gen.agent.tool import ToolInput, ToolOutput
+from vgbench_gen.agent.toolbox import Toolbox
 from vgbench_gen.agent.tools.crop import CropImage
 from vgbench_gen.backends.base import Backend, BackendError, Background, Message, Reply, Settings
 from vgbench_gen.backends.scripted import Scripted
@@ -245,3 +248,19 @@ def test_halting_ends_at_the_next_request_and_keeps_what_was_sent(tmp_path: Path
             return backend.tally.requests
 
     assert asyncio.run(run()) == 1
+
+
+def test_processes_that_do_not_start_end_the_run_with_a_sentence(
+    tmp_path: Path, core: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Pool:
+        def schedule(self, *args: Any, **more: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            future.set_exception(BrokenProcessPool("All workers expired"))
+            return future
+
+    built(tmp_path / "d")
+    monkeypatch.setattr(CropImage, "runs", "process")
+    monkeypatch.setattr(Toolbox, "_open", lambda self: Pool())
+    with pytest.raises(ConfigError, match="__main__"):
+        ask(tmp_path / "d", core, limit=1)

@@ -121,7 +121,8 @@ class AgentBackend(Backend):
     def describe_setup(self) -> Mapping[str, Any]:
         """As `Backend.describe_setup`: kind and options, the core, each tool by its version and what its results hang
         on, and the digest of all that a model reads of them."""
-        told = {"kind": self.kind, "core": self.core.spec, **self.options.model_dump(mode="json")}
+        asked = self.options.model_dump(mode="json", exclude={"setup"})  # the tools' states say what the file says
+        told = {"kind": self.kind, "core": self.core.spec, **asked}
         return told | {
             "tools_used": dict(self.toolbox.describe_state()),
             "read": hash_stably(self.toolbox.describe(), self.words.model_dump_json()),

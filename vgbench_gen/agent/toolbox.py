@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as TookTooLong
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -225,6 +226,11 @@ class Toolbox:
             values, made, problem = await asyncio.wrap_future(
                 self._open().schedule(run_tool, args=asked, timeout=tool.timeout_s)
             )
+        except BrokenProcessPool:
+            raise ConfigError(
+                "tools: their processes do not start. In a script of your own, put what runs under "
+                '`if __name__ == "__main__":`, for each process reads the script again.'
+            ) from None
         except TookTooLong:
             message = f"{tool.name} gave nothing in {tool.timeout_s:g} seconds"
             return Observation(tool.name, told, failure="timeout", message=message)
