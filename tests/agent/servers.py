@@ -13,6 +13,7 @@ from typing import Any
 from vgbench_gen.agent.tool import Tool
 from vgbench_gen.agent.tool_server import ServedTools, ToolGuard, ToolServer
 from vgbench_gen.agent.toolbox import Toolbox
+from vgbench_gen.core.config import Config
 from vgbench_gen.core.local_server import listen, make_address, make_server
 
 TOOL: dict[str, Any] = {
@@ -36,9 +37,11 @@ def announce(**changes: Any) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def run_server(chosen: list[Tool], token: str = "", limit_s: float = 30.0) -> Iterator[str]:
+def run_server(
+    chosen: list[Tool], token: str = "", limit_s: float = 30.0, setups: dict[str, Config] | None = None
+) -> Iterator[str]:
     """The address of a server of ours with these tools."""
-    toolbox, sock = Toolbox(chosen), listen("127.0.0.1", 0)
+    toolbox, sock = Toolbox(chosen, setups=setups), listen("127.0.0.1", 0)
     server = make_server(ToolGuard(ToolServer(ServedTools(toolbox, 1)), token), limit_s)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()

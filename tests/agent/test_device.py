@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from tests.agent.servers import run_server
 from tests.agent.toy_tools import install_toys
 from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.images import ImageBook
+from vgbench_gen.agent.remote import connect
 from vgbench_gen.agent.results import ResultCache
-from vgbench_gen.agent.setup import load_setup
+from vgbench_gen.agent.setup import RemoteServer, load_setup
 from vgbench_gen.agent.tool import tools
 from vgbench_gen.agent.toolbox import Observation, Toolbox, choose_tools
+from vgbench_gen.core.config import Config
 from vgbench_gen.core.errors import ConfigError
 
 
@@ -192,3 +195,23 @@ def test_without_torch_the_tier_is_refused_with_the_extra(monkeypatch: pytest.Mo
     said = r"tools=weights: \w+: needs torch and transformers, not installed here.*'vgbench-gen\[transformers\]'"
     with pytest.raises(ConfigError, match=said):
         choose_tools(["classical", "weights"])
+
+
+def test_a_server_keeps_the_weights_and_outlasts_a_crash(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    setups: dict[str, Config] = {"Toy": tools["Toy"].Options.model_validate({"log": str(log)})}
+    with run_server([tools["Toy"]], setups=setups) as address:
+        (remote,) = connect({"gpu": RemoteServer(url=address)})
+        box, book = Toolbox([remote]), ImageBook()
+
+        async def call_all() -> list[Observation]:
+            found = []
+            for how in ("well", "refuses", "crashes", "well"):
+                read = box.read(ToolCall("Toy", {"how": how, "number": 3}), book)
+                assert isinstance(read, tuple)
+                found.append(await box.call(*read, book))
+            return found
+
+        told = [(one.failure, one.is_passing, dict(one.values)) for one in asyncio.run(call_all())]
+    assert told == [("", False, {"twice": 6}), ("tool_error", False, {}), ("tool_error", True, {}), told[0]]
+    assert [line.split()[0] for line in log.read_text().splitlines()].count("load") == 2
