@@ -237,6 +237,31 @@ def test_depth_pro_gives_metres_of_the_image_and_its_focal_length(size: tuple[in
     assert invert_depth(1 / depth, None, size).focal_px is None
 
 
+@pytest.mark.parametrize("size", [TALL, WIDE])
+def test_depth_comes_back_at_the_images_size_without_the_rim(size: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch")
+    from vgbench_gen.agent.models.depth import restore_depth
+
+    rows, columns = (torch.arange(side, dtype=torch.float32) for side in (size[0] + 20, size[1] + 12))
+    whole = 1 + 0.1 * rows[:, None] + 0.01 * columns[None]
+    back = restore_depth(whole, size, (10, 6))
+    assert back == pytest.approx(whole[10:-10, 6:-6].numpy(), abs=1e-4)
+    mirrored = restore_depth(whole.flip(1), size, (10, 6))
+    assert mirrored == pytest.approx(back[:, ::-1], abs=1e-4)
+
+
+def test_every_kind_of_depth_model_loads(models: Path, tmp_path: Path) -> None:
+    from vgbench_gen.agent.models.depth import DepthModel
+
+    zoe = tiny_models.make_zoe_depth_model(tmp_path / "zoe")
+    pro = tiny_models.make_pro_depth_model(tmp_path / "pro")
+    for folder, knows_focal in ((models / "depth", False), (zoe, False), (pro, True)):
+        maps = DepthModel(folder, "cpu", "float32").measure_depths([noise("one", WIDE), noise("two", TALL)])
+        assert [one.depth_m.shape for one in maps] == [WIDE, TALL]
+        assert all(np.isfinite(one.depth_m).all() for one in maps)
+        assert all((one.focal_px is not None) == knows_focal for one in maps)
+
+
 def test_other_kinds_of_model_are_refused_with_what_was_expected(models: Path, tmp_path: Path) -> None:
     from vgbench_gen.agent.models.boxes import OpenDetector
     from vgbench_gen.agent.models.depth import DepthModel

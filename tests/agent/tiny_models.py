@@ -118,6 +118,52 @@ def make_depth_model(folder: Path, kind: str = "metric") -> Path:
     return folder
 
 
+def make_zoe_depth_model(folder: Path) -> Path:
+    """ZoeDepth."""
+    import torch
+    from transformers import BeitConfig, ZoeDepthConfig, ZoeDepthForDepthEstimation
+
+    torch.manual_seed(0)
+    backbone = BeitConfig(
+        image_size=64, hidden_size=32, num_hidden_layers=4, num_attention_heads=2, intermediate_size=32,
+        out_indices=[1, 2, 3, 4], use_relative_position_bias=True, reshape_hidden_states=False,
+    )  # fmt: skip
+    bins = {"n_bins": 16, "min_depth": 0.001, "max_depth": 10.0, "name": "nyu"}
+    config = ZoeDepthConfig(
+        backbone_config=backbone, neck_hidden_sizes=[16] * 4, fusion_hidden_size=16, bottleneck_features=16,
+        bin_configurations=[bins], num_attractors=[4, 2, 1, 1], bin_embedding_dim=16,
+    )  # fmt: skip
+    ZoeDepthForDepthEstimation(config).save_pretrained(folder)
+    _save_images(
+        folder,
+        "ZoeDepthImageProcessor",
+        size={"height": 64, "width": 64},
+        keep_aspect_ratio=True,
+        ensure_multiple_of=32,
+    )
+    return folder
+
+
+def make_pro_depth_model(folder: Path) -> Path:
+    """Depth Pro."""
+    import torch
+    from transformers import DepthProConfig, DepthProForDepthEstimation
+
+    torch.manual_seed(0)
+    encoder = {
+        "model_type": "dinov2", "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 2, "image_size": 32,
+        "patch_size": 8, "mlp_ratio": 1,
+    }  # fmt: skip
+    config = DepthProConfig(
+        image_model_config=encoder, patch_model_config=encoder, fov_model_config=encoder, patch_size=32,
+        fusion_hidden_size=16, intermediate_hook_ids=[2, 1], intermediate_feature_dims=[8, 8],
+        scaled_images_feature_dims=[16, 16, 16], merge_padding_value=1, num_fov_head_layers=0, use_fov_model=True,
+    )  # fmt: skip
+    DepthProForDepthEstimation(config).save_pretrained(folder)
+    _save_images(folder, "DepthProImageProcessor", size={"height": 128, "width": 128})
+    return folder
+
+
 def make_matcher(folder: Path) -> Path:
     """SuperPoint with LightGlue."""
     import torch

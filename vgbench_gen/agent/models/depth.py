@@ -77,13 +77,32 @@ class DepthModel:
             pixels = self._images(images=[*images], return_tensors="pt")["pixel_values"]
         with torch.inference_mode():
             out = self._model(pixel_values=pixels.to(self._model.device, self._model.dtype))
-        out["predicted_depth"] = out.predicted_depth.float()
         if self._images is None:
             fovs = [None] * len(images) if out.field_of_view is None else out.field_of_view.float().tolist()
-            return [invert_depth(raw, fov, size) for raw, fov in zip(out.predicted_depth, fovs, strict=True)]
-        options = {"source_sizes": [size] * len(images)} if self.kind == "zoedepth" else {}
-        made = self._images.post_process_depth_estimation(out, target_sizes=[size] * len(images), **options)
-        return [DepthMap(one["predicted_depth"].cpu().numpy().astype(np.float64), None) for one in made]
+            return [invert_depth(raw.float(), fov, size) for raw, fov in zip(out.predicted_depth, fovs, strict=True)]
+        # ZoeDepth's processor surrounds images by a mirrored rim.
+        rim = (
+            tuple(int(3 * np.sqrt(side / 2)) for side in size)
+            if self.kind == "zoedepth" and self._images.do_pad
+            else (0, 0)
+        )
+        return [DepthMap(restore_depth(raw.float(), size, (rim[0], rim[1])), None) for raw in out.predicted_depth]
+
+
+def restore_depth(raw: Any, size: tuple[int, int], rim: tuple[int, int]) -> FloatArray:
+    """(H, W) at the image's size of a map (h, w) of the image and a rim around it.
+
+    Args:
+        raw: tensor.
+        size: (height, width) of the image.
+        rim: (rows, columns) on each side, pixels of the image.
+    """
+    import torch
+
+    (height, width), (rows, columns) = size, rim
+    whole = (height + 2 * rows, width + 2 * columns)
+    large = torch.nn.functional.interpolate(raw[None, None], size=whole, mode="bicubic", align_corners=False)[0, 0]
+    return np.asarray(large[rows : rows + height, columns : columns + width].cpu().numpy().astype(np.float64))
 
 
 def invert_depth(raw: Any, fov_deg: float | None, size: tuple[int, int]) -> DepthMap:
@@ -97,7 +116,7 @@ def invert_depth(raw: Any, fov_deg: float | None, size: tuple[int, int]) -> Dept
     import torch
 
     width = size[1]
-    focal = None if fov_deg is None else 0.5 * width / float(np.tan(np.radians(fov_deg) / 2))
+    focal = None if fov_deg is None else 0.5 * width / float(np.tan(np.radians(np.clip(fov_deg, 1, 179)) / 2))
     inverse = torch.nn.functional.interpolate(raw[None, None], size=size, mode="bilinear", align_corners=False)[0, 0]
     if focal is not None:
         inverse = inverse * (width / focal)
