@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agent.cores import END, Core, ask, make_agent, plan, step
+from tests.agent.cores import END, IMAGE, Core, ask, make_agent, plan, step
 from vgbench_gen.agent.backend import read_trace
 from vgbench_gen.agent.run import find_answer
 from vgbench_gen.agent.tools.crop import CropImage
 from vgbench_gen.agent.words import load_words
-from vgbench_gen.backends.base import BackendError, Settings
+from vgbench_gen.backends.base import BackendError, ImagePart, Message, Settings, TextPart
 from vgbench_gen.core.rng import digest_bytes, format_canonical_json
 
 pytestmark = pytest.mark.usefixtures("without_processes")
@@ -210,6 +211,25 @@ def test_a_tool_that_makes_no_picture_costs_its_observation(monkeypatch: pytest.
     trace = trace_of(ask(make_agent("react", core, turns=100)))
     assert len(trace["images"]) == 64
     assert trace["failures"] == {"tool_error": 7}
+
+
+def test_images_of_files_are_read_when_needed_and_one_that_goes_costs_its_question(tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+
+    def say(text: str) -> str:
+        if "OBSERVATION" in text:
+            path.unlink(missing_ok=True)
+        return step("Crop", **CROP)
+
+    for gone in (False, True):
+        path.write_bytes(IMAGE)
+        agent = make_agent("react", Core(say) if gone else Core([step("Crop", **CROP), END]))
+        message = Message("user", (ImagePart(path), TextPart("Which?")))
+        if gone:
+            with pytest.raises(BackendError, match=r"a\.jpg"):
+                asyncio.run(agent.ask([message], Settings()))
+        else:
+            assert asyncio.run(agent.ask([message], Settings())).text == "(B)"
 
 
 @pytest.mark.parametrize("kind", ["react", "plan-execute"])

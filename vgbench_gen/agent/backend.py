@@ -48,7 +48,6 @@ from vgbench_gen.core.rng import format_canonical_json, hash_stably
 
 KINDS = {"react": run_react, "plan-execute": run_plan_execute}
 TOKENS = 2048  # of a reply of the core model, as published; in mode `sane` a larger limit of the user's own stays
-_MAX_IMAGE_BYTES = 64 << 20
 
 
 class AgentOptions(Config):
@@ -147,7 +146,7 @@ class AgentBackend(Backend):
         shown = [part for part in parts if isinstance(part, ImagePart)]
         question = "\n".join(part.text for part in parts if isinstance(part, TextPart))
         try:
-            book = ImageBook([await asyncio.to_thread(_read_image, part) for part in shown])
+            book = await asyncio.to_thread(ImageBook, [part.source for part in shown])
         except (DatasetError, OSError, ValueError) as error:
             raise BackendError("wrong_request", f"{self.spec}: {error}") from None
         trace = Trace(self.kind, self.options.mode, self.core.spec, self.tiers, question, watch=self.watch)
@@ -165,10 +164,13 @@ class AgentBackend(Backend):
             trace=trace,
             evidence=background.evidence if self.reads_evidence else {},
         )
-        if self.kind == "react":
-            trace.answer = await run_react(run, self.options.turns)
-        else:
-            trace.answer = await run_plan_execute(run)
+        try:
+            if self.kind == "react":
+                trace.answer = await run_react(run, self.options.turns)
+            else:
+                trace.answer = await run_plan_execute(run)
+        except OSError as error:  # an image that was there a moment ago
+            raise BackendError("wrong_request", f"{self.spec}: {error}") from None
         return self._make_reply(trace, run, time.monotonic() - started_s)
 
     def _make_reply(self, trace: Trace, run: AgentRun, seconds: float) -> Reply:
@@ -229,16 +231,6 @@ def _choose_settings(settings: Settings, mode: Mode) -> Settings:
         return settings.model_copy(update={"max_tokens": TOKENS, "temperature": heat})
     most = None if settings.max_tokens is None else max(TOKENS, settings.max_tokens)
     return settings.model_copy(update={"max_tokens": most})
-
-
-def _read_image(part: ImagePart) -> bytes:
-    if isinstance(part.source, bytes):
-        return part.source
-    with part.source.open("rb") as file:
-        data = file.read(_MAX_IMAGE_BYTES + 1)
-    if len(data) > _MAX_IMAGE_BYTES:
-        raise ValueError(f"{part.source}: larger than {_MAX_IMAGE_BYTES} bytes")
-    return data
 
 
 @providers.register("agent")

@@ -68,7 +68,7 @@ class AgentRun:
         for image in list(self.book)[first:]:
             width, height = image.size_px
             size = f" ({width} x {height} pixels)" if self.mode == "sane" else ""
-            parts += [TextPart(f"{image.name}{size}:"), ImagePart(image.data, self.long_side_px)]
+            parts += [TextPart(f"{image.name}{size}:"), ImagePart(image.source, self.long_side_px)]
         return Message("user", (*parts, *(TextPart(text) for text in texts)))
 
     async def call(self, call: ToolCall) -> Observation:
@@ -99,12 +99,12 @@ class AgentRun:
 
     async def _ask_about(self, tool: Tool, arguments: Config) -> str:
         images = [self.book.find(name) for name in list_image_names(arguments)]
-        parts = [ImagePart(image.data, self.long_side_px) for image in images]
+        parts = [ImagePart(image.source, self.long_side_px) for image in images]
         return await self.ask(tool.name, [Message("user", (*parts, TextPart(tool.core_query)))])
 
     async def _think(self, given: dict[str, Any]) -> Observation:
         image = self.book.find(given["image"])
-        message = Message("user", (ImagePart(image.data, self.long_side_px), TextPart(given["query"])))
+        message = Message("user", (ImagePart(image.source, self.long_side_px), TextPart(given["query"])))
         return Observation("SelfThinking", given, {"response": await self.ask("self-thinking", [message])})
 
 

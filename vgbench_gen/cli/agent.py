@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from vgbench_gen.agent.images import ImageBook
     from vgbench_gen.agent.toolbox import Observation, Toolbox
 
-_MAX_IMAGE_BYTES = 64 << 20
 _SHOWN = 600  # characters of a step on the terminal
 _SENT = BackendOptions(concurrency=1)
 
@@ -219,14 +218,14 @@ def _check_mode(mode: str) -> None:
 
 
 def _read_image(path: Path) -> bytes:
+    from vgbench_gen.agent.images import read_source
+
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_IMAGE_BYTES + 1)
+        return read_source(path)
     except OSError as error:
         raise ConfigError(f"{path}: the image cannot be read ({error.strerror}).") from None
-    if len(data) > _MAX_IMAGE_BYTES:
-        raise ConfigError(f"{path}: larger than {_MAX_IMAGE_BYTES} bytes; expected a JPEG or PNG.")
-    return data
+    except ValueError as error:
+        raise ConfigError(f"{error}; expected a JPEG or PNG.") from None
 
 
 def _print_step(step: Mapping[str, Any]) -> None:
