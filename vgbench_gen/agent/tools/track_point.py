@@ -1,8 +1,8 @@
 """`TrackPoint`: where a pixel of one image lies in others.
 
-The matches around the pixel say about where (an affine map), pyramidal Lucas-Kanade from there says exactly (Bouguet
-2001), and three checks say whether to believe it: tracking back, the likeness of both patches, and the epipolar line.
-Rings drawn around points are left out, as in `tasks.solving.transfer`.
+The matches around the pixel say about where (an affine map), the likeness of the bent patch says exactly, and three
+checks say whether to believe it: tracking back, how alike both patches are, and the epipolar line. Rings drawn around
+points are left out of the patch: an optical flow would follow the ring.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from vgbench_gen.agent.tools._geometry import Pixel
 from vgbench_gen.agent.tools._pairs import SIDE_PX, round_all
 from vgbench_gen.core.config import Config
 from vgbench_gen.core.types import FloatArray
+from vgbench_gen.store.drawing import StrokeSizes
 from vgbench_gen.tasks.solving import Image
-from vgbench_gen.tasks.solving.transfer import correlate_patches, fit_local_map, score_places
+from vgbench_gen.tasks.solving.transfer import fit_local_map, score_places
 
-_WINDOW_PX = 21
+_PATCH_RADIUS = 30  # samples at 640 pixels, wide enough for what lies around a drawn ring
+_SEARCH_MAX = 40
+_SAMPLES_MIN = 200
 _MATCHES_MIN = 12
-_BACK_MAX_PX, _LINE_MAX_PX, _ALIKE_MIN = 2.0, 6.0, 0.7  # pixels at 640
+_BACK_MAX_PX, _LINE_MAX_PX, _ALIKE_MIN = 4.0, 6.0, 0.6  # pixels at 640
 _AWAY_MAX = 3.0  # from where the matches around it say, in what these may be off
 _LEAD_MIN = 1.0  # of scores
 
@@ -91,9 +94,15 @@ def track(first: Image, other: Image, query: FloatArray) -> dict[str, Any]:
         uv1, uv2 = uv1[agree], uv2[agree]
     affine, spread_px = fit_local_map(uv1, uv2, query, unit)
     start = affine @ np.array([*query, 1.0])
-    found, back_px = _follow(first, other, query, start, affine)
-    # How wide a patch looks alike is known at the size at which its marks are drawn.
-    likeness = correlate_patches(first, other, query, found, affine, unit / 2)
+    found, likeness = _follow(first, other, query, start, affine, 2 * spread_px, unit)
+    linear = affine[:, :2]
+    back_px = 1e3
+    if likeness > 0:
+        inverse = np.linalg.inv(linear)
+        back, _ = _follow(
+            other, first, found, query, np.column_stack([inverse, query - inverse @ found]), 2 * spread_px, unit
+        )
+        back_px = float(np.linalg.norm(back - query))
     told: dict[str, Any] = {
         "point": round_all(found, 2),
         "sigma_px": round(max(back_px, 0.5 * unit, (1 - likeness) * 4 * unit), 2),
@@ -120,33 +129,42 @@ def track(first: Image, other: Image, query: FloatArray) -> dict[str, Any]:
 
 
 def _follow(
-    first: Image, other: Image, query: FloatArray, start: FloatArray, affine: FloatArray
+    first: Image, other: Image, query: FloatArray, start: FloatArray, affine: FloatArray, reach_px: float, unit: float
 ) -> tuple[FloatArray, float]:
-    """((2,) pixel of the other image, pixels between the query and where it ends when tracked back).
+    """((2,) pixel of the other image, likeness there) of the best place within a reach of the start.
 
-    The first image is bent by the map first, so that turned and nearer patches look alike.
+    The first image is bent by the map, so that turned and nearer patches look alike. Sampled at 640 pixels.
     """
     linear = affine[:, :2]
-    if not 0.05 < abs(np.linalg.det(linear)) < 20:
-        return start, np.inf if not np.isfinite(start).all() else 1e3
-    side = 6 * _WINDOW_PX
-    middle = np.round(np.clip(start, -1e5, 1e5))
+    if not 0.05 < abs(float(np.linalg.det(linear))) < 20 or not (np.abs(start) < 1e5).all():
+        return start, 0.0
+    reach = int(np.clip(np.ceil(reach_px / unit), 4, _SEARCH_MAX))
+    radius, style = _PATCH_RADIUS, StrokeSizes.of(*first.size)
+    patch = _cut(first, np.column_stack([linear / unit, radius - linear @ query / unit]), 2 * radius + 1)
+    area = _cut(other, np.column_stack([np.eye(2) / unit, radius + reach - start / unit]), 2 * (radius + reach) + 1)
+    grid = np.arange(-radius, radius + 1) * unit
+    away = np.linalg.norm(np.stack(np.meshgrid(grid, grid), axis=-1) @ np.linalg.inv(linear).T, axis=-1)
+    clear = (away <= style.open_centre) | (away > style.reach)
+    weights = clear.astype(np.float32)
+    if clear.sum() < _SAMPLES_MIN or float(patch[clear].std()) < 2.0:
+        return start, 0.0
+    raw = cv2.matchTemplate(area, patch, cv2.TM_CCOEFF_NORMED, mask=weights)
+    alike: FloatArray = np.asarray(np.nan_to_num(raw, nan=-1.0, posinf=-1.0, neginf=-1.0), dtype=np.float64)
+    row, column = np.unravel_index(int(alike.argmax()), alike.shape)
+    off = [_find_peak(alike[row, :], int(column)), _find_peak(alike[:, column], int(row))]
+    return start + (np.array(off) - reach) * unit, float(alike[row, column])
 
-    def cut(image: Image, patch_from_image: FloatArray) -> FloatArray:
-        return np.asarray(
-            cv2.warpAffine(
-                image.gray, patch_from_image, (side, side), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-            )
-        )
 
-    centre = (side - 1) / 2
-    here = cut(first, np.column_stack([linear, centre - linear @ query + (start - middle)]))
-    there = cut(other, np.column_stack([np.eye(2), centre - middle]))
-    at = np.array([[centre, centre] + (start - middle)], dtype=np.float32)
-    window = (_WINDOW_PX, _WINDOW_PX)
-    moved, fine, _ = cv2.calcOpticalFlowPyrLK(here, there, at, at.copy(), winSize=window, maxLevel=2)
-    back, fine_too, _ = cv2.calcOpticalFlowPyrLK(there, here, moved, moved.copy(), winSize=window, maxLevel=2)
-    if not (fine.all() and fine_too.all()):
-        return start, 1e3
-    found = np.asarray(moved[0] - centre + middle, dtype=np.float64)
-    return found, float(np.linalg.norm(back[0] - at[0]))
+def _cut(image: Image, patch_from_image: FloatArray, side: int) -> FloatArray:
+    flags = cv2.INTER_LINEAR
+    made = cv2.warpAffine(image.gray, patch_from_image, (side, side), flags=flags, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(made, dtype=np.float32)
+
+
+def _find_peak(alike: FloatArray, place: int) -> float:
+    """The top of the parabola through three neighbours."""
+    if not 0 < place < len(alike) - 1:
+        return float(place)
+    before, at, after = alike[place - 1 : place + 2]
+    bend = before - 2 * at + after
+    return place + float(np.clip(0.5 * (before - after) / bend, -0.5, 0.5)) if bend < -1e-9 else float(place)
