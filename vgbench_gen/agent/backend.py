@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl
 
 from pydantic import Field
@@ -278,14 +278,39 @@ def _split_options(rest: str, spec: str) -> tuple[str, AgentOptions]:
     return core, parse_config(values, AgentOptions, spec)
 
 
+class AgentSpec(NamedTuple):
+    """What the name of an agent says."""
+
+    kind: str
+    """Of `KINDS`."""
+    core: str
+    """The spec of the core model."""
+    tools: tuple[str, ...]
+    """Tiers of its tools; ("none",) for those that need nothing alone."""
+    mode: str
+    """sane or official."""
+    turns: int
+    """Of ReAct."""
+
+
+def read_agent_spec(spec: str) -> AgentSpec | None:
+    """What a spec says of an agent; None where it names none, or one of another version."""
+    if not spec.startswith("agent:"):
+        return None
+    kind, _, rest = spec.removeprefix("agent:").partition("+")
+    try:
+        core, options = _split_options(rest, spec)
+    except ConfigError:
+        return None
+    return AgentSpec(kind, core, options.tools, options.mode, options.turns)
+
+
 def uses_oracle(spec: str) -> bool:
     """Whether a spec is that of an agent with oracle tools, whose scores are an upper bound."""
     if not spec.startswith("agent:"):
         return False
-    try:
-        return "oracle" in _split_options(spec, spec)[1].tools
-    except ConfigError:  # of another version
-        return "oracle" in spec
+    agent = read_agent_spec(spec)
+    return "oracle" in (spec if agent is None else agent.tools)
 
 
 def read_trace(reply: Reply) -> Mapping[str, Any] | None:

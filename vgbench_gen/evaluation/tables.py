@@ -114,12 +114,14 @@ class Comparison:
     """Every pair of models."""
     wrong_parts: Table | None = None
     """Which part of an answer wrong letters get wrong; None where no question tells."""
+    agents: tuple[Table, ...] = ()
+    """What tools are worth, see `agent_tables.make_agent_tables`; none where no agent was asked."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """All of them, in order."""
         some = [table for table in (self.open_ended, self.wrong_parts) if table]
-        return (self.summary, *self.papers, *some, *self.parts, self.replies)
+        return (self.summary, *self.agents, *self.papers, *some, *self.parts, self.replies)
 
 
 def compare_models(board: Board, seed: int = 0) -> Comparison:
